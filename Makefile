@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz attack deny
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz attack deny package
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -22,6 +22,10 @@ clippy:
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# Every crate as a registry takes it; not built again.
+package:
+	$(CARGO) package --workspace --no-verify --allow-dirty --offline
 
 # The web application: types, tests, the build that is embedded, and tests in a browser.
 ui:

@@ -1,7 +1,7 @@
-"""Draws held-out accuracy over the CPU time that training took, for several runs: `python3 benches/accuracy_over_time.py OUT.svg LABEL=FOLDER=SECONDS…`.
+"""Plots held-out accuracy over CPU time of training: `python3 benches/accuracy_over_time.py OUT.svg LABEL=FOLDER=SECONDS…`.
 
-A FOLDER is one that `canonym train` wrote: its `log.jsonl` has a score for each round. SECONDS are CPU seconds a step, as `benches/epoch_cost.py` measures them, so
-that neither other work on the machine nor the evaluations themselves count. Prints the points as a table, too.
+FOLDER is an output of `canonym train`, whose `log.jsonl` has the scores. SECONDS are CPU seconds per step as measured by
+`benches/epoch_cost.py`, so neither other load on the machine nor the evaluations count. Also prints the points as a table.
 """
 
 import json
@@ -13,7 +13,7 @@ COLOURS = ["#0f766e", "#b45309", "#6d28d9"]
 
 
 def read(folder, seconds):
-    """Minutes and accuracy in percent after each round."""
+    """Minutes and accuracy in percent at each evaluation."""
     rounds = [json.loads(line) for line in open(os.path.join(folder, "log.jsonl"))]
     return [(one["step"] * seconds / 60, 100 * one["score"]) for one in rounds if one.get("score") is not None]
 

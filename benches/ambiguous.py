@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures forms that mean several things, such as `cold` and `CA`: whether the text decides which one is linked.
+"""Measures whether context disambiguates forms with several meanings, such as `cold` and `CA`.
 
     make bench-ambiguous
     benches/ambiguous.py --binary target/release/canonym --report experiments/reports/ambiguous.json
-    benches/ambiguous.py --texts experiments/everyday/ambiguous-dev.txt      the texts that settings are chosen on
+    benches/ambiguous.py --texts experiments/everyday/ambiguous-dev.txt      the development texts
 
-benches/ambiguous.txt holds made-up texts, one a line, with the form marked `[[form|ids]]`: ids of MeSH divided by `/`,
-or `-` where no concept is meant. Where the terminology has one of the ids, a link to it that overlaps the form is
-right, other links alone are wrong, and none is missed. Where it has none of them, no link is right and any is wrong.
-Asked of the starter and, where CANONYM_DATA or ../shared/data has it, MeSH 2019. Standard library only.
+benches/ambiguous.txt has made-up texts, one per line, with the form marked `[[form|ids]]`: MeSH ids separated by `/`, or
+`-` if no concept is meant. If the terminology has one of the ids, the form is right if a link to it overlaps, wrong if
+only other links do, and missed if none does. If it has none of the ids, no link is right and any link is wrong. Tested
+with the starter and, if CANONYM_DATA or ../shared/data has it, MeSH 2019. Standard library only.
 """
 
 import collections
@@ -28,7 +28,7 @@ def read(path):
 
 
 def outcome(mention, annotations, ids):
-    """Whether a concept is meant that the terminology has, the outcome, and the links that overlap the form."""
+    """Whether the terminology has the meant concept, the outcome, and the links that overlap the form."""
     over = [link for link in annotations if link.id and link.overlaps(mention.start, mention.end)]
     known = set(mention.ids) & ids
     if not known:
@@ -39,7 +39,7 @@ def outcome(mention, annotations, ids):
 
 
 def forms_apart(outcomes):
-    """Of the forms with several answers, how many have every text right."""
+    """Number of forms with several meanings whose texts are all right, and number of such forms."""
     by_form = collections.defaultdict(list)
     for document, mention, _, which, _ in outcomes:
         by_form[document.text[mention.start:mention.end].casefold()].append((mention.ids, which))

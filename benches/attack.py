@@ -1,9 +1,9 @@
-"""Attacks a server of our own on this machine and tells what held.
+"""Attacks local servers that it starts itself, and reports which defences held.
 
     python3 benches/attack.py --binary target/release/canonym [--rounds 10] [--report FILE.json]
 
-Every attack starts a server of its own on a free port of loopback, with a folder of data that vanishes, and ends it by its number. It asks nothing
-else on the network, and each part is bounded by counts. The status is 1 where something did not hold. docs/security.md says what is promised.
+Each attack starts its own server on a free loopback port with a temporary data folder, and ends it by its process id. Nothing else on the
+network is contacted, and each part is bounded by counts. The exit status is 1 if anything failed. docs/security.md lists the guarantees.
 """
 
 import argparse
@@ -28,7 +28,7 @@ RESULTS = []
 
 
 class Server:
-    """A server in a folder, and how it is asked."""
+    """A server on a data folder, with methods for requests."""
 
     def __init__(self, data, *arguments, before=None):
         command = [BINARY, "serve", "--model", "lexical", "--bind", "127.0.0.1:0", "--data", data, *arguments]
@@ -95,7 +95,7 @@ def held(what, is_so, told=""):
 
 
 def project(it, n=3, headers=None):
-    """A project with documents; its number and theirs."""
+    """Creates a project with `n` documents; returns its id and theirs."""
     number = it.json("POST", "/projects", {"name": "Attacked"}, headers)[1]["id"]
     lines = "".join(json.dumps({"id": str(row), "text": f"Patient {row} took famotidine for breast cancer."}) + "\n" for row in range(n))
     it.ask("POST", f"/api/v1/projects/{number}/import?format=jsonl", lines, headers)
@@ -109,7 +109,7 @@ def add_admin(data, name, password=PASSWORD):
 
 
 def kills(rounds):
-    """Acknowledged decisions over kills, with a copy made between them."""
+    """Acknowledged decisions survive kills; a backup is made between them."""
     with folder() as place:
         data, acknowledged = os.path.join(place, "data"), []
         it = Server(data)
@@ -154,7 +154,7 @@ def logins():
         project(it)
         held("the first admin is added beside the server", add_admin(it.data, "ada") == 0)
         held("a running server is closed by it", it.json("GET", "/projects")[0] == 401)
-        # The first hashes of passwords take the memory that all others use again.
+        # The first password hashes allocate memory that later ones reuse.
         for row in range(25):
             it.ask("POST", "/api/v1/login", {"name": f"first {row}", "password": "wrong horse"})
         before = it.memory()
@@ -170,7 +170,7 @@ def logins():
             statuses[status] = statuses.get(status, 0) + 1
         grown = it.memory() - before
         held("a flood of names takes no memory and no attempts of others", grown < 60 and statuses.get(401, 0) <= 40, f"{grown} MiB more, {statuses}")
-        # The address used up its attempts; they come back within seconds.
+        # The address has used up its attempts, which refill within seconds.
         status = None
         for _ in range(40):
             status, ada = it.login("ada")
@@ -198,7 +198,7 @@ def logins():
 
 
 def roles():
-    """Every address by nobody, an annotator and a curator: what only others may do is refused."""
+    """Requests without login, and those beyond the role of an annotator or curator, are rejected at every endpoint."""
     with server() as it:
         number, ids = project(it)
         add_admin(it.data, "ada")
@@ -236,7 +236,7 @@ def roles():
 
 
 def members():
-    """Whoever is not a member of a project does not see that it exists, and nobody overwrites a decision unseen."""
+    """Non-members cannot tell that a project exists, and decisions are not overwritten without a version check."""
     with server() as it:
         add_admin(it.data, "ada")
         ada = it.login("ada")[1]
@@ -315,11 +315,11 @@ def costs():
 
 
 def changed_knowledge_base():
-    """A large knowledge base is cut off under the server that uses it."""
+    """A large knowledge base is truncated while the server uses it."""
     with folder() as place:
         source, kb = os.path.join(place, "shapes.tsv"), os.path.join(place, "shapes.kb")
         with open(source, "w") as file:
-            # Definitions are not indexed: a large file in short time.
+            # Definitions are not indexed, so a large file is built quickly.
             for row in range(3000):
                 file.write(f"X:{row}\tshape number {row}\t\t\t{('word' + str(row) + ' ') * 12_000}\n")
         built = subprocess.run([BINARY, "kb", "build", "--format", "tsv", source, "--out", kb], capture_output=True, text=True)
@@ -491,7 +491,7 @@ def main():
     for attack in (lambda: kills(arguments.rounds), logins, roles, members, costs, changed_knowledge_base, slow_clients, hostile_input, folder_of_data, limit_of_files, damaged_knowledge_bases):
         try:
             attack()
-        except Exception as error:  # What breaks the attack is a fault, too; the others go on.
+        except Exception as error:  # A failure of the attack itself is reported, too; the others continue.
             held(f"{getattr(attack, '__name__', 'kills')} ran to its end", False, repr(error))
     fell = [result for result in RESULTS if not result["held"]]
     print(f"{len(RESULTS) - len(fell)} of {len(RESULTS)} held, in {time.time() - started:.0f} s")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures other linkers and canonym side by side, and writes docs/results-peers.json and the table of docs/results/peers.md.
+"""Measures canonym and other linkers side by side; writes docs/results-peers.json and the table of docs/results/peers.md.
 
-    make bench-peers                                build, set the peers up, measure; about fifteen minutes on two cores
-    benches/bench_peers.py --only gilda,canonym     some of them
+    make bench-peers                                build, install the peers, measure; about fifteen minutes on two cores
+    benches/bench_peers.py --only gilda,canonym     selected systems
 
-Every system gets the same names and the same abstracts, its index is made from the same terms, and `canonym eval` judges
-what each of them wrote. The peers are installed from the Python package index into folders of runs/peers, each with
-the versions of its file in benches/peers; one that cannot be installed, or fails, is reported with the reason. Systems
-take turns, so that a slow moment of the machine hits all of them. Real data are read from the variable CANONYM_DATA,
-else ../shared/data; where they are absent this says so and ends without an error. Standard library only.
+Every system gets the same names and abstracts, indexes the same terms, and is scored by `canonym eval`. The peers are
+installed from PyPI into folders of runs/peers, each with the versions of its file in benches/peers; one that cannot be
+installed, or fails, is reported with the reason. Runs of the systems are interleaved, so that load on the machine affects
+all. Real data are read from CANONYM_DATA, else ../shared/data; without them, the script prints a note and exits
+successfully. Standard library only.
 """
 
 import argparse
@@ -35,7 +35,7 @@ GOLD = "bc5cdr/dev.pubtator.txt"
 N_RUNS = 3
 SETUP_SECONDS = 900
 STEP_SECONDS = 1200
-# One thread each, as far as a program can be told.
+# One thread each, as far as this can be configured.
 ENVIRONMENT = os.environ | {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
@@ -44,11 +44,11 @@ def say(text):
 
 
 class Failed(Exception):
-    """A peer that could not do a step."""
+    """A step of a peer failed."""
 
 
 def call(*command):
-    """Runs a command of the setup."""
+    """Runs a setup command."""
     try:
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=SETUP_SECONDS)
     except subprocess.TimeoutExpired as error:
@@ -58,7 +58,7 @@ def call(*command):
 
 
 def measured(command):
-    """Runs a step: what it printed as JSON, its seconds on the clock and its bytes of memory at most."""
+    """Runs a step; returns the JSON it printed, its wall seconds and its peak memory in bytes."""
     wrapper = (
         "import resource, subprocess, sys\n"
         "status = subprocess.call(sys.argv[1:])\n"
@@ -80,7 +80,7 @@ def measured(command):
 
 
 class Peer:
-    """A program of benches/peers with an environment of its own."""
+    """A program of benches/peers with its own virtual environment."""
 
     def __init__(self, name):
         self.name = name
@@ -102,7 +102,7 @@ class Peer:
         done.write_text(wanted, encoding="utf-8")
 
     def build(self, terms):
-        """Builds the index, or takes that of an earlier run with the same versions and terms, whose cost was written down."""
+        """Builds the index, or reuses that of an earlier run with the same versions and terms, with its recorded cost."""
         index = self.folder / terms.stem
         made_of = hashlib.sha256(terms.read_bytes() + (self.folder / "installed.txt").read_bytes()).hexdigest()
         note = self.folder / f"{terms.stem}.json"
@@ -120,7 +120,7 @@ class Peer:
 
 
 class Canonym:
-    """The program under test, on one thread as the others."""
+    """The program under test, on one thread like the others."""
 
     name = "canonym"
     finds_mentions = True
@@ -146,7 +146,7 @@ class Canonym:
         return terms.with_suffix(".kb")
 
     def run(self, what, terms, given, out):
-        """The rate is that of the whole process less the time that the same process takes for one line."""
+        """Runs a step; its time is that of the process minus that of the same process on a single line."""
         one = MADE / f"one.{given.name}"
         with open(given, "rb") as lines:
             one.write_bytes(lines.readline())
@@ -169,7 +169,7 @@ def write_lines(path, lines):
 
 
 def terms_of_dictionary(corpus):
-    """The names of the train dictionary, which knows no development part; corpora with the same one share an index."""
+    """Names of the train dictionary, which has none of the development set; corpora with equal dictionaries share an index."""
     text = (DATA / f"biosyn-{corpus}" / "train_dictionary.txt").read_text(encoding="utf-8").replace("||", "\t")
     path = MADE / f"terms-{hashlib.sha256(text.encode()).hexdigest()[:8]}.tsv"
     path.write_text(text, encoding="utf-8")
@@ -182,7 +182,7 @@ def queries(corpus):
 
 
 def terms_of_mesh():
-    """MeSH, trees C, D and F03: diseases, chemicals, disorders of the mind."""
+    """MeSH trees C, D and F03: diseases, chemicals, mental disorders."""
     subset = subprocess.run([sys.executable, "experiments/mesh_subset.py", DATA, "C", "D", "F03"], cwd=ROOT,
                             capture_output=True, text=True, check=True).stdout
     rows = [line.split("\t") for line in subset.splitlines()]
@@ -191,7 +191,7 @@ def terms_of_mesh():
 
 
 def gold_documents():
-    """Title and abstract of each document, joined as offsets count them."""
+    """Title and abstract of each document, joined in accordance with the offsets."""
     texts = {}
     for line in (DATA / GOLD).read_text(encoding="utf-8").splitlines():
         fields = line.split("|", 2)
@@ -207,14 +207,14 @@ def judged(binary, *words):
 
 
 def summary(runs):
-    """Medians of what was measured in the same way several times."""
+    """Medians of repeated measurements."""
     median = {key: statistics.median(run[key] for run in runs) for key in ("ready_seconds", "seconds")}
     return median | {"rate": runs[0]["n"] / median["seconds"], "peak_bytes": max(run["peak_bytes"] for run in runs),
                      "n_runs": len(runs)}
 
 
 def rounds(systems, failed, task, work):
-    """Calls `work` for each system `N_RUNS` times, in turns; leaves out those that fail."""
+    """Calls `work` for each system `N_RUNS` times, interleaved; drops systems that fail."""
     runs = {}
     for turn in range(N_RUNS):
         for system in systems:

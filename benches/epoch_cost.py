@@ -1,7 +1,7 @@
-"""What a step of training the dual encoder costs in CPU seconds, collectively and one mention at a time: `python3 benches/epoch_cost.py PROGRAM`.
+"""CPU seconds per training step of the dual encoder, collective and single-mention: `python3 benches/epoch_cost.py PROGRAM`.
 
-The checkpoint all-MiniLM-L6-v2 lies in the folder that CANONYM_MODELS names, BC5CDR in that of CANONYM_DATA. CPU time is read off the process between two
-rounds, so other work beside it counts little. Linux alone.
+Needs the checkpoint all-MiniLM-L6-v2 in the folder CANONYM_MODELS and BC5CDR in CANONYM_DATA. CPU time of the process is
+read at two log entries, so other load has little effect. Linux only.
 """
 
 import os
@@ -21,7 +21,7 @@ def cpu_seconds(process):
 
 
 def measure(program, name, n_rounds):
-    """CPU seconds a step, from the end of the first round on."""
+    """CPU seconds per step after the first round."""
     out = tempfile.mkdtemp()
     command = [program, "--quiet", "train", f"experiments/{name}.toml", "--out", out]
     command += ["--set", f"run.steps_per_round={ROUND}", "--set", "run.evaluate_every=0"]

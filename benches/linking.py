@@ -1,8 +1,8 @@
-"""What the benches of linking share: marked texts, runs of canonym, terminologies compiled once, tables and reports.
+"""Shared code of the linking benches: annotated texts, runs of canonym, compiled terminologies, tables and reports.
 
 Used by benches/everyday/bench.py, benches/names.py, benches/lookalikes.py and benches/ambiguous.py. Compiled
-terminologies lie in runs/linking, in a folder for each program under test, so that none is read that another compiled;
-the folders of the two programs used last are kept.
+terminologies are cached in runs/linking, in one folder per program under test; the folders of the two most recently used
+programs are kept.
 """
 
 import argparse
@@ -28,13 +28,13 @@ SEED = 13
 N_RESAMPLES = 1000
 N_PROGRAMS_KEPT = 2
 
-# `[[form|ids]]` or `[[form|category|ids]]`; the ids are divided by `/`, and `-` stands for none.
+# `[[form|ids]]` or `[[form|category|ids]]`; ids are separated by `/`, and `-` means no id.
 MARK = re.compile(r"\[\[([^\[\]|]+)\|(?:(\w+)\|)?([^\[\]|]*)\]\]")
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A marked part of a text: code points from `start` to `end`, and every id that is a right answer."""
+    """A gold mention: code points from `start` to `end`, and all correct ids."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Link:
-    """An annotation as canonym gives it; `id` is None where the mention is unlinked."""
+    """An annotation by canonym; `id` is None if the mention is unlinked."""
 
     spans: tuple
     id: str | None
@@ -77,7 +77,7 @@ def say(text):
 
 
 def parse(name, marked):
-    """The document that `marked` says: its text without the marks, and what they mark."""
+    """Parses marked text into a document: the text without marks, and the mentions."""
     text, mentions, at = "", [], 0
     for mark in MARK.finditer(marked):
         text += marked[at:mark.start()]
@@ -93,7 +93,7 @@ def parse(name, marked):
 
 
 def words_of(name):
-    """The letters and digits of a name in lower case, in words: equal for names that differ in case and punctuation."""
+    """The words of a name in lower case, letters and digits only: equal for names that differ in case or punctuation."""
     return tuple(re.findall(r"[^\W_]+", name.casefold()))
 
 
@@ -107,7 +107,7 @@ class Program:
         self.folder = MADE / self.fingerprint[:12]
 
     def run(self, *words, text=None):
-        """The standard output of one call; a failure ends this program with its message."""
+        """Standard output of one call; exits with the error message if it fails."""
         done = subprocess.run([self.binary, "--quiet", *map(str, words)], input=text, encoding="utf-8",
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
@@ -115,7 +115,7 @@ class Program:
         return done.stdout
 
     def link(self, kb, model, texts):
-        """The links of each of `texts` (id and text), by id."""
+        """Links of `texts` (pairs of id and text), by id."""
         lines = "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts)
         out = self.run("link", "--kb", kb, "--model", model, "--format", "jsonl", "--to", "jsonl", "-", text=lines)
         links = {}
@@ -125,7 +125,7 @@ class Program:
         return links
 
     def map(self, kb, model, names):
-        """The first candidate of each of `names`, in order: (id, score, unlinked), with the id None where there is none."""
+        """First candidate of each of `names`: (id, score, unlinked); the id is None if there is no candidate."""
         out = self.run("map", "--kb", kb, "--model", model, "-", text="".join(f"{name}\n" for name in names))
         answers = [json.loads(line) for line in out.splitlines()]
         if len(answers) != len(names):
@@ -137,7 +137,7 @@ class Program:
         ]
 
     def concepts(self, kb):
-        """Every concept of a compiled terminology: an object of JSON with `id`, `name`, maybe `synonyms` and `types`."""
+        """Concepts of a compiled terminology: JSON objects with `id`, `name`, and optionally `synonyms` and `types`."""
         words = [self.binary, "--quiet", "kb", "export", kb, "--to", "jsonl"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, encoding="utf-8") as export:
             for line in export.stdout:
@@ -146,12 +146,12 @@ class Program:
             raise SystemExit(f"canonym kb export {kb} failed")
 
     def ids(self, kb):
-        """Every id by which a compiled terminology knows a concept."""
+        """All ids of the concepts of a compiled terminology."""
         concepts = self.concepts(kb)
         return {known for concept in concepts for known in [concept["id"], *concept.get("alternative_ids", [])]}
 
     def build(self, name, source, *options):
-        """The compiled terminology of `source`, made at the first call by this program."""
+        """Path of the compiled terminology of `source`, compiled on first use."""
         path = self.folder / f"{name}.kb"
         if not path.exists():
             self.make_folder()
@@ -160,7 +160,7 @@ class Program:
         return path
 
     def mesh(self):
-        """MeSH with the names of the starter, and what it is called; plain MeSH where `kb build` cannot add these."""
+        """MeSH with the names of the starter, and its title; plain MeSH if `kb build` cannot add them."""
         if "--with-starter" in self.run("kb", "build", "--help"):
             options = ["--format", "tsv", "--prefix", "MESH", "--with-starter"]
             return self.build("mesh-with-starter", DATA / MESH, *options), "MeSH 2019 with starter"
@@ -168,7 +168,7 @@ class Program:
         return self.build("mesh-descriptors-2019", DATA / MESH, "--format", "tsv", "--prefix", "MESH"), "MeSH 2019"
 
     def terminologies(self):
-        """Path and title of the starter and, where the data are there, of MeSH."""
+        """Path and title of the starter and, if the data are available, of MeSH."""
         found = [("starter", "starter")]
         if (DATA / MESH).exists():
             found.append(self.mesh())
@@ -185,7 +185,7 @@ class Program:
 
 
 def names_of(concept):
-    """Every name of an exported concept, the preferred one first."""
+    """All names of an exported concept, the preferred one first."""
     synonyms = concept.get("synonyms", [])
     return [concept["name"], *(name if isinstance(name, str) else name["text"] for name in synonyms)]
 
@@ -198,7 +198,7 @@ def link_of(annotation):
 
 
 def options(doc, report=None):
-    """The parser that all benches begin with; `doc` is the docstring of the script."""
+    """Parser of the common options; `doc` is the docstring of the script."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--binary", default=ROOT / "target" / "release" / "canonym", help="the program to measure")
     parser.add_argument("--report", type=Path, default=report, help="where to write the figures as JSON")
@@ -206,14 +206,14 @@ def options(doc, report=None):
 
 
 def program(arguments):
-    """The program that the arguments name."""
+    """The program given by the arguments."""
     if not Path(arguments.binary).is_file():
         raise SystemExit(f"{arguments.binary} is absent; run `cargo build --release`, or name one by --binary")
     return Program(Path(arguments.binary).resolve())
 
 
 def write_report(arguments, tested, figures):
-    """Writes the figures, with when and on what they were measured, where a report was asked for."""
+    """If a report is requested, writes the figures with date and environment."""
     if arguments.report is None:
         return
     commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True,
@@ -228,7 +228,7 @@ def write_report(arguments, tested, figures):
 
 
 def table(head, rows):
-    """A table of Markdown."""
+    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
@@ -238,7 +238,7 @@ def percent(part, whole):
 
 
 def interval(pairs, rng):
-    """95 % of the ratio of sums of `pairs` (part, whole), by drawing them anew with replacement."""
+    """95 % bootstrap interval of the ratio of sums of `pairs` (part, whole)."""
     ratios = []
     for _ in range(N_RESAMPLES):
         drawn = rng.choices(pairs, k=len(pairs))
@@ -249,5 +249,5 @@ def interval(pairs, rng):
 
 
 def seeded(*names):
-    """A random generator that depends on the names of what is drawn and not on what was drawn before."""
+    """A random generator seeded by `names`, independent of earlier draws."""
     return random.Random(f"{SEED} {' '.join(names)}")

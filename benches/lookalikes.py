@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures how often a name that the terminology lacks is linked to one that only looks like it.
+"""Measures how often a name that the terminology lacks is linked to one that merely looks similar.
 
     make bench-lookalikes
     benches/lookalikes.py --binary target/release/canonym --report experiments/reports/lookalikes.json
 
-The names are in benches/lookalikes.tsv (kind, name asked, look-alike, its id), made by benches/make_lookalikes.py.
-Each is asked alone (`canonym map`), where an answer with a score of 0.3 or more counts as a link, and in a sentence
-(`canonym link`), where any link that overlaps it does. Every link is wrong. Beside them stand sixty misspellings
-(benches/misspellings.tsv: what was typed, the id meant), which should be linked, so that a program that links nothing
-does not look good. Asked of the starter and of MeSH without the concepts that are asked (CANONYM_DATA, else
-../shared/data). Names that a terminology has, or of which it has a part, are left out there. Standard library only.
+The names are in benches/lookalikes.tsv (kind, queried name, look-alike, its id), made by benches/make_lookalikes.py. Each
+is linked alone (`canonym map`), where an answer with a score of at least 0.3 counts as a link, and in a sentence
+(`canonym link`), where any overlapping link counts. Every link is wrong. Sixty misspellings (benches/misspellings.tsv:
+misspelling, correct id), which should be linked, serve as a control. Tested with the starter and with MeSH without the
+queried concepts (CANONYM_DATA, else ../shared/data). Names that a terminology has, wholly or in part, are left out for
+it. Standard library only.
 """
 
 import collections
@@ -18,7 +18,7 @@ import linking
 
 HERE = linking.ROOT / "benches"
 LEAST_SCORE = 0.3
-# `CD36 antigens` and `smad7 protein` are the things that CD36 and SMAD7 are asked for.
+# `CD36 antigens` and `smad7 protein` mean the same as CD36 and SMAD7.
 KINDS = ("antigen", "antigens", "chemokine", "protein", "proteins")
 SENTENCES = {
     "drug": "She has been taking {} since the spring.",
@@ -35,12 +35,12 @@ def rows(name):
 
 
 def known(tested, kb):
-    """Every name of a terminology, in words."""
+    """All names of a terminology, as tuples of words."""
     return {linking.words_of(name) for concept in tested.concepts(kb) for name in linking.names_of(concept)}
 
 
 def has_part(names, name):
-    """Whether a terminology has the name, some words of it that stand together, or the name as a plural or with a word that says its kind."""
+    """Whether a terminology has the name, a sequence of its words, its plural, or the name with a word of KINDS."""
     words = linking.words_of(name)
     kinds = [words[:-1] + (words[-1] + "s",), *(words + (kind,) for kind in KINDS), *((kind,) + words for kind in KINDS)]
     parts = [words[first:last] for first in range(len(words)) for last in range(first + 1, len(words) + 1)]
@@ -48,7 +48,7 @@ def has_part(names, name):
 
 
 def mesh_without(tested, asked):
-    """MeSH without the concepts that have one of the names."""
+    """MeSH without the concepts that have one of the queried names."""
     keys = {linking.words_of(name) for name in asked}
     tested.make_folder()
     source = tested.folder / "mesh-without-lookalikes.tsv"
@@ -57,13 +57,13 @@ def mesh_without(tested, asked):
             _, name, synonyms, *_ = line.rstrip("\n").split("\t") + [""]
             if not keys & {linking.words_of(one) for one in [name, *synonyms.split("|")]}:
                 rest.write(line)
-    # Its content follows the list, so an older one is not kept.
+    # The content depends on the list of names, so do not reuse an older file.
     (tested.folder / "mesh-without-lookalikes.kb").unlink(missing_ok=True)
     return tested.build("mesh-without-lookalikes", source, "--format", "tsv", "--prefix", "MESH")
 
 
 def measure(tested, kb, model, asked):
-    """For each name asked (kind, name): what `map` answers with a sufficient score, and the links that overlap it."""
+    """For each queried (kind, name): the answer of `map` if its score suffices, and the overlapping links."""
     mapped = tested.map(kb, model, [name for _, name in asked])
     texts = [(str(at), SENTENCES[kind].format(name)) for at, (kind, name) in enumerate(asked)]
     annotations = tested.link(kb, model, texts)

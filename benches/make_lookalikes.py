@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Makes benches/lookalikes.tsv: names that the starter lacks, each beside one that it has and that looks like it.
+"""Makes benches/lookalikes.tsv: names that the starter lacks, each with a similar-looking one that it has.
 
     benches/make_lookalikes.py --binary target/release/canonym
-    benches/make_lookalikes.py --also MORE.tsv      names of these files count as had, too
+    benches/make_lookalikes.py --also MORE.tsv      treat the names in these files as names of the starter
 
-The list in use was made with the drafts from which the starter grew to 5,468 concepts as MORE.tsv, among them more than
-were taken; without these other names come in. After the starter has grown, make it anew: names it has are not asked.
+The current list was made with MORE.tsv set to the drafts from which the starter grew to 5,468 concepts, including rejected
+ones; without it, the result has other names. Regenerate the list when the starter grows, since it must lack the names.
 
-The names asked are of MeSH headings, MONDO and human genes (CANONYM_DATA, else ../shared/data). A pair is kept when
+The queried names are those of MeSH headings, MONDO and human genes (CANONYM_DATA, else ../shared/data). A pair is kept if
 
-- no name of the concept that is asked is in the starter, singular or plural, nor its id, nor any of the asked words;
-- the two names differ by one to four letters, or by up to six behind a common beginning of five or more;
-- neither holds the other, and they are not one word with two endings or in two spellings;
-- both are of one kind, drug with chemical and disease with symptom; a symbol of a gene may look like any short form;
-- it is none of those in DROPPED, which were found by reading: classes, salts, mixtures of forms, kinds of the other.
+- the starter has no name of the queried concept, singular or plural, nor its id, nor any of the queried words;
+- the two names differ by one to four letters, or by up to six after a common prefix of five or more;
+- neither contains the other, and they are not inflections or spelling variants of the same word;
+- both are of one kind (drug and chemical, disease and symptom count as one); a gene symbol may look like any short form;
+- it is not in DROPPED, a manual list of classes, salts, mixtures of forms, and subtypes of the other.
 
 No concept of the starter is the look-alike of more than MOST names. Standard library only.
 """
@@ -35,16 +35,16 @@ KINDS = {
     "drug": {"Drug", "Chemical"}, "disease": {"Disease", "Symptom"}, "organism": {"Organism"},
     "gene": {"Gene", "Chemical", "Drug"}, "symbol": {"Gene", "Chemical"},
 }
-# A symbol of a gene may also look like any of these.
+# A gene symbol may also look like any of these.
 SHORT = re.compile(r"[A-Z][A-Z0-9-]{2,7}")
-# First match decides; of MeSH trees.
+# Kinds by prefix of the MeSH tree number; the first match decides.
 TYPES = [
     ("disease", re.compile(r"C|F03")), ("organism", re.compile(r"B")), ("gene", re.compile(r"D08\.811|D12\.776")),
     ("drug", re.compile(r"D0[1-6]|D09|D1[01]|D2[0-7]")),
 ]
 ENDINGS = re.compile(r"(ic acid|ates?|ites?|ides?|ines?|ium|ic|al|ins?|es?|s|um|us|a|is|anes?|ol|oses|osis)$")
 SPELLINGS = (("ae", "e"), ("oe", "e"), ("ph", "f"), ("y", "i"), ("th", "t"), ("k", "c"))
-# Names that are no drug, disease or organism of their own, or that a reader could take for the other of the pair.
+# Names that are not a separate drug, disease or organism, or that a reader could mistake for their look-alike.
 DROPPED = set("""
 acute disease|adnexal diseases|cadaver|neoplastic processes|pathologic processes|neurofibromatoses|neurofibromatosis
 immunoproliferative disorders|arteriolosclerosis|urologic diseases|male urogenital diseases|periapical diseases
@@ -84,7 +84,7 @@ def stem(words):
 
 
 def edits(left, right, most):
-    """The number of letters to insert, delete or replace; more than `most` where it is more."""
+    """Edit distance, or `most` + 1 if the lengths differ by more than `most`."""
     if abs(len(left) - len(right)) > most:
         return most + 1
     row = list(range(len(right) + 1))
@@ -111,7 +111,7 @@ def trigrams(text):
 
 
 def differing(left, right):
-    """The length of the longer one without the words at the ends that both have, such as `syndrome`."""
+    """Length of the longer name without shared words at the ends, such as `syndrome`."""
     left, right = left.split(), right.split()
     while left and right and left[-1] == right[-1]:
         left, right = left[:-1], right[:-1]
@@ -121,7 +121,7 @@ def differing(left, right):
 
 
 class Starter:
-    """The names of the starter, and which of them a name looks like."""
+    """Names of the starter, with a search for look-alikes."""
 
     def __init__(self, also):
         self.names, self.had, self.ids = [], set(), set()
@@ -151,14 +151,14 @@ class Starter:
         return any(part in self.had or stem(part) in self.had for part in parts)
 
     def near(self, key):
-        """The names that share most of their groups of three letters with `key`."""
+        """Names that share most trigrams with `key`."""
         shared = collections.Counter(at for gram in trigrams(key) for at in self.postings[gram])
         def alike(at):
             return -2 * shared[at] / (len(key) + len(self.names[at][0])), self.names[at]
         return [self.names[at] for at in sorted(shared, key=alike)[:30]]
 
     def lookalike(self, kind, name):
-        """The closest fitting pair, as (distance for its length, id, name), or None."""
+        """The closest pair that qualifies, as (length-normalised distance, id, name), or None."""
         key = " ".join(linking.words_of(name))
         found = []
         for other, concept, shown, of in self.near(key):
@@ -177,7 +177,7 @@ class Starter:
 
 
 def mesh_names():
-    """Kind, name, synonyms and ids of MeSH headings in natural order."""
+    """Kind, name, synonyms and ids of MeSH headings, with names in natural word order."""
     trees = collections.defaultdict(list)
     for line in open(TREES, encoding="utf-8"):
         concept, _, number = line.rstrip("\n").split("\t")
@@ -203,7 +203,7 @@ def mondo_names(tested):
 
 
 def gene_names(tested):
-    """Symbols of genes that were described early and so are known well."""
+    """Symbols of genes with low ids, which are well known."""
     kb = tested.build("human-genes-2022-09", OPEN / "human-genes-2022-09.jsonl.zst", "--format", "jsonl")
     for concept in tested.concepts(kb):
         number = int(concept["id"].split(":")[1])
@@ -212,7 +212,7 @@ def gene_names(tested):
 
 
 def wanted(kind, name):
-    """Whether a name is one that can be asked: a word or two for one thing, not a class of chemicals or a family."""
+    """Whether a name qualifies: a short name of one thing, not of a chemical class or family."""
     words = linking.words_of(name)
     if len(words) > 3 or len(name) < 4 or name.lower() in DROPPED:
         return False
@@ -248,7 +248,7 @@ def main():
         for kind, n in N_PAIRS.items():
             used, rows = collections.Counter(), []
             if kind == "symbol":
-                # Nearly all differ by one letter; the longest would come first.
+                # Nearly all pairs differ by one letter; sorted by distance, the longest would come first.
                 order = [pair for pair in found[kind] if pair[0] <= 0.25]
                 linking.seeded("symbols").shuffle(order)
             else:

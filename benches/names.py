@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Measures whether the names of terminologies are linked in plain sentences, and mapped when asked alone.
+"""Measures whether names of terminologies are linked in simple sentences, and mapped without context.
 
     make bench-names
     benches/names.py --binary target/release/canonym --report experiments/reports/names.json
     benches/names.py --synonyms --only MONDO MeSH
 
-From each terminology and each type of the starter 600 names are drawn with a fixed seed, fewer where there are fewer,
-so that a share is uncertain by four points at most. MeSH headings with one comma are put in natural order, and half of
-the names that are ordinary capitalised words are written in lower case. A name counts as right when a link to its
-concept, or to another with the same name, covers it in its sentence; as wrong when other links overlap it; else as
-missed. `map` counts where the first candidate is right. Terminologies are read from the variable CANONYM_DATA, else
-../shared/data, and compiled once for each program (runs/linking). Standard library only.
+Up to 600 names are drawn with a fixed seed from each terminology and each type of the starter; with 600, a percentage is
+accurate to four points. MeSH headings with one comma are put in natural word order, and half of the ordinary
+capitalised words are written in lower case. A name is right if a link to its concept, or to another with the same name,
+covers it in its sentence; wrong if only other links overlap it; else missed. For `map`, the first candidate counts.
+Terminologies are read from CANONYM_DATA, else ../shared/data, and compiled once per program (runs/linking). Standard
+library only.
 """
 
 import collections
@@ -38,7 +38,7 @@ TERMINOLOGIES = [
     ("Cellosaurus", f"{OPEN}/cellosaurus-55.jsonl.zst", ["--format", "jsonl"]),
 ]
 
-# Nothing in them is a biomedical name.
+# Sentences without other biomedical names.
 CARRIERS = [
     "The second chapter deals with {} at some length.",
     "We asked the registry for all records on {}.",
@@ -54,13 +54,13 @@ CARRIERS = [
     "My sister wrote to me about {} and sent a photo.",
 ]
 
-# Names of these keep their capitals in running text.
+# Types whose names keep their capitals in running text.
 PROPER = {"Organism", "Species", "Gene", "CellLine"}
 ORDINARY = re.compile(r"[A-Z][a-z]{2,}")
 
 
 def natural_order(concept_id, name):
-    """`Renal Insufficiency, Chronic` as it stands in a text; only headings of MeSH are inverted."""
+    """The natural word order of inverted MeSH headings such as `Renal Insufficiency, Chronic`."""
     if concept_id.startswith("MESH:") and name.count(",") == 1 and ", " in name:
         last, first = name.split(", ")
         return f"{first} {last}"
@@ -68,7 +68,7 @@ def natural_order(concept_id, name):
 
 
 def written(concept, name, rng):
-    """A name as a text would write it."""
+    """A name as written in running text."""
     name = natural_order(concept["id"], name)
     in_lower_case = rng.random() < 0.5
     capitalised = [word for word in re.findall(r"[^\W\d_]+", name) if word != word.lower()]
@@ -79,7 +79,7 @@ def written(concept, name, rng):
 
 
 def groups(tested, kb, by_type, synonyms):
-    """Title and (concept, name) of all that is drawn from: one group, or one for each type."""
+    """Title and pairs (concept, name) of each sampling group: all concepts, or one group per type."""
     found = collections.defaultdict(list)
     for concept in tested.concepts(kb):
         names = linking.names_of(concept)
@@ -90,7 +90,7 @@ def groups(tested, kb, by_type, synonyms):
 
 
 def answers(tested, kb, names):
-    """For each of `names`, the concepts that have it, case and punctuation aside."""
+    """For each of `names`, the concepts that have it, ignoring case and punctuation."""
     keys = {linking.words_of(name) for name in names}
     ids = collections.defaultdict(set)
     for concept in tested.concepts(kb):
@@ -103,7 +103,7 @@ def answers(tested, kb, names):
 
 
 def draw(pool, title):
-    """The sample, as (concept id, name as written, sentence, start of the name)."""
+    """A sample of (concept id, name as written, sentence, start of the name)."""
     rng = linking.seeded("names", title)
     pool = sorted(pool, key=lambda pair: (pair[0]["id"], pair[1]))
     drawn = []
@@ -117,7 +117,7 @@ def draw(pool, title):
 def outcome(text, name, start, annotations, right):
     links = [link for link in annotations if link.id]
     end = start + len(name)
-    # Punctuation at the ends of a name may be left out.
+    # A link need not cover punctuation at the ends of a name.
     first = start + len(name) - len(name.lstrip("([{'\" -"))
     last = end - len(name) + len(name.rstrip(")]}'\" .,-+"))
     if any(link.id in right and link.start <= first and last <= link.end for link in links):
@@ -126,7 +126,7 @@ def outcome(text, name, start, annotations, right):
 
 
 def measure(tested, kb, drawn, ids):
-    """For each model the counts of outcomes in sentences, and of right first candidates."""
+    """For each model, counts of outcomes in sentences and of correct first candidates."""
     found = {}
     right = [ids[linking.words_of(name)] | {concept} for concept, name, _, _ in drawn]
     for model in linking.MODELS:
@@ -144,7 +144,7 @@ def measure(tested, kb, drawn, ids):
 
 
 def runs(tested, arguments):
-    """Title, compiled terminology and whether its types count apart, of all that was asked for and is there."""
+    """Title, compiled terminology and whether to group by type, for each requested terminology that is available."""
     wanted = arguments.only
     if not wanted or "starter" in wanted:
         yield "starter", "starter", True

@@ -1,4 +1,4 @@
-"""Runs a command and tells how long it took and how much memory it had at most."""
+"""Runs a command and measures its time and peak memory."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ import time
 
 
 class Run:
-    """What one run of a command cost: seconds on the clock, seconds of all cores, bytes of memory at most."""
+    """Cost of one run of a command: wall seconds, CPU seconds of all cores, peak memory in bytes."""
 
     def __init__(self, seconds, cpu_seconds, peak_bytes):
         self.seconds = seconds
@@ -18,10 +18,10 @@ class Run:
 
 
 def run(command, out=None):
-    """Runs `command` with its output in the file `out`; an exit status other than 0 ends this program.
+    """Runs `command` with its output in the file `out`; exits if the command fails.
 
-    The peak is that of the kernel for the process. It counts the pages of a mapped file that were touched, and is
-    never below that of this script, which is forked, so nothing large is held here.
+    The peak memory is that reported by the kernel. It includes touched pages of mapped files. It is never below that
+    of this script, which is forked, so the script holds no large data.
     """
     target = open(out, "wb") if out else subprocess.DEVNULL
     with tempfile.TemporaryFile() as messages:
@@ -40,7 +40,7 @@ def run(command, out=None):
 
 
 def repeat(n, *runs):
-    """Calls each of `runs` `n` times, in turns so that a slow moment hits all of them; a list of runs for each."""
+    """Calls each of `runs` `n` times, interleaved so that load on the machine affects all; returns a list of costs for each."""
     costs = [[] for _ in runs]
     for _ in range(n):
         for made, one in zip(costs, runs):
@@ -49,28 +49,28 @@ def repeat(n, *runs):
 
 
 def spread(values):
-    """Median, least and greatest."""
+    """Median, minimum, maximum and number of values."""
     values = list(values)
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
 
 
 def seconds(runs):
-    """The spread of the time on the clock."""
+    """Spread of the wall time."""
     return spread(run.seconds for run in runs)
 
 
 def peak(runs):
-    """The greatest memory of any run, in bytes."""
+    """Maximum peak memory over all runs, in bytes."""
     return max(run.peak_bytes for run in runs)
 
 
 def rate(n, times):
-    """The spread of `n` a second, from the spread of seconds; the longest time gives the lowest rate."""
+    """Spread of the rate of `n` items per second, from the spread of seconds."""
     return {"median": n / times["median"], "min": n / times["max"], "max": n / times["min"], "n": times["n"]}
 
 
 def sha256(path):
-    """The hash of a file."""
+    """SHA-256 of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

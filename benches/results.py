@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures speed, size and accuracy, and writes them to docs/results.json and the tables of README.md and docs/results/.
+"""Measures speed, size and accuracy; writes docs/results.json and the tables of README.md and docs/results/.
 
-    make bench                                   build, then measure everything, about ten minutes on two cores
+    make bench                                   build and measure everything; about ten minutes on two cores
     benches/results.py --only speed              one part: speed, accuracy, peers
     benches/results.py --binary target/release/canonym
 
-Real corpora and terminologies are read from the variable CANONYM_DATA, else ../shared/data; where that folder is
-absent this says so and ends without an error. Everything that is made lies in runs/bench. Standard library only; the
-peers need scikit-learn and rapidfuzz and are left out where these are not installed.
+Real corpora and terminologies are read from CANONYM_DATA, else ../shared/data; without that folder, the script prints a
+note and exits successfully. Generated files are in runs/bench. Standard library only; the peers need scikit-learn and
+rapidfuzz and are skipped if these are not installed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ N_RUNS = 5
 N_FOLD = 20
 SEED = 13
 N_SAMPLE = 500
-# The one that README.md shows.
+# The example sentence of README.md.
 SENTENCE = ("Two sisters with anaemia and chronic kidney disease (CKD) took ibuprofen for headaches; "
             "the CKD grew worse.")
 
@@ -42,7 +42,7 @@ MEDIC = "terminologies/medic-2012-07-06.txt"
 ABSTRACTS = "formats/pubmed-abstracts-1000.jsonl"
 BIOSYN = ("ncbi-disease", "bc5cdr-disease")
 
-# Name, format, options, source under the data folder or, where there is no such file, made here.
+# Name, format, options, source in the data folder or generated here.
 KNOWLEDGE_BASES = [
     ("mesh", "tsv", ["--prefix", "MESH"], MESH),
     ("mesh-c-d-f03", "tsv", ["--prefix", "MESH"], "mesh-c-d-f03.tsv"),
@@ -75,17 +75,17 @@ def kb(name):
 
 
 def source(path):
-    """A file that was made here, else one of the data folder."""
+    """Path of a generated file, else of one in the data folder."""
     return made(path) if (MADE / path).exists() else str(DATA / path)
 
 
 def typed(command):
-    """A command as docs/results.md shows it: from the root of the repository, without the paths of a machine."""
+    """A command as shown in docs/results.md: relative to the repository root, without local paths."""
     return process.shown(command).replace(str(DATA), "$CANONYM_DATA")
 
 
 class Bench:
-    """The program under test and what was found."""
+    """The program under test and its results."""
 
     def __init__(self, binary):
         self.binary = binary
@@ -98,7 +98,7 @@ class Bench:
         return typed(["canonym", *map(str, words)])
 
     def prepare(self):
-        """Builds every knowledge base and makes the inputs that are no files of the data folder."""
+        """Builds the knowledge bases and generates inputs that are not in the data folder."""
         MADE.mkdir(parents=True, exist_ok=True)
         with open(made("mesh-c-d-f03.tsv"), "wb") as out:
             subset = [sys.executable, "experiments/mesh_subset.py", str(DATA), "C", "D", "F03"]
@@ -137,7 +137,7 @@ class Bench:
         return {"command": self.shown(*words), "seconds": process.seconds(runs), "peak": process.peak(runs)}
 
     def open_speed(self):
-        """Inside a process, by a bench of the library; and as a user meets it, by `kb info`."""
+        """Time to open a knowledge base: in process, by a bench of the library, and with `kb info`."""
         say("open")
         bench = ["cargo", "bench", "-q", "-p", "canonym-core", "--bench", "open", "--"]
         opened = subprocess.run([*bench, os.path.abspath(kb("mesh"))], stdout=subprocess.PIPE, check=True, text=True)
@@ -189,7 +189,7 @@ class Bench:
         }
 
     def default_speed(self):
-        """The default model: vectors of the names are computed by the first run, whose time counts apart."""
+        """Speed of the default model; the first run computes the name vectors and is reported separately."""
         say("link with the default model")
         once = str(DATA / ABSTRACTS)
         n = sum(1 for _ in open(once, "rb"))
@@ -278,7 +278,7 @@ class Bench:
         return json.loads(answer.stdout)
 
     def peers(self):
-        """Other programs on the same queries and dictionaries, in this run, and ours judged by the same code."""
+        """Other programs on the same queries and dictionaries, measured in this run; canonym is scored by the same code."""
         sys.path.insert(0, str(ROOT / "benches" / "peers"))
         import biosyn
         rows = []
@@ -297,7 +297,7 @@ class Bench:
         self.results["peers"] = rows
 
     def own_rows(self, biosyn, corpus, part):
-        """canonym on all queries, and on the sample that slower peers get with the dev dictionary."""
+        """canonym on all queries, and on the sample that slower peers get, with the dev dictionary."""
         queries = biosyn.read_queries(DATA / f"biosyn-{corpus}" / "dev.concept")
         rows = []
         for of in [queries, biosyn.sample(queries, N_SAMPLE)] if part == "dev" else [queries]:
@@ -330,13 +330,13 @@ def write_lines(path, lines):
 
 
 def dev_queries(corpus):
-    """The parts of every mention of the development part, in order."""
+    """The parts of all mentions of the development set, in order."""
     with open(DATA / f"biosyn-{corpus}" / "dev.concept", encoding="utf-8") as file:
         return [part for line in file for part in line.rstrip("\n").split("||")[-2].split("|")]
 
 
 def map_names():
-    """The queries of both development parts, then every name of MEDIC with one misspelling."""
+    """The queries of both development sets, then every name of MEDIC with one typo."""
     rng = random.Random(SEED)
     names = [query for corpus in BIOSYN for query in dev_queries(corpus)]
     with open(DATA / MEDIC, encoding="utf-8") as file:
@@ -346,7 +346,7 @@ def map_names():
 
 
 def mistyped(name, rng):
-    """`name` with one letter dropped, doubled or replaced, or two exchanged."""
+    """`name` with one letter dropped, doubled or replaced, or two swapped."""
     place = rng.randrange(len(name))
     kind = rng.randrange(4)
     if kind == 0 and len(name) > 1:
@@ -359,7 +359,7 @@ def mistyped(name, rng):
 
 
 def about():
-    """When and on what this was measured, without the names of a machine."""
+    """Date and environment of the measurement, without host names."""
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], stdout=subprocess.PIPE, text=True, check=False)
     return {
         "date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(),
@@ -385,7 +385,7 @@ def main():
     bench.prepare()
     for part in arguments.only or ["speed", "accuracy", "peers"]:
         getattr(bench, part)()
-    # Parts that were not measured now keep their earlier figures, which say when they were taken.
+    # Parts that were not measured keep their earlier figures, which include their date.
     older = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and arguments.only else {}
     results = older | bench.results
     results["about"] = older.get("about", {}) | {part: found for part in arguments.only or ["speed", "accuracy", "peers"]}

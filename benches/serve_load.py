@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""`canonym serve` under load: many people at once, a large import, and a project with a million decisions.
+"""Load test of `canonym serve`: many concurrent annotators, a large import, and a project with a million decisions.
 
     cargo build --release -p canonym-cli
     python3 benches/serve_load.py --out runs/bench/serve-load.json
 
-It starts a server on a free port of this machine with a folder of data that vanishes, gives every person an account, imports abstracts that it makes up of
-the words below, lets the model predict, and decides through the interface as browsers do. Then people work at once: each opens documents of the queue, and
-for each mention asks the picker for candidates, types the name of a concept letter by letter, and saves a decision. Each holds a stream of events open. Between letters they take 0.15 to
-0.30 s, between mentions 1 to 4 s, between documents 2 to 5 s. The client runs on the same machine, and so counts against the server.
+Starts a server on a free local port with a temporary data folder, creates an account per annotator, imports abstracts generated from the
+words below, runs the model, and makes decisions through the API as browsers do. Then all annotators work concurrently: each opens
+documents of the queue and, for each mention, requests candidates, types the name of a concept letter by letter, and saves a decision.
+Each keeps an event stream open. The pauses are 0.15 to 0.30 s between letters, 1 to 4 s between mentions and 2 to 5 s between documents.
+The client runs on the same machine, so its load adds to that of the server.
 
-Only the standard library is used.
+Standard library only.
 """
 
 import argparse
@@ -46,7 +47,7 @@ WORDS = (
 
 
 class Client:
-    """One person, on one connection that stays open."""
+    """An annotator with one persistent connection."""
 
     def __init__(self, address, times=None):
         self.address, self.times, self.cookie, self.connection = address, times, None, None
@@ -83,7 +84,7 @@ class Client:
 
 
 class Times:
-    """Seconds of requests by what was asked."""
+    """Durations of requests in seconds, by kind of request."""
 
     def __init__(self):
         self.lock, self.seconds, self.errors = threading.Lock(), {}, {}
@@ -121,7 +122,7 @@ class Server:
         else:
             sys.exit("the server ended before it listened")
         self.seconds_to_start = round(time.perf_counter() - started, 2)
-        # What it says later must not fill the pipe.
+        # Drain standard error, so that the pipe does not fill.
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def memory_mib(self, peak=False):
@@ -147,7 +148,7 @@ def spans_of(text):
 
 
 def side_by_side(n_threads, items, work):
-    """Runs `work` on all items on some threads; the first error ends it."""
+    """Runs `work` on all items on `n_threads` threads; stops at the first error."""
     items, lock, errors = iter(items), threading.Lock(), []
 
     def loop(row):
@@ -183,7 +184,7 @@ def predict(client, project):
 
 
 def decide_much(address, people, project, concepts, n_decisions):
-    """Decides through the interface until so many decisions are made: of each document by one person, of each tenth by another, too."""
+    """Makes about `n_decisions` decisions through the API: one annotator per document, and a second one for every tenth document."""
     clients = [[Client(address) for _ in people] for _ in range(4)]
     for row in clients:
         for client, person in zip(row, people):
@@ -193,7 +194,7 @@ def decide_much(address, people, project, concepts, n_decisions):
         page = people[0].ask("GET", f"/projects/{project}/documents?limit=500&cursor={cursor}")
         rows += [row["id"] for row in page["documents"]]
         cursor = page["next_cursor"]
-    # By every tenth document as many again.
+    # Allow for the decisions of second annotators.
     n_each = math.ceil(n_decisions / (len(rows) * 1.04))
     n_new = n_each // 2
 
@@ -230,7 +231,7 @@ def decide_much(address, people, project, concepts, n_decisions):
 
 
 def works(client, project, ends_at, chance, concepts):
-    """One person at work until the time is over."""
+    """Simulates one annotator until `ends_at`."""
     time.sleep(chance.uniform(0, 4))
     n = 0
     while time.time() < ends_at:
@@ -259,7 +260,7 @@ def works(client, project, ends_at, chance, concepts):
 
 
 class Listener(threading.Thread):
-    """The stream of events that a page of the project holds open; counts what it hears."""
+    """Keeps the event stream of a project page open and counts the events."""
 
     def __init__(self, client, project):
         super().__init__(daemon=True)
@@ -302,7 +303,7 @@ def session(people, project, seconds, concepts, beside=None):
 
 
 def by_hand(client, project, document):
-    """What reads every text or mark of a project because somebody asks for it."""
+    """Times requests that read all texts or annotations of a project."""
     mark = client.ask("GET", f"/documents/{document}")["marks"][0]["id"]
     alike = {"mark": mark, "scope": "project"}
     return {

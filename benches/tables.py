@@ -1,4 +1,4 @@
-"""Turns results into the tables of README.md and docs/results/, between markers such as `<!-- speed -->`."""
+"""Writes results into the tables of README.md and docs/results/, between markers such as `<!-- speed -->`."""
 
 import json
 
@@ -6,12 +6,12 @@ MIB = 1 << 20
 
 
 def pages(root):
-    """Every page that may hold a marked table."""
+    """The pages that may contain marked tables."""
     return [root / "README.md", root / "docs" / "results.md", *sorted((root / "docs" / "results").glob("*.md"))]
 
 
 def write(root, results):
-    """Writes every table for which there are figures between its markers."""
+    """Updates every table for which there are results."""
     made = {name: make(results) for name, make in TABLES.items() if name.split("-")[0] in results}
     if "speed" in made:
         made["summary-speed"] = summary_speed(results)
@@ -26,7 +26,7 @@ def write(root, results):
 
 
 def between(text, name, table):
-    """`text` with `table` between the markers `name`, if it has them."""
+    """Replaces the text between the markers `name` by `table`, if there are markers."""
     first, last = f"<!-- {name} -->", f"<!-- /{name} -->"
     if first not in text:
         return text
@@ -49,7 +49,7 @@ def seconds(spread):
 
 
 def count(value):
-    """A rate rounded to three digits."""
+    """A rate rounded to three significant digits."""
     step = 10 ** max(0, len(str(int(value))) - 3)
     return f"{round(value / step) * step:,}"
 
@@ -158,7 +158,7 @@ def peers(results):
 
 
 def write_peers(root, results):
-    """Writes the table of the peers between its markers."""
+    """Updates the table of the peers."""
     path = root / "docs" / "results" / "peers.md"
     path.write_text(between(path.read_text(encoding="utf-8"), "beside", beside_peers(results)), encoding="utf-8")
 
@@ -220,7 +220,7 @@ def summary_speed(results):
 
 
 def summary_accuracy(root, results):
-    """Both models; figures of the default model are those of its training report and of the everyday texts."""
+    """Scores of both models; those of the default model are from its training report and the everyday texts."""
     halves, everyday = (json.loads((root / "experiments" / "reports" / f"{name}.json").read_text(encoding="utf-8"))
                         for name in ("default-bundle", "everyday"))
     right = {(run["terminology"], run["model"]): f"{percent(run['right'] / run['n'])} ({interval(run['right_interval'])})"
@@ -247,7 +247,7 @@ def about(results):
 
 
 def example(results):
-    """The output of the first command of the README."""
+    """Output of the first command of the README."""
     return f"```text\n{results['example']}\n```"
 
 

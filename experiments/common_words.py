@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prints crates/canonym-core/assets/common-words.txt: in how many of a thousand abstracts each frequent word stands.
+"""Prints crates/canonym-core/assets/common-words.txt: in how many of a thousand abstracts each frequent word occurs.
 
     experiments/common_words.py ../shared/data > crates/canonym-core/assets/common-words.txt
 
-Reads texts only, never their annotations: PubMed abstracts, and the training parts of three corpora.
+Reads only texts, no annotations: PubMed abstracts, and the training sets of three corpora.
 """
 
 import argparse
@@ -11,10 +11,10 @@ import collections
 import json
 import re
 
-# A word in fewer abstracts than this, of a thousand, is not listed.
+# Minimum number of abstracts, of a thousand, for a word to be listed.
 LEAST = 2
 
-# Articles are cut into pieces as long as an abstract, so that one does not count as one.
+# Articles are split into pieces of the length of an abstract, each counted as one.
 PIECE = 1500
 
 
@@ -28,7 +28,7 @@ def documents(root):
                 fields = line.split("|", 2)
                 if len(fields) == 3 and fields[1] == "a":
                     yield fields[2]
-    # The files of UBERON and CL hold the same articles.
+    # The files for UBERON and CL contain the same articles.
     with open(f"{root}/craft/uberon.train.jsonl", encoding="utf-8") as file:
         for line in file:
             text = json.loads(line)["text"]

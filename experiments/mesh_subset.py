@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints the MeSH descriptors of some trees as a table for `canonym kb build --format tsv`, the trees as types.
+"""Prints the MeSH descriptors of some trees as a table for `canonym kb build --format tsv`, with the trees as types.
 
     experiments/mesh_subset.py ../shared/data C D F03 > runs/mesh-c-d-f03.tsv
 
-The first argument is the data folder, which holds `terminologies/mesh-tree-numbers-2015.tsv` and
-`terminologies/mesh-descriptors-2019.tsv`; the others are beginnings of tree numbers.
+The first argument is the data folder, with `terminologies/mesh-tree-numbers-2015.tsv` and
+`terminologies/mesh-descriptors-2019.tsv`; the others are prefixes of tree numbers.
 """
 
 import argparse

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints the supplementary records of a table of MeSH mappings as a table for `canonym kb build --format tsv`: id, name, the other name.
+"""Prints the supplementary records of a MeSH mapping table for `canonym kb build --format tsv`: id, name, synonyms.
 
     experiments/mesh_supplementary.py ../shared/data/terminologies/mesh-mappings.tsv > runs/mesh-supplementary.tsv
 
-The table has a line for each mapping: `MESH`, an id, its name, another vocabulary, the id there, the name there. Descriptors (ids that begin with D)
-are left out; the names of other vocabularies are further names.
+The table has a line per mapping: `MESH`, an id, its name, another vocabulary, the id there, the name there. Descriptors (ids that start
+with D) are left out; names from other vocabularies become synonyms.
 """
 
 import argparse

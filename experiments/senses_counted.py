@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Writes which short forms real texts define, as what, and in how many documents.
+"""Counts abbreviation definitions in real texts: short form, long form, number of documents.
 
     experiments/senses_counted.py ../shared/data runs/senses-counted.tsv
 
-Reads texts only, never their annotations: PubMed abstracts and the training parts of corpora. Definitions are found
-with the algorithm of Schwartz and Hearst (2003), "A simple algorithm for identifying abbreviation definitions in
-biomedical text": a short form in brackets behind its long form, or a long form in brackets behind its short form.
+Reads only texts, no annotations: PubMed abstracts and the training sets of corpora. Definitions are found with the
+algorithm of Schwartz and Hearst (2003), "A simple algorithm for identifying abbreviation definitions in biomedical text":
+a short form in brackets after its long form, or a long form in brackets after its short form.
 
-A line is: short form, long form, documents, the most frequent first. Long forms that differ only in case, in hyphens
-or in the plural of their last word are one; the most frequent spelling of them is written, in the singular where both
-numbers occur. A document that several corpora hold counts once.
+Lines are sorted by descending count. Long forms that differ only in case, hyphens or the plural of their last word are
+merged; the most frequent spelling is written, in the singular if it occurs. A document in several corpora counts once.
 """
 
 import argparse
@@ -18,7 +17,7 @@ import glob
 import json
 import re
 
-# The pipes of PubTator files: an identifier, t or a, the text.
+# Text lines of PubTator files: id, t or a, and the text, separated by pipes.
 PUBTATOR = (
     "bc5cdr/train.pubtator.txt",
     "ncbi-disease/train.pubtator.txt",
@@ -28,20 +27,20 @@ PUBTATOR = (
 
 JSON_LINES = (
     "formats/pubmed-abstracts-1000.jsonl",
-    # The files of UBERON and CL hold the same articles.
+    # The files for UBERON and CL contain the same articles.
     "craft/uberon.train.jsonl",
 )
 
-# An identifier of BioID is an article's and four digits of the figure and its part.
+# A BioID document id is the id of the article plus four digits for figure and panel.
 CAPTION = re.compile(r"\d{10,}")
 
 SENTENCE_END = re.compile(r"(?<=[a-z0-9)\]][.?!])\s+(?=[A-Z])|\n")
-# A bracket that holds no other.
+# Innermost brackets.
 BRACKET = re.compile(r"\(([^()]*)\)")
 
 
 def documents(root):
-    """Yields each text with the identifier of its document."""
+    """Yields each text with its document id."""
     for name in JSON_LINES:
         with open(f"{root}/{name}", encoding="utf-8") as file:
             for line in file:
@@ -58,22 +57,22 @@ def documents(root):
 
 
 def untokenised(text):
-    """Takes away the blanks that tokenised corpora have inside brackets, and around hyphens and commas."""
+    """Removes the spaces that tokenised corpora have inside brackets and around hyphens and commas."""
     text = re.sub(r"([(\[]) ", r"\1", text)
     text = re.sub(r" ([)\],;:])", r"\1", text)
     return re.sub(r"(?<=\w) ([-/]) (?=\w)", r"\1", text)
 
 
 def is_short_form(text):
-    """2 to 10 characters, at most two words, a letter among them, and a letter or digit first."""
+    """2 to 10 characters, at most two words, at least one letter, starting with a letter or digit."""
     return (2 <= len(text) <= 10 and len(text.split()) <= 2 and text[0].isalnum()
             and any(character.isalpha() for character in text))
 
 
 def long_form(short, before):
-    """The shortest end of `before` that holds the letters and digits of `short` in order, its first beginning a word.
+    """The shortest suffix of `before` with the letters and digits of `short` in order, the first one at the start of a word.
 
-    This is findBestLongForm of the article: both are read from the right.
+    This is findBestLongForm of the paper: both are read from the right.
     """
     place = len(before)
     for index in range(len(short) - 1, -1, -1):
@@ -90,11 +89,11 @@ def long_form(short, before):
 
 
 def definition(short, before):
-    """A short form and the long form at the end of the text before it, or None."""
+    """The short form and its long form at the end of `before`, or None."""
     short = short.rstrip(".")
     if not is_short_form(short):
         return None
-    # As many words as the article allows.
+    # Maximum number of words, as in the paper.
     n_most = min(len(short) + 5, 2 * len(short))
     words = before.split()[-n_most:]
     found = long_form(short, " ".join(words))
@@ -103,7 +102,7 @@ def definition(short, before):
     found = found.strip(" ,;:.\"'[]")
     if len(found) <= len(short) or "(" in found or ")" in found:
         return None
-    # A long form that holds its short form is no definition.
+    # A long form that contains its short form is not a definition.
     if short.lower() in found.lower().replace("-", " ").split():
         return None
     return short, found
@@ -138,13 +137,13 @@ def singular(text):
 
 
 def normalised(text):
-    """What spellings of one long form share."""
+    """Key shared by all spellings of a long form."""
     text = re.sub(r"[-‐-―/]", " ", text.lower())
     return singular(" ".join(text.split()))
 
 
 def spelling(spellings):
-    """The most frequent of spellings, in small letters where any is; one in the singular if there is one."""
+    """The preferred spelling: singular if it occurs, then the most frequent, then with most lower-case letters."""
     of = normalised(next(iter(spellings)))
     best = max(spellings, key=lambda one: (re.sub(r"[-‐-―/]", " ", one.lower()) == of, spellings[one],
                                            sum(letter.islower() for letter in one), one))
@@ -152,7 +151,7 @@ def spelling(spellings):
 
 
 def count(root):
-    """The documents that define each pair, and the spellings of its long form."""
+    """The documents that define each pair of forms, and the spellings of its long form."""
     pairs = collections.defaultdict(set)
     spellings = collections.defaultdict(collections.Counter)
     for document, text in documents(root):

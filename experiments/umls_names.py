@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prints the names that open terminologies have for concepts of UMLS as a table for `canonym kb build --format tsv`: id, name, other names.
+"""Prints names of UMLS concepts from open terminologies as a table for `canonym kb build --format tsv`: id, name, synonyms.
 
     experiments/umls_names.py ../shared/data/terminologies > runs/umls-names.tsv
 
-Read are the SSSOM table of exact matches of MONDO, and DOID, HPO and SYMP in OBO, whose terms have ids of UMLS as cross-references.
+Reads the SSSOM table of exact matches of MONDO, and DOID, HPO and SYMP in OBO format, which have UMLS ids as cross-references.
 """
 
 import argparse
@@ -16,7 +16,7 @@ SYNONYM = re.compile(r'synonym: "((?:[^"\\]|\\.)*)" EXACT')
 
 
 def of_mappings(path):
-    """Ids and names of a table of mappings."""
+    """Ids and names in a mapping table."""
     with open(path, encoding="utf-8") as file:
         lines = (line.rstrip("\n").split("\t") for line in file if not line.startswith("#"))
         header = next(lines)
@@ -26,7 +26,7 @@ def of_mappings(path):
 
 
 def of_ontology(path):
-    """Ids and names of the terms of an ontology in OBO."""
+    """Ids and names of the terms of an OBO ontology."""
     with open(path, encoding="utf-8") as file:
         for term in file.read().split("\n\n"):
             name = re.search(r"^name: (.*)$", term, re.MULTILINE)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the linking of everyday text: notes, questions of lay people, news, abstracts, methods, case reports.
+"""Measures linking in everyday text: notes, lay questions, news, abstracts, methods, case reports.
 
     make bench-everyday
     benches/everyday/bench.py --binary target/release/canonym --report experiments/reports/everyday.json
-    benches/everyday/bench.py --texts experiments/everyday/dev       the texts that settings are chosen on
+    benches/everyday/bench.py --texts experiments/everyday/dev       the development texts
 
-The texts and the rules of scoring are in benches/everyday/README.md. Links with each of the models default and lexical
-to the starter and, where the variable CANONYM_DATA or ../shared/data has it, to MeSH 2019. Standard library only.
+benches/everyday/README.md describes the texts and the scoring. The models default and lexical link to the starter and,
+if CANONYM_DATA or ../shared/data has it, to MeSH 2019. Standard library only.
 """
 
 import collections
@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import linking
 
-# The two ends of a right link may differ from those of the mention by this many characters together.
+# Maximum sum of the differences between the boundaries of a correct link and of the mention, in characters.
 SLACK = 12
 N_BINS = 10
 CONFIDENT = 0.9
@@ -32,13 +32,13 @@ def read(folder):
 
 
 def fits(link, mention):
-    """Whether the span of a link is that of the mention, up to SLACK, or contains it."""
+    """Whether the span of a link equals that of the mention, up to SLACK, or contains it."""
     apart = abs(link.start - mention.start) + abs(link.end - mention.end)
     return apart <= SLACK or (link.start <= mention.start and mention.end <= link.end)
 
 
 def score(document, annotations, ids):
-    """What one document adds to each figure; `ids` are those that the terminology has."""
+    """Outcomes of the mentions and links of one document; `ids` are those of the terminology."""
     links = [annotation for annotation in annotations if annotation.id]
     unlinked = [annotation for annotation in annotations if not annotation.id]
     outcomes, right, settled, marked = [], set(), set(), set()
@@ -54,7 +54,7 @@ def score(document, annotations, ids):
         outcomes.append((mention, outcome if known else "absent, linked" if over else "absent"))
     return {
         "outcomes": outcomes,
-        # Score, whether the link is right, whether something is marked there; what lies inside a right mention is left out.
+        # Score, whether the link is correct, whether it overlaps a mention; links nested in a correctly linked mention are left out.
         "links": [(link.score, at in right, at in marked) for at, link in enumerate(links)
                   if at in right or at not in settled],
         "unlinked": [any(one.overlaps(of.start, of.end) for of in document.mentions) for one in unlinked],
@@ -62,7 +62,7 @@ def score(document, annotations, ids):
 
 
 def calibration_error(links):
-    """The mean distance of score and share of right links in N_BINS bins of equal width, weighted by their links."""
+    """Expected calibration error of the scores, in N_BINS bins of equal width."""
     bins = collections.defaultdict(list)
     for value, right, _ in links:
         bins[min(int(value * N_BINS), N_BINS - 1)].append((value, right))
@@ -70,14 +70,14 @@ def calibration_error(links):
 
 
 def shares(outcomes):
-    """Counts of right, wrong and missed of the mentions whose concept the terminology has."""
+    """Counts of right, wrong and missed mentions, among those whose concept the terminology has."""
     counts = collections.Counter(outcome for _, outcome in outcomes)
     n = counts["right"] + counts["wrong"] + counts["missed"]
     return {"n": n, "right": counts["right"], "wrong": counts["wrong"], "missed": counts["missed"]}
 
 
 def measure(documents, annotations, ids):
-    """Every figure of one model with one terminology."""
+    """All scores of one model with one terminology."""
     scored = [score(document, annotations[document.id], ids) for document in documents]
     outcomes = [outcome for one in scored for outcome in one["outcomes"]]
     links = [link for one in scored for link in one["links"]]
@@ -105,7 +105,7 @@ def measure(documents, annotations, ids):
 
 
 def errors(documents, annotations, ids):
-    """A line for each mention that is not right and for each link where nothing is marked."""
+    """One line per mention that is not right, and per link that overlaps no mention."""
     for document in documents:
         links = [link for link in annotations[document.id] if link.id]
         for mention, outcome in score(document, annotations[document.id], ids)["outcomes"]:
@@ -137,7 +137,7 @@ def summary_row(terminology, model, found):
 
 
 def breakdown(part, figures):
-    """A table of correct / wrong / missed by category or kind, one column per terminology and model."""
+    """Table of right / wrong / missed by category or kind, with one column per terminology and model."""
     keys = sorted({key for _, _, found in figures for key in found[part]})
     head = [part.removeprefix("by_"), *(f"{terminology}, {model}" for terminology, model, _ in figures)]
     rows = []

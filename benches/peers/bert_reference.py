@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What PyTorch and transformers make of some sentences with real weights, for the test that compares.
+"""Writes reference outputs of PyTorch and transformers with real weights, for a comparison test.
 
     python3 -m venv VENV && VENV/bin/pip install torch transformers numpy
     VENV/bin/python benches/peers/bert_reference.py FOLDER
     CANONYM_MINILM=FOLDER cargo test -p canonym-neural --test it reference
 
-Writes FOLDER/canonym-reference.json: pieces and their bytes, under four settings of the tokenizer, for sentences and for every code point up
-to U+2FFFF; vectors of all pieces and of the pooler; lengths of the gradients of a loss. Where FOLDER has no model, all-MiniLM-L6-v2 is
-fetched into it as `experiments/minilm.py` does. Nothing of that is committed.
+Writes FOLDER/canonym-reference.json: wordpieces and their byte offsets under four tokenizer settings, for sentences and for every code
+point up to U+2FFFF; vectors of all wordpieces and of the pooler; gradient norms of a loss. If FOLDER has no model, all-MiniLM-L6-v2 is
+downloaded into it as by `experiments/minilm.py`. None of this is committed.
 """
 
 import json
@@ -37,7 +37,7 @@ SETTINGS = [(True, None), (False, None), (False, True), (True, False)]
 
 
 def code_points():
-    """Texts of sixty-four code points each, every one between letters; lines break nowhere else."""
+    """Texts of 64 code points each, every one between letters, without further line breaks."""
     for first in range(0, LAST + 1, 64):
         letters = [chr(point) for point in range(first, first + 64) if not 0xD800 <= point <= 0xDFFF]
         if letters:
@@ -45,7 +45,7 @@ def code_points():
 
 
 def divided(tokenizer, texts):
-    """Rows of pieces and their first and last bytes, flat."""
+    """Rows of wordpieces, and their start and end bytes, flattened."""
     answers = []
     for text, encoding in zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False)):
         at = [0]
@@ -73,14 +73,14 @@ def main(folder):
     model = AutoModel.from_pretrained(folder).eval()
     first, behind = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     pieces = [[first, *text["rows"], behind] for text in words[0]["texts"][:len(SENTENCES)]]
-    # One of two parts; each sequence goes through the model alone, without padding.
+    # Also a sentence pair; each sequence is encoded separately, without padding.
     sequences = [[rows] for rows in pieces] + [[pieces[0], pieces[2][1:]]]
     outputs = []
     for parts in sequences:
         rows = torch.tensor([sum(parts, [])])
         types = torch.tensor([[number for number, part in enumerate(parts) for _ in part]])
         output = model(input_ids=rows, token_type_ids=types)
-        # The loss: half the squares of all vectors, so that their gradient is the vectors themselves.
+        # Loss: half the squared norm of all vectors, so that its gradient is the vectors themselves.
         (output.last_hidden_state.square().sum() / 2 + output.pooler_output.square().sum() / 2).backward()
         outputs.append({"parts": parts, "vectors": output.last_hidden_state.flatten().tolist(),
                         "pooled": output.pooler_output.flatten().tolist()})

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times a BERT with the same weights in PyTorch and in canonym, in turns, and prints a table.
+"""Times a BERT with the same weights in PyTorch and in canonym, interleaved, and prints a table.
 
     VENV/bin/python benches/peers/bert_reference.py FOLDER
     cargo build --release -p canonym-neural --example bert_speed
     VENV/bin/python benches/peers/bert_speed.py FOLDER target/release/examples/bert_speed [THREADS [ROUNDS]]
 
-Needs torch and transformers, as bert_reference.py does. PyTorch runs without gradients and with its fused attention; a case `train-…` is a
-forward and a backward pass with dropout. All sequences of a case are of one length, so PyTorch pads nothing. Each round measures each case
-in both programs, one after the other; a figure is the median of all repetitions, a ratio above 1 says that canonym is faster. Both compute in
-32 and in 16 bits (bfloat16): canonym products alone (`bf16-…`), PyTorch the whole model, in training what `autocast` chooses. Greatest memory is that of a process of its own
-which reads the model and computes the case 32x128.
+Needs torch and transformers, as bert_reference.py does. PyTorch runs without gradients and with fused attention; cases `train-…` are a
+forward and a backward pass with dropout. All sequences of a case have the same length, so PyTorch needs no padding. Each round runs each
+case in both programs in turn; figures are medians of all repetitions, and a ratio above 1 means that canonym is faster. Both compute in
+32 and in 16 bits (bfloat16): canonym only in products (`bf16-…`), PyTorch in the whole model, in training as `autocast` chooses. Peak
+memory is that of a separate process that reads the model and computes the case 32x128.
 """
 
 import json
@@ -26,7 +26,7 @@ SECONDS = 1.0
 
 
 def prepare(model, case, mixed=False):
-    """What is timed: one pass over random pieces."""
+    """A function that runs one pass over random wordpieces."""
     trains = case.startswith("train-")
     n, length = map(int, case.removeprefix("train-").split("x"))
     generator = torch.Generator().manual_seed(1)
@@ -73,7 +73,7 @@ def main(folder, program, threads="2", rounds="3"):
 
 
 def timed(once):
-    """Milliseconds of each repetition within SECONDS, at least three."""
+    """Milliseconds of each repetition, for SECONDS but at least three times."""
     once()
     started = time.perf_counter()
     taken = []
@@ -85,8 +85,8 @@ def timed(once):
 
 
 def memory(command):
-    """The greatest memory of a process, in MiB."""
-    # A child begins with the memory of its parent, so a small process starts it.
+    """Peak memory of a process, in MiB."""
+    # A child starts with the memory of its parent, so a small process launches it.
     start = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
     start += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     done = subprocess.run([sys.executable, "-c", start, *command], capture_output=True, text=True, check=True)
@@ -94,7 +94,7 @@ def memory(command):
 
 
 def once(folder):
-    """What `memory` measures of PyTorch."""
+    """The PyTorch case measured by `memory`."""
     prepare(AutoModel.from_pretrained(folder).eval(), "32x128")()
 
 

@@ -1,16 +1,16 @@
-"""Reads the files of the BioSyn protocol and judges answers by it. Standard library only."""
+"""Reads files in the format of BioSyn and scores answers by its protocol. Standard library only."""
 
 import random
 import time
 
 
 def ids_of(joined):
-    """The ids of a name, as canonym's evaluation compares them: parts of `|` and `+`, without prefix and blanks."""
+    """The ids of a name as compared in canonym's evaluation: split at `|` and `+`, without prefixes and spaces."""
     return frozenset(part.split(":")[-1].strip() for part in joined.replace("+", "|").split("|"))
 
 
 def read_dictionary(path):
-    """The id sets and the names of a dictionary, row by row."""
+    """Id sets and names of a dictionary, in order."""
     ids, names = [], []
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -21,7 +21,7 @@ def read_dictionary(path):
 
 
 def read_queries(path):
-    """The parts of each mention, one unless it is composite, and its ids."""
+    """The parts of each mention (several if it is composite) and its ids."""
     queries = []
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -31,21 +31,21 @@ def read_queries(path):
 
 
 def sample(queries, n):
-    """The same `n` queries for every system."""
+    """A fixed sample of `n` queries."""
     return random.Random(13).sample(queries, min(n, len(queries)))
 
 
 def accuracy(queries, answers):
-    """The share of mentions of which every part has an answer in common with the gold ids.
+    """Fraction of mentions for which the answer to every part shares an id with gold.
 
-    `answers` gives for each part the ids of the first answer.
+    `answers` maps each part to the ids of its first answer.
     """
     right = sum(all(answers[part] & gold for part in parts) for parts, gold in queries)
     return right / len(queries)
 
 
 def judge(name, queries, answer):
-    """Times `answer` on the distinct parts of `queries`; accuracy and names a second."""
+    """Times `answer` on the distinct parts of `queries`; reports accuracy and names per second."""
     parts = sorted({part for parts, _ in queries for part in parts})
     started = time.perf_counter()
     answers = dict(zip(parts, answer(parts)))

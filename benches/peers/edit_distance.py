@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Names compared one by one with rapidfuzz: `ratio` and `WRatio` by `extractOne`, on a sample of the queries.
+"""Baseline: rapidfuzz `extractOne` with `ratio` and `WRatio`, on a sample of the queries.
 
     benches/peers/edit_distance.py dictionary.txt dev.concept [SAMPLE]
 
-Prints a JSON line for each. Needs rapidfuzz; prints nothing and says so on standard error where it is not installed.
+Prints one JSON line per scorer. Needs rapidfuzz; without it, prints only a note on standard error.
 """
 
 import json

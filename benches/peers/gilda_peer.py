@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Gilda with terms of one's own: `Grounder.ground` for names, `gilda.annotate` for texts, settings as they come."""
+"""Gilda with custom terms and default settings: `Grounder.ground` for names, `gilda.annotate` for texts."""
 
 import importlib.metadata
 import os
 
 import harness
 
-# Gilda looks for a folder of its own when it is imported.
+# Gilda needs a data folder on import.
 os.environ.setdefault("PYSTOW_HOME", os.path.join(os.path.dirname(os.path.abspath(__file__)), ".pystow"))
 from gilda.grounder import Grounder
 from gilda.ner import annotate
@@ -29,7 +29,7 @@ class Peer:
 
     def open(self, index, terms):
         grounder = Grounder(os.path.join(index, "terms.tsv.gz"))
-        # Its models of ambiguous names are for its own terms; without this they are fetched at the first ambiguous name.
+        # Its disambiguation models are for its own terms; this prevents downloading them at the first ambiguous name.
         grounder.gilda_disambiguators = {}
         return grounder
 

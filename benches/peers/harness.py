@@ -1,14 +1,14 @@
-"""What the peers have in common: one command line, one shape of input and output, and the time each step takes.
+"""Shared code of the peers: command line, input and output formats, and timing.
 
-A peer is a program `NAME_peer.py` with three steps, each a process of its own, so that memory and start can be measured:
+A peer is a program `NAME_peer.py` with three steps, each a separate process so that memory and startup can be measured:
 
     NAME_peer.py build --terms TERMS --index DIR
     NAME_peer.py map   --terms TERMS --index DIR --names NAMES --out OUT
     NAME_peer.py link  --terms TERMS --index DIR --documents DOCUMENTS --out OUT
 
-TERMS has a line `id<tab>name` for each name, NAMES a name a line, DOCUMENTS an object with `id` and `text` a line. OUT has the
-shape of `canonym map` and of `canonym link`, so that one program judges all. Each step prints one JSON line with its
-figures. Standard library only.
+TERMS has a line `id<tab>name` per name, NAMES one name per line, DOCUMENTS one JSON object with `id` and `text` per line.
+OUT has the format of `canonym map` or `canonym link`, so that all systems are scored by the same program. Each step
+prints its measurements as one JSON line. Standard library only.
 """
 
 import argparse
@@ -20,7 +20,7 @@ TOP_K = 5
 
 
 def main(peer):
-    """Runs the step that the command line names. `peer` has `version`, `build`, `open`, and `map` or `link`."""
+    """Runs the step given on the command line. `peer` has `version`, `build`, `open`, and `map` or `link`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("step", choices=["build", "map", "link"])
     for option in ("--terms", "--index", "--names", "--documents", "--out"):
@@ -35,7 +35,7 @@ def main(peer):
         return
     system = peer.open(args.index, args.terms)
     figures["ready_seconds"] = time.time() - args.started
-    # One answer before the clock starts: what a program makes on its first use is no part of its rate.
+    # Warm up with one query: lazy initialisation is not part of the rate.
     if args.step == "map":
         names = [line.rstrip("\n") for line in open(args.names, encoding="utf-8")]
         list(peer.map(system, names[:1]))
@@ -69,7 +69,7 @@ def read_terms(path):
 
 
 def candidates(found):
-    """The best `TOP_K` of pairs of an id and a score, each id once."""
+    """The best `TOP_K` pairs of an id and a score, without duplicate ids."""
     best = {}
     for concept, score in found:
         best.setdefault(concept, float(score))

@@ -1,16 +1,16 @@
-"""Compares `canonym eval` with neleval, from which the measures `strict` and `partial-maxmax` come.
+"""Compares `canonym eval` with neleval, the origin of the measures `strict` and `partial-maxmax`.
 
     python3 benches/peers/neleval.py --venv FOLDER --canonym target/debug/canonym --gold dev.pubtator.txt [--pred links.jsonl]
 
-Sets up neleval from PyPI in a virtual environment in FOLDER, where it is not there yet. Without --pred the predictions
-are those of `canonym link` with its embedded knowledge base, or with that of --kb. Gold and predictions become rows
-`document, first, last, ids, score, NA` in characters, `last` inclusive; several ids become one sorted word, so that both
-programs ask for the same set of ids (`canonym eval --ids exact`); what means no concept is left out.
+Installs neleval from PyPI in a virtual environment in FOLDER unless it exists. Without --pred, the predictions are those
+of `canonym link` with the embedded knowledge base or that of --kb. Gold and predictions are converted to rows
+`document, first, last, ids, score, NA` in characters, `last` inclusive. Several ids are joined to one sorted word, so that
+both programs compare sets of ids (`canonym eval --ids exact`); annotations without a concept are left out.
 
-Numbers must agree to 1e-4. neleval finds overlaps by a sweep over sorted annotations that passes over some of those that
-nest, or stand twice, while canonym compares all pairs. So `partial-maxmax` is compared twice: on everything, where
-canonym may be higher, and without annotations that share a character with an earlier one of the same ids. The exit
-status is 1 where numbers differ that must not.
+Scores must agree to 1e-4. neleval finds overlaps by a sweep over sorted annotations that misses some nested and duplicate
+ones, while canonym compares all pairs. So `partial-maxmax` is compared twice: on everything, where canonym may be higher,
+and without annotations that share a character with an earlier one of the same ids. The exit status is 1 if other scores
+differ.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import venv
 
 LIMIT = 1e-4
 
-# neleval 3.1.1 imports names that Python 3.10 moved.
+# neleval 3.1.1 imports names that moved in Python 3.10.
 RUN = """
 import collections, collections.abc, sys
 for name in ("Callable", "Iterable", "Mapping", "Sequence"):
@@ -34,7 +34,7 @@ sys.exit(main())
 
 
 def python_with_neleval(folder):
-    """The Python of a virtual environment that has neleval."""
+    """The Python executable of a virtual environment with neleval."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
@@ -44,7 +44,7 @@ def python_with_neleval(folder):
 
 
 def ids_of(texts):
-    """The ids as one word, as canonym compares them; empty for no concept."""
+    """The ids joined to one word, normalised as in canonym; empty for no concept."""
     ids = set()
     for text in "|".join(texts).replace("+", "|").split("|"):
         text = text.strip()
@@ -69,7 +69,7 @@ def read_pubtator(path):
 
 
 def read_jsonl(path):
-    """Rows of the output of `canonym link`; those with gaps are left out and counted."""
+    """Rows of the output of `canonym link`; discontinuous mentions are left out and counted."""
     rows, n_gaps = [], 0
     with open(path, encoding="utf-8") as file:
         for document in map(json.loads, file):
@@ -85,7 +85,7 @@ def read_jsonl(path):
 
 
 def without_nesting(rows):
-    """The rows that share no character with an earlier, longer one of the same document and ids."""
+    """Drops rows that overlap an earlier one, or a longer one with the same start, of the same document and ids."""
     kept = {}
     for document, first, last, ids in sorted(rows, key=lambda row: (row[0], row[3], row[1], -row[2])):
         others = kept.setdefault((document, ids), [])
@@ -101,7 +101,7 @@ def write_rows(rows, path):
 
 
 def write_jsonl(documents, rows, path):
-    """The rows as documents without text, which canonym judges by their offsets alone."""
+    """Writes the rows as documents without text, which canonym scores by offsets alone."""
     by_document = {document: [] for document in documents}
     for document, first, last, ids in rows:
         by_document[document].append({"spans": [[first, last + 1]], "text": "x" * (last + 1 - first), "ids": [ids]})
@@ -113,7 +113,7 @@ def write_jsonl(documents, rows, path):
 
 
 def judge(python, canonym, folder, label, documents, gold, pred):
-    """The scores of both programs: `{measure: (ours, theirs)}`, each `[precision, recall, F1]`."""
+    """Scores of both programs: `{measure: (ours, theirs)}`, each `[precision, recall, F1]`."""
     files = {}
     for side, rows in (("gold", gold), ("pred", pred)):
         files[side] = (folder / f"{label}.{side}.tsv", folder / f"{label}.{side}.jsonl")

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""QuickUMLS with terms of one's own: its matcher with settings as they come (Jaccard 0.7, windows of five tokens).
+"""QuickUMLS with custom terms: its matcher with default settings (Jaccard 0.7, windows of five tokens).
 
-The databases are made with its own classes, lower case and without accents as its installer recommends. Its spaCy model
-and NLTK's stop words are no packages of a registry: a blank English pipeline and the stop words of spaCy stand in, so
-that its rules on parts of speech have nothing to refuse. A name is matched as a whole, and by the parts it has where
-the whole matches nothing.
+The databases are built with its own classes, in lower case and without accents as its installer recommends. Its spaCy
+model and NLTK's stop words are not on PyPI, so a blank English pipeline and the stop words of spaCy replace them; its
+part-of-speech rules then have no effect. A name is matched as a whole, or by its parts if the whole has no match.
 """
 
 import importlib.metadata

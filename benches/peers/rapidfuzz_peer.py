@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rapidfuzz: every name compared with the query by `ratio` after `default_process`, with `process.extract`."""
+"""rapidfuzz: compares every name with the query by `ratio` after `default_process`, using `process.extract`."""
 
 import rapidfuzz
 from rapidfuzz import fuzz, process, utils
@@ -12,7 +12,7 @@ class Peer:
         return rapidfuzz.__version__
 
     def build(self, terms, index):
-        """There is no index."""
+        """No index is needed."""
 
     def open(self, index, terms):
         ids, names = zip(*harness.read_terms(terms))

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times ResCNN with the same weights in PyTorch and in canonym, beside a BERT of the base size, in turns, and prints a table.
+"""Times ResCNN with the same weights in PyTorch and in canonym, and a BERT-base, interleaved, and prints a table.
 
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors numpy
     cargo build --release -p canonym-neural --example rescnn_speed
     VENV/bin/python benches/peers/rescnn_speed.py RUN KB QUERIES target/release/examples/rescnn_speed [THREADS [TURNS]]
 
-RUN is the folder of a trained ResCNN, KB a compiled terminology, QUERIES a file of names. First both give vectors of some hundred names, which
-have to agree to 1e-4. Then each turn encodes all names of the terminology by each way, one after the other: by canonym; by PyTorch with
-batches of one length, which need no padding; by PyTorch as published, in random batches that are filled up to their longest name. Dividing names into
-pieces is left out everywhere. The BERT has random weights and gets a sample of the names, sorted by length; its time is extrapolated. In the
-end canonym links each query alone. PyTorch runs without gradients.
+RUN is the folder of a trained ResCNN, KB a compiled terminology, QUERIES a file of names. First, both encode some hundred names; the
+vectors must agree to 1e-4. Then each turn encodes all names of the terminology in each program: canonym; PyTorch with batches of one
+length, which need no padding; PyTorch as published, with random batches padded to their longest name. Tokenisation is not timed. The
+BERT has random weights and encodes a sample of the names, sorted by length; its time is extrapolated. Finally, canonym links each query
+separately. PyTorch runs without gradients.
 """
 
 import json
@@ -27,7 +27,7 @@ from transformers import BertConfig, BertModel
 
 N_COMPARED = 500
 TOLERANCE = 1e-4
-# The published batch; those of one length may be larger where that is faster.
+# The published batch size; batches of one length may be larger if that is faster.
 BATCH = 256
 BATCHES_OF_ONE_LENGTH = [64, 256, 1024]
 N_TRIED = 8192
@@ -37,13 +37,13 @@ SEED = 13
 
 
 class ResCnn(torch.nn.Module):
-    """The published network: convolutions over channels, position-wise layers, the greatest value over all positions."""
+    """The published network: convolutions over channels, position-wise layers, max pooling over positions."""
 
     def __init__(self, config, weights):
         super().__init__()
         width = config["width"]
         word = weights["embedding.word"]
-        # The row behind the last stands for padding: zeros.
+        # An additional row of zeros for padding.
         self.embedding = torch.nn.Embedding.from_pretrained(torch.cat([word, torch.zeros(1, word.shape[1])]))
         self.padding = len(word)
         self.projection = convolution(weights, "projection", word.shape[1], 1)
@@ -67,7 +67,7 @@ class ResCnn(torch.nn.Module):
 
 
 def convolution(weights, name, n_in, kernel):
-    """From `[kernel * in, out]` to `[out, in, kernel]`."""
+    """Reshapes `[kernel * in, out]` to `[out, in, kernel]`."""
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"].flatten()
     made = torch.nn.Conv1d(n_in, len(bias), kernel, padding=kernel // 2)
     made.weight.data = weight.reshape(kernel, n_in, len(bias)).permute(2, 1, 0).contiguous()
@@ -95,7 +95,7 @@ def of_one_length(names, size):
 
 
 def padded(names, size, padding):
-    """Batches of names as they come, filled up to the longest of each."""
+    """Batches of names in the given order, padded to the longest of each."""
     batches = []
     for first in range(0, len(names), size):
         batch = names[first:first + size]
@@ -113,7 +113,7 @@ def seconds(model, batches):
 
 
 def bert():
-    """A BERT of the base size, and what its batches take."""
+    """The encoding function of a BERT-base with random weights."""
     torch.manual_seed(SEED)
     model = BertModel(BertConfig()).eval()
 
@@ -125,7 +125,7 @@ def bert():
 
 
 def bert_batches(names):
-    """A sample, each name between two special pieces, sorted by length so that little is filled up."""
+    """Batches of a sample, each name between two special tokens, sorted by length to reduce padding."""
     names = sorted(([101, *name, 102] for name in names), key=len)
     batches = padded(names, BERT_BATCH, -1)
     return [(batch.clamp(min=0), (batch >= 0).long()) for batch in batches]
@@ -187,7 +187,7 @@ def main(run, kb, queries, program, threads="2", turns="3"):
     for key, title in titles.items():
         print(f"| {title} | {show(times[key], n)} | {statistics.median(times[key]) / own:.2f} |")
     print("\n| one name by `map`, inside a process | names | ms, median | 95% of them under |\n| --- | --- | --- | --- |")
-    # The median of the turns of each query.
+    # Median over the turns, per query.
     each = [statistics.median(turn) for turn in zip(*(run["milliseconds"] for run in milliseconds))]
     known = milliseconds[0]["known"]
     for title, wanted in [("is a name of the terminology", [True]), ("is none", [False]), ("all", [True, False])]:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""scispaCy's candidate generator: TF-IDF of character trigrams in an approximate index of nmslib, its own settings.
+"""scispaCy's candidate generator with default settings: TF-IDF of character trigrams in an approximate index of nmslib.
 
-Its models find mentions, but are no packages of a registry, so there is no step `link`. Its builder stores vectors in
-half precision, which SciPy gave up in 1.11; without a path it stores nothing, and vectors are stored here in full.
+Its mention detection models are not on PyPI, so there is no step `link`. Its builder stores vectors in half precision,
+which SciPy dropped in 1.11; without a path it stores nothing, and the vectors are stored here in full precision.
 """
 
 import importlib.metadata

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The plain baseline of `canonym map`: TF-IDF of character 1- to 3-grams within words, the nearest name by cosine.
+"""Baseline for `canonym map`: TF-IDF of character 1- to 3-grams within words, nearest name by cosine.
 
     benches/peers/tfidf.py dictionary.txt dev.concept
 
-Prints one JSON line. Needs scikit-learn; prints nothing and says so on standard error where it is not installed.
+Prints one JSON line. Needs scikit-learn; without it, prints only a note on standard error.
 """
 
 import json

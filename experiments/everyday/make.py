@@ -1,13 +1,13 @@
-"""Writes texts of ordinary language with known mentions, which the tagger of the default model learns from beside corpora.
+"""Writes texts in everyday language with known mentions, which supplement corpora in training the tagger of the default model.
 
     python3 experiments/everyday/make.py ../shared/data runs/everyday
 
-`carriers.pubtator`: sentences of `sentences.txt`, their places filled with names of terminologies, written as people write them.
-`names-….jsonl`: other sentences with names of terminologies that `carriers.pubtator` has not seen, with their ids: what evidence is weighed on.
+`carriers.pubtator`: sentences of `sentences.txt`, with slots filled by names of terminologies in natural spelling.
+`names-….jsonl`: other sentences with names, and their ids, of terminologies not used in `carriers.pubtator`, to fit the evidence weights.
 `dev.jsonl`: the texts of `dev/`, with the ids of their mentions.
-`typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept whose name it is.
-Terminologies of which the tagger learns no name, so that a new one can be tried: HPO, ICD-10-CM, EFO, Cellosaurus, and the releases of 2026 of MONDO,
-UBERON and CL. The last three are new in part only: the tagger knows names of DOID, MeSH and of earlier releases of UBERON and CL.
+`typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept that has its name.
+The tagger is not trained on names of HPO, ICD-10-CM, EFO, Cellosaurus, and the 2026 releases of MONDO, UBERON and CL, so these test
+unseen terminologies. The last three are only partly unseen: DOID, MeSH and earlier releases of UBERON and CL are used in training.
 """
 
 import collections
@@ -20,7 +20,7 @@ from pathlib import Path
 
 LAYERS = {"disease": "Disease", "symptom": "Disease", "drug": "Chemical", "chemical": "Chemical", "gene": "Gene", "organism": "Species",
           "anatomy": "Anatomy", "procedure": "Procedure", "process": "Process"}
-# The first of these that is a prefix of a tree number decides.
+# Kinds by prefix of the tree number; the first match decides.
 TREES = [("C23.888", "symptom"), ("C", "disease"), ("F03", "disease"), ("D08", "gene"), ("D12", "gene"), ("D23", "gene"), ("D", "chemical"), ("A", "anatomy"),
          ("B", "organism"), ("E", "procedure"), ("G", "process"), ("F01", "process"), ("F02", "process")]
 STARTER = {"Disease": "disease", "Symptom": "symptom", "Drug": "drug", "Chemical": "chemical", "Gene": "gene", "Organism": "organism", "Anatomy": "anatomy",
@@ -28,7 +28,7 @@ STARTER = {"Disease": "disease", "Symptom": "symptom", "Drug": "drug", "Chemical
 
 
 def in_order(name):
-    """`Anemia, Aplastic` as text has it."""
+    """The natural word order of inverted names such as `Anemia, Aplastic`."""
     parts = name.split(", ")
     return f"{parts[1]} {parts[0]}" if len(parts) == 2 else name
 
@@ -39,7 +39,7 @@ def zst(path):
 
 
 def pools(data, starter):
-    """For each kind of name a list of sources; a source is drawn first, then a name of it."""
+    """For each kind of name, a list of sources; a source is drawn first, then one of its names."""
     terminologies = data / "terminologies"
     trees = collections.defaultdict(list)
     for line in open(terminologies / "mesh-tree-numbers-2015.tsv"):
@@ -93,7 +93,7 @@ def plural(name):
 
 
 def written(name, kind, draw):
-    """A name as people write it."""
+    """A name in natural spelling, with random case and number."""
     name = in_order(name)
     capital = re.match(r"^[A-Z][a-z]", name)
     if capital and kind not in ("organism", "gene") and draw.random() < 0.85:
@@ -113,7 +113,7 @@ def carriers(sentences, sources, draw, n):
     for number in range(n):
         text, mentions = "", []
         drawn = draw.sample(sentences, draw.choice([1, 1, 1, 2, 3, 4, 6]))
-        # A name by itself stands by itself.
+        # A sentence that is only a name is used alone.
         bare = [sentence for sentence in drawn if re.fullmatch(r"\{\w+\}", sentence)]
         for sentence in bare[:1] or drawn:
             if text:
@@ -133,7 +133,7 @@ def carriers(sentences, sources, draw, n):
 
 
 def marked(folder):
-    """Texts with marks `[[surface|category|ids]]`."""
+    """Parses texts with marks `[[surface|category|ids]]`."""
     for path in sorted(folder.glob("*.txt")):
         raw, text, end, annotations = path.read_text(), "", 0, []
         for mark in re.finditer(r"\[\[(.*?)\|\w+\|([^\]]*)\]\]", raw, re.S):
@@ -145,7 +145,7 @@ def marked(folder):
 
 
 def named(sentences, concepts, draw, n):
-    """Sentences in which every place is filled with a name of one terminology; `concepts` are names with their ids, by kind."""
+    """Sentences with every slot filled by a name of one terminology; `concepts` are pairs of name and id, by kind."""
     fitting = [line for line in sentences if set(re.findall(r"\{(\w+)\}", line)) <= set(concepts) and "{" in line]
     for number in range(n):
         text, annotations = "", []
@@ -163,7 +163,7 @@ def named(sentences, concepts, draw, n):
 
 
 def unseen(data):
-    """Names of terminologies that the tagger has not seen, by terminology and kind."""
+    """Names of terminologies not used to train the tagger, by terminology and kind."""
     terminologies = data / "terminologies"
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     of_hpo = subprocess.run(["zstd", "-dc", terminologies / "open/hp-2025-01-16.obo.zst"], check=True, capture_output=True).stdout.decode()
@@ -180,7 +180,7 @@ def unseen(data):
 
 
 def typed(path, kind_of_name):
-    """Documents of MedMentions with the layer of each mention that is a name of MeSH."""
+    """Documents of MedMentions with the label set of each mention that is a MeSH name."""
     for block in open(path).read().split("\n\n"):
         lines = []
         for line in block.split("\n"):
@@ -194,8 +194,8 @@ def typed(path, kind_of_name):
 
 
 def craft(folder):
-    """The training articles of CRAFT with UBERON and CL annotations together, and with those of each alone: every other one teaches, the others are
-    held out."""
+    """The training articles of CRAFT with UBERON and CL annotations together, and with each alone; alternate articles are used for training
+    and held out."""
     documents = {}
     for name in ("uberon", "cl"):
         for line in open(folder / f"{name}.train.jsonl"):

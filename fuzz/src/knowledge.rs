@@ -50,7 +50,7 @@ pub fn targets() -> Vec<Target> {
             let names: Vec<&str> = text.lines().take(20).collect();
             let links = linker.link_names(&names);
             assert_eq!(links.len(), names.len(), "every name has a link");
-            let scores = links.iter().flat_map(|link| &link.candidates).map(|candidate| candidate.score);
+            let scores = links.iter().flat_map(|link| &link.candidates).map(|candidate| candidate.p_link);
             assert!(scores.clone().all(|score| (0.0..=1.0).contains(&score)), "scores are probabilities");
             format!("{} candidates", if scores.count() == 0 { "no" } else { "some" })
         }),
@@ -69,7 +69,7 @@ fn annotate(annotator: &DictionaryAnnotator, text: &str) -> String {
         for span in &linked.mention.spans {
             assert!(text.get(span.start as usize..span.end as usize).is_some(), "a span lies in the text");
         }
-        assert!((0.0..=1.0).contains(&linked.mention.score), "a score is a probability");
+        assert!((0.0..=1.0).contains(&linked.score()), "a score is a probability");
     }
     let n_parts = found[0].iter().map(|linked| linked.mention.spans.len()).max().unwrap_or_default();
     crate::targets::words_for(&[found[0].len(), n_parts])

@@ -1,4 +1,4 @@
-//! `canonym backup` and `canonym doctor`: care for the folder in which `canonym serve` keeps projects.
+//! `canonym backup` and `canonym doctor`: maintenance of the data folder of `canonym serve`.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub struct DoctorArguments {
     repair: bool,
 }
 
-/// Runs `canonym doctor`: a line for each fault; status 1 where some are left.
+/// Runs `canonym doctor`: one line per finding; fails if faults are left.
 pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
     let findings = maintenance::examine(&arguments.data, arguments.repair).context("cannot check the data folder")?;
     for finding in &findings {

@@ -1,4 +1,4 @@
-//! `canonym compare`: what changed from one file of predictions to another, and whether it could be chance.
+//! `canonym compare`: differences between two prediction files, with significance tests.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ use crate::eval::seen;
 use crate::output::{self, counted};
 use crate::reading::ReadArguments;
 
-/// Letters of text that are shown on either side of a mention.
+/// Characters of context on either side of a mention.
 const CONTEXT: usize = 40;
 
 /// Compare two prediction files on the same gold annotations.
@@ -112,7 +112,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     output::print(&table(&comparison, &texts, args.limit))
 }
 
-/// The text of each document id; different texts of one id stand one after the other, as their offsets count.
+/// The text of each document id; different texts of one id are joined, matching their offsets.
 fn texts_of(documents: &[AnnotatedDocument]) -> HashMap<&str, String> {
     let mut parts: HashMap<&str, Vec<&str>> = HashMap::new();
     for document in documents {
@@ -142,7 +142,7 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
         "McNemar test on correct mentions: {} won, {} lost, {}",
         comparison.mcnemar.n_won,
         comparison.mcnemar.n_lost,
-        chance(comparison.mcnemar.p)
+        p_value(comparison.mcnemar.p)
     ));
     line(format!("both correct: {}; same error: {}", comparison.n_both_right, comparison.n_same_wrong));
     for kind in Kind::ALL {
@@ -156,10 +156,10 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
         line(format!("{}: {n}{hidden}", kind.name()));
         for change in shown {
             line(format!("  {}  {}", change.document, context(change, texts)));
-            let said =
-                [("A", &change.first), ("B", &change.second)].map(|(label, said)| format!("{label}: {}", tell(said)));
+            let predictions = [("A", &change.first), ("B", &change.second)]
+                .map(|(label, prediction)| format!("{label}: {}", describe(prediction)));
             let gold = if change.gold.is_empty() { String::new() } else { format!("gold: {}   ", change.gold) };
-            line(format!("      {gold}{}", said.join("   ")));
+            line(format!("      {gold}{}", predictions.join("   ")));
         }
     }
     out
@@ -179,20 +179,20 @@ fn row(name: &str, one: &Difference) -> String {
     )
 }
 
-fn chance(p: f64) -> String {
+fn p_value(p: f64) -> String {
     if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") }
 }
 
-fn tell(said: &Said) -> String {
-    if said.ids.is_empty() {
+fn describe(prediction: &Said) -> String {
+    if prediction.ids.is_empty() {
         return "no link".to_owned();
     }
-    let name = if said.name.is_empty() { String::new() } else { format!(" ({})", said.name) };
-    let place = if said.text.is_empty() { String::new() } else { format!(" on \"{}\"", said.text) };
-    format!("{}{name}{place}", said.ids)
+    let name = if prediction.name.is_empty() { String::new() } else { format!(" ({})", prediction.name) };
+    let place = if prediction.text.is_empty() { String::new() } else { format!(" on \"{}\"", prediction.text) };
+    format!("{}{name}{place}", prediction.ids)
 }
 
-/// The mention in brackets with the text around it.
+/// The mention in brackets, with context.
 fn context(change: &Change, texts: &HashMap<&str, String>) -> String {
     let text = texts.get(change.document.as_str());
     let (Some(text), Some(first), Some(last)) = (text, change.spans.first(), change.spans.last()) else {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_context_keeps_the_mention_apart() {
+    fn context_puts_the_mention_in_brackets() {
         let text = "Résumé: a β-cell tumour\nin two cases.".to_owned();
         let texts = HashMap::from([("7", text)]);
         let change = Change {

@@ -1,4 +1,4 @@
-//! `--context`: what the text says of a mention, as attributes of its annotation, and `--drop-context`.
+//! `--context`, which adds negation, time and experiencer as attributes of annotations, and `--drop-context`.
 
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{AnnotatedDocument, Attribute};
@@ -8,7 +8,7 @@ use crate::errors;
 use crate::link::to::To;
 use canonym_neural::system::linked::retain;
 
-/// What can be said of a mention.
+/// Context of a mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Said {
     /// Negated.
@@ -24,7 +24,7 @@ pub enum Said {
 }
 
 impl Said {
-    /// The value of the attribute that says so.
+    /// The corresponding attribute value.
     fn value(self) -> &'static str {
         match self {
             Said::Negated => "negated",
@@ -36,7 +36,7 @@ impl Said {
     }
 }
 
-/// Refuses formats that have no place for attributes.
+/// Rejects formats that cannot hold attributes.
 pub fn check_format(to: To) -> anyhow::Result<()> {
     use CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
     match to {
@@ -48,12 +48,12 @@ pub fn check_format(to: To) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the attribute says what [`add`] finds, and not something else that the input says.
+/// Whether the attribute is one that [`add`] sets.
 pub fn is_context(attribute: &Attribute) -> bool {
     [EXPERIENCER, NEGATION, TEMPORALITY].contains(&attribute.name.as_str())
 }
 
-/// Adds the attributes to every annotation; those of these names that the input has give way.
+/// Sets the context attributes of every annotation, replacing those of the input.
 pub fn add(document: &mut AnnotatedDocument) {
     let contexts = Contexts::new(&document.document);
     for annotation in &mut document.annotations {
@@ -64,8 +64,8 @@ pub fn add(document: &mut AnnotatedDocument) {
     }
 }
 
-/// Leaves out annotations of which [`add`] said one of `unwanted`, and what `beside` has at their places, where it has
-/// anything. How many they were.
+/// Removes annotations with one of the contexts `unwanted`, and the corresponding entries of `beside`, which may be
+/// empty. Returns how many were removed.
 pub fn drop_said<T>(document: &mut AnnotatedDocument, unwanted: &[Said], beside: &mut Vec<T>) -> u64 {
     let is_unwanted =
         |one: &Attribute| is_context(one) && unwanted.iter().any(|said| said.value() == one.value.as_str());

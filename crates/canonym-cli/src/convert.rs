@@ -1,4 +1,4 @@
-//! `canonym convert`: a corpus in, the same corpus in another format out, and what was lost on the way.
+//! `canonym convert`: converts a corpus to another format and reports losses.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
     let mut reading = arguments.reading;
     let scheme = reading.tags.scheme.unwrap_or_default();
     if to == CorpusFormat::Conll {
-        // The tags that were asked for are those to write; those of the input show themselves.
+        // `--tags` selects the output scheme here; that of the input is detected.
         reading.tags = Tags { scheme: None, ..reading.tags };
     }
     let mut documents = reading.open(&arguments.input, from)?.going_on();
@@ -59,7 +59,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
     errors::left_out(documents.n_left_out())
 }
 
-/// The format that a word names, where it can be written.
+/// Parses the name of an output format.
 fn written_format(name: &str) -> anyhow::Result<CorpusFormat> {
     let written = CorpusFormat::ALL.into_iter().filter(|format| *format != CorpusFormat::Text);
     let hint = || match written.clone().find(|known| known.name().starts_with(name)) {

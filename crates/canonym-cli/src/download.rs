@@ -1,7 +1,7 @@
-//! One file over HTTP: it goes on where it was cut, and appears under its name when it is whole.
+//! Downloads a file over HTTP: interrupted downloads resume, and the file gets its name when it is complete.
 //!
-//! What has come so far lies in `FILE.part`, and in `FILE.part.json` what the server said of the file. The next run asks
-//! for the rest on the condition that the file is still the same; a server that has another one by now sends it whole.
+//! `FILE.part` holds the bytes received so far, `FILE.part.json` the validators sent by the server. The next run requests
+//! the rest with `If-Range`; if the file has changed meanwhile, the server sends it from the start.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -20,56 +20,56 @@ use ureq::{Agent, Body};
 use crate::output::bytes;
 use crate::progress;
 
-/// A server that says nothing for so long is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for connecting, for the response and for each read.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Redirects that are followed.
+/// Maximum number of redirects.
 const MAX_REDIRECTS: u32 = 8;
 
-/// The longest text of a checksum that is read.
+/// Maximum bytes read of a published checksum.
 const MAX_CHECKSUM: u64 = 1 << 16;
 
 /// What to download.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Its address.
+    /// URL of the file.
     pub url: &'a str,
-    /// Where it will stand.
+    /// Path of the downloaded file.
     pub out: &'a Path,
-    /// Larger files are refused.
+    /// Larger files are rejected.
     pub max_bytes: u64,
-    /// The digest that the file must have, where one is known.
+    /// Expected digest, if known.
     pub expected: Option<Expected>,
-    /// What to do where there is no way to the server.
+    /// Hint if the server cannot be reached.
     pub hint: &'a str,
 }
 
-/// A digest in hexadecimal, and who says so.
+/// A digest in hexadecimal and its source.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// 32 digits are an MD5, 64 a SHA-256.
+    /// MD5 (32 digits) or SHA-256 (64 digits).
     pub digest: String,
-    /// What a message calls it.
+    /// Name of the source in messages.
     pub from: String,
 }
 
-/// What is known of a file that was downloaded; written beside it.
+/// Provenance of a downloaded file, written beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// The address that was asked for.
+    /// Requested URL.
     pub url: String,
-    /// When the server sent it, in its words.
+    /// `Date` header.
     pub date: String,
-    /// When the server says that it changed.
+    /// `Last-Modified` header.
     pub last_modified: String,
-    /// What the server calls this state of the file.
+    /// `ETag` header.
     pub etag: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
-    /// Whether a digest that the user or the publisher gave was compared.
+    /// Whether the digest was compared with an expected one.
     pub verified: bool,
 }
 
@@ -81,20 +81,20 @@ impl Facts {
         Facts { url: url.to_owned(), date, last_modified, etag, ..Facts::default() }
     }
 
-    /// What tells the server which state of the file we have a part of.
+    /// Value for `If-Range`: a strong ETag, or else the modification date.
     fn validator(&self) -> Option<&str> {
         let strong = |etag: &&str| etag.starts_with('"');
         Some(self.etag.as_str()).filter(strong).or(Some(self.last_modified.as_str())).filter(|text| !text.is_empty())
     }
 }
 
-/// The path of a file that belongs to `path`.
+/// Appends `ending` to the file name of `path`.
 pub fn beside(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(name + ending)
 }
 
-/// An agent that trusts the certificates of the system.
+/// An HTTP agent that trusts the system certificates; HTTPS only if `url` is.
 pub fn agent(url: &str) -> Agent {
     let certificates = rustls_native_certs::load_native_certs().certs;
     let certificates: Vec<Certificate<'static>> =
@@ -105,33 +105,33 @@ pub fn agent(url: &str) -> Agent {
         .build();
     Agent::config_builder()
         .tls_config(tls)
-        // A redirect must not lead out of an encrypted connection.
+        // A redirect must not leave HTTPS.
         .https_only(url.starts_with("https://"))
         .http_status_as_error(false)
         .max_redirects(MAX_REDIRECTS)
         .user_agent(concat!("canonym/", env!("CARGO_PKG_VERSION")))
         .accept_encoding("identity")
-        .timeout_connect(Some(PATIENCE))
-        .timeout_recv_response(Some(PATIENCE))
-        .timeout_per_read(Some(PATIENCE))
+        .timeout_connect(Some(TIMEOUT))
+        .timeout_recv_response(Some(TIMEOUT))
+        .timeout_per_read(Some(TIMEOUT))
         .build()
         .into()
 }
 
-/// Downloads a file, or the rest of it, and tells what it is.
+/// Downloads a file or the rest of it. Fails on HTTP errors, a wrong digest, or more than `max_bytes`.
 pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
     let part = beside(request.out, ".part");
     let notes = beside(request.out, ".part.json");
     let mut n_have = std::fs::metadata(&part).map_or(0, |metadata| metadata.len());
     let known = read_notes(&notes).filter(|facts| n_have > 0 && facts.url == request.url);
     let validator = known.as_ref().and_then(Facts::validator).map(str::to_owned);
-    let mut response = ask(agent, request, validator.as_deref().map(|validator| (n_have, validator)))?;
+    let mut response = send_request(agent, request, validator.as_deref().map(|validator| (n_have, validator)))?;
     if response.status() == 416 {
-        // What we have is no part of what is there; unless it is all of it, that is a file of the past.
+        // The range starts beyond the end: our part is either complete or of an older version.
         if content_range(response.headers()).is_some_and(|(_, total)| total == Some(n_have)) {
             return finish(request, open_part(&part)?, known.unwrap_or_default());
         }
-        response = ask(agent, request, None)?;
+        response = send_request(agent, request, None)?;
     }
     let facts = match response.status().as_u16() {
         206 if content_range(response.headers()).is_some_and(|(start, _)| start == Some(n_have)) => {
@@ -147,13 +147,13 @@ pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
             n_have = 0;
             Facts::new(request.url, response.headers())
         }
-        status => return Err(refused(request, status)),
+        status => return Err(status_error(request, status)),
     };
     let len = response.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let of_range = content_range(response.headers()).and_then(|(_, total)| total);
     let total = len.map(|len| n_have.saturating_add(len)).or(of_range);
     if total.is_some_and(|total| total > request.max_bytes) {
-        forget(request.out);
+        remove_partial(request.out);
         return Err(too_large(request));
     }
     let mut file = open_part(&part)?;
@@ -163,16 +163,16 @@ pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
     finish(request, file, facts)
 }
 
-/// Asks for the file, or for what stands behind the first bytes of it if it is still the same.
-fn ask(agent: &Agent, request: &Request<'_>, rest: Option<(u64, &str)>) -> anyhow::Result<Response<Body>> {
+/// Requests the file; with `rest`, only the bytes from `n_have` on if the validator still matches.
+fn send_request(agent: &Agent, request: &Request<'_>, rest: Option<(u64, &str)>) -> anyhow::Result<Response<Body>> {
     let mut call = agent.get(request.url);
     if let Some((n_have, validator)) = rest {
         call = call.header("range", format!("bytes={n_have}-")).header("if-range", validator);
     }
-    call.call().map_err(|error| unreachable(request, error))
+    call.call().map_err(|error| connection_error(request, error))
 }
 
-fn unreachable(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
+fn connection_error(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
     let url = request.url;
     let (message, hint) = match &error {
         ureq::Error::TooManyRedirects => (
@@ -191,7 +191,7 @@ fn unreachable(request: &Request<'_>, error: ureq::Error) -> anyhow::Error {
     Error::invalid(message).with_hint(hint).into()
 }
 
-fn refused(request: &Request<'_>, status: u16) -> anyhow::Error {
+fn status_error(request: &Request<'_>, status: u16) -> anyhow::Error {
     let hint = match status {
         404 | 410 => {
             "the file may have moved; find its new address on the publisher's site and specify it with `--url`"
@@ -210,7 +210,7 @@ fn too_large(request: &Request<'_>) -> anyhow::Error {
     Error::invalid(message).with_hint("check the address; if it is correct, raise `--max-bytes`").into()
 }
 
-/// Appends the body; what has come stays in the file when it is cut.
+/// Appends the body to `file`, which keeps the received bytes if the connection is lost.
 fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: Option<u64>) -> anyhow::Result<()> {
     let part = beside(request.out, ".part");
     let bar = progress::counter("bytes", total);
@@ -233,7 +233,7 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
         };
         n_bytes += n as u64;
         if n_bytes > request.max_bytes {
-            forget(request.out);
+            remove_partial(request.out);
             return Err(too_large(request));
         }
         file.write_all(&buffer[..n]).map_err(|error| Error::io("write", &part, error))?;
@@ -246,7 +246,7 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
     }
 }
 
-/// Compares the digest and gives the file its name.
+/// Checks the digest and renames the file.
 fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Result<Facts> {
     let part = beside(request.out, ".part");
     let on_part = |action| move |error| Error::io(action, &beside(request.out, ".part"), error);
@@ -267,7 +267,7 @@ fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Re
     if let Some(expected) = &request.expected {
         let own = if expected.digest.len() == 32 { hexadecimal(&md5.finalize()) } else { facts.sha256.clone() };
         if !own.eq_ignore_ascii_case(&expected.digest) {
-            forget(request.out);
+            remove_partial(request.out);
             let message = format!(
                 "checksum mismatch for {}: got {own}, but {} says {}",
                 request.url, expected.from, expected.digest
@@ -281,11 +281,11 @@ fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Re
     file.sync_all().map_err(on_part("write"))?;
     drop(file);
     std::fs::rename(&part, request.out).map_err(|error| Error::io("rename", request.out, error))?;
-    forget(request.out);
+    remove_partial(request.out);
     Ok(facts)
 }
 
-/// The digest in a text such as `6bd0…  taxdmp.zip`.
+/// Fetches a published digest from a text such as `6bd0…  taxdmp.zip`.
 pub fn read_checksum(agent: &Agent, url: &str) -> Option<String> {
     let response = agent.get(url).call().ok().filter(|response| response.status() == 200)?;
     let mut text = String::new();
@@ -293,7 +293,7 @@ pub fn read_checksum(agent: &Agent, url: &str) -> Option<String> {
     text.split_whitespace().find(|word| is_digest(word)).map(str::to_owned)
 }
 
-/// Whether a word is an MD5 or a SHA-256 in hexadecimal.
+/// Whether a word is a hexadecimal MD5 or SHA-256.
 pub fn is_digest(word: &str) -> bool {
     matches!(word.len(), 32 | 64) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -302,7 +302,7 @@ fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first byte and the size of the whole in `bytes 5-9/10` or `bytes */10`.
+/// First byte and total size of a `Content-Range` such as `bytes 5-9/10` or `bytes */10`.
 fn content_range(headers: &HeaderMap) -> Option<(Option<u64>, Option<u64>)> {
     let (range, total) = headers.get("content-range")?.to_str().ok()?.trim().strip_prefix("bytes ")?.split_once('/')?;
     Some((range.split('-').next()?.parse().ok(), total.parse().ok()))
@@ -313,13 +313,13 @@ fn open_part(path: &Path) -> canonym_core::Result<File> {
     file.map_err(|error| Error::io("create", path, error))
 }
 
-/// What an earlier run wrote down; nothing where it cannot be read, and then the download starts over.
+/// Notes of an earlier run; without them, the download starts over.
 fn read_notes(path: &Path) -> Option<Facts> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Removes what an unfinished download leaves.
-fn forget(out: &Path) {
+/// Removes the partial download and its notes.
+fn remove_partial(out: &Path) {
     for ending in [".part", ".part.json"] {
         std::fs::remove_file(beside(out, ending)).ok();
     }

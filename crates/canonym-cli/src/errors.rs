@@ -1,47 +1,47 @@
-//! How the program ends: what it says of an error, and with which status.
+//! Error messages and exit status.
 
 use std::process::ExitCode;
 
-/// The error of an option or argument that cannot be used, and what to do about it.
+/// A usage error with a hint; the exit status is 2.
 pub fn usage(message: impl Into<String>, hint: &str) -> anyhow::Error {
     canonym_core::Error::usage(message, hint).into()
 }
 
-/// An error of a value as one of usage.
+/// Turns an error about a value into a usage error; keeps its hint.
 pub fn wrong_usage(error: canonym_core::Error) -> anyhow::Error {
     let hint = error.hint().map(str::to_owned);
     canonym_core::Error::Usage { message: error.to_string(), hint }.into()
 }
 
-/// The status of a run that ended with `error`, after telling the user of it.
+/// Prints `error` and returns the exit status: 2 for usage errors, 0 for a broken pipe, else 1.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
     tell(error);
-    let of_usage = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(canonym_core::Error::Usage { .. })));
-    ExitCode::from(if of_usage { 2 } else { 1 })
+    let is_usage = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(canonym_core::Error::Usage { .. })));
+    ExitCode::from(if is_usage { 2 } else { 1 })
 }
 
-/// Tells the user of an error, also where the program goes on.
+/// Prints an error, even in quiet mode.
 pub fn tell(error: &anyhow::Error) {
     crate::progress::write(&describe(error));
 }
 
-/// The error of a run that left out files of a folder, after it told of each.
+/// Fails if `n_files` files of a folder were skipped or partly read; each was reported before.
 pub fn left_out(n_files: u64) -> anyhow::Result<()> {
     match n_files {
         0 => Ok(()),
-        1 => Err(canonym_core::Error::invalid("1 file was skipped or only partly read").with_hint(MEND).into()),
+        1 => Err(canonym_core::Error::invalid("1 file was skipped or only partly read").with_hint(SKIPPED_HINT).into()),
         n => Err(canonym_core::Error::invalid(format!("{n} files were skipped or only partly read"))
-            .with_hint(MEND)
+            .with_hint(SKIPPED_HINT)
             .into()),
     }
 }
 
-const MEND: &str = "all other files were processed; fix or remove the files named above";
+const SKIPPED_HINT: &str = "all other files were processed; fix or remove the files named above";
 
-/// A value of an option; where it is none, the message holds the hint.
+/// Parses the value of an option; the hint is part of the error message.
 pub fn parse<T: std::str::FromStr<Err = canonym_core::Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: canonym_core::Error| {
         let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn parse<T: std::str::FromStr<Err = canonym_core::Error>>(text: &str) -> Res
     })
 }
 
-/// The reader of our output went away, as `head` does; nobody is left to be told.
+/// Whether the reader of our output has closed it, as `head` does.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| match cause.downcast_ref::<std::io::Error>() {
         Some(error) => error.kind() == std::io::ErrorKind::BrokenPipe,
@@ -57,7 +57,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// An error, its causes and its hint, a line each; a cause that only repeats the line above it is left out.
+/// An error, its causes and its hint, one per line, without causes that only repeat the line above.
 fn describe(error: &anyhow::Error) -> String {
     let mut last = error.to_string();
     let mut text = format!("error: {last}\n");
@@ -69,22 +69,22 @@ fn describe(error: &anyhow::Error) -> String {
         }
     }
     let hint = error.chain().find_map(|cause| cause.downcast_ref::<canonym_core::Error>()?.hint());
-    if let Some(hint) = hint.or_else(|| usual_hint(error)) {
+    if let Some(hint) = hint.or_else(|| default_hint(error)) {
         text += &format!("hint: {hint}\n");
     }
     text
 }
 
-/// What helps with a malformed file where the reader knows nothing better.
-fn usual_hint(error: &anyhow::Error) -> Option<&'static str> {
-    let of_file = |cause: &canonym_core::Error| match cause {
+/// The hint for malformed files whose reader gave none.
+fn default_hint(error: &anyhow::Error) -> Option<&'static str> {
+    let hint_for = |cause: &canonym_core::Error| match cause {
         canonym_core::Error::Parse { .. } => {
             Some("fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`")
         }
         canonym_core::Error::Artifact { .. } => Some("get a complete copy of the file"),
         _ => None,
     };
-    error.chain().filter_map(|cause| cause.downcast_ref()).find_map(of_file)
+    error.chain().filter_map(|cause| cause.downcast_ref()).find_map(hint_for)
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_stand_on_lines_of_their_own_and_do_not_repeat() {
+    fn each_cause_has_its_own_line_and_none_repeats() {
         let inner = std::io::Error::other("the disk is full");
         let error: anyhow::Result<()> = Err(inner).context("cannot write: the disk is full").context("no result");
         let text = describe(&error.expect_err("it is one"));

@@ -1,10 +1,10 @@
-//! `canonym eval`: scores predictions, of a file or of a model that is run here, against gold annotations.
+//! `canonym eval`: scores predictions, from a file or of a model, against gold annotations.
 
 pub mod inputs;
 pub mod seen;
-pub mod warnings;
 
 use crate::options;
+use crate::progress;
 use canonym_neural::system::linked::MentionSource;
 use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
@@ -21,6 +21,7 @@ use canonym_core::eval::protocol::{self, Protocol};
 use canonym_core::eval::ranking::{Composite, RankUnit};
 use canonym_core::eval::report::{EvalConfig, Report, evaluate_pairs, evaluate_ranking};
 use canonym_core::eval::strata::Background;
+use canonym_core::eval::warnings;
 use canonym_core::kb::KnowledgeBase;
 
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
@@ -141,17 +142,17 @@ pub struct EvalArgs {
     pub json: bool,
     #[command(flatten)]
     pub filter: FilterArguments,
-    /// Files for people.
+    /// Report files.
     #[command(flatten)]
     pub files: ReportArgs,
 }
 
-/// What `--protocol` asks for.
+/// Value of `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Chosen {
-    /// To tell which there are.
+    /// List the protocols.
     List,
-    /// To judge by one.
+    /// Score by this protocol.
     Named(&'static Protocol),
 }
 
@@ -162,22 +163,22 @@ fn parse_protocol(name: &str) -> Result<Chosen, String> {
     parse(name).map(Chosen::Named)
 }
 
-/// Scores two files and prints the report.
+/// Runs the command.
 pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if args.protocol == Some(Chosen::List) {
         return output::print(&protocol::list());
     }
     if !args.folds.is_empty() {
-        return lay_folds(args);
+        return combine_folds(args);
     }
     check(args).map_err(wrong_usage)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(|path| terminology::open(Some(path))).transpose();
-    // A model that brings its terminology along is judged with it, as `link` runs it.
+    // A model with its own terminology is scored with it, as in `link`.
     let own =
         args.model.as_ref().filter(|_| args.kb.is_none()).map(|model| Path::new(model).join(terminology::TERMINOLOGY));
     let (kb, leaky) = (open(&args.kb.clone().or(own.filter(|own| own.exists())))?, open(&args.leaky_kb)?);
     let gold = read_gold(args)?;
-    let (report, judged) = judge(args, &gold, kb.clone(), leaky)?;
+    let (report, judged) = evaluate(args, &gold, kb.clone(), leaky)?;
     if args.pred.is_some() {
         seen::of_files();
     }
@@ -187,7 +188,7 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
-fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
+fn combine_folds(args: &EvalArgs) -> anyhow::Result<()> {
     let read = |path: &PathBuf| -> anyhow::Result<Report> {
         let text = std::fs::read_to_string(path).map_err(|error| canonym_core::Error::io("read", path, error))?;
         let parsed: Result<Report, serde_json::Error> = serde_json::from_str(&text);
@@ -203,32 +204,32 @@ fn lay_folds(args: &EvalArgs) -> anyhow::Result<()> {
     if args.json { output::print_json(&folds) } else { output::print(&folds.table()) }
 }
 
-/// The model where none is named: that of `link` for documents, that of `map` for names.
-fn usual_model(format: EvalFormat) -> &'static str {
+/// The default model: that of `link` for documents, that of `map` for names.
+fn default_model(format: EvalFormat) -> &'static str {
     match format {
         EvalFormat::Biosyn => "lexical",
         _ => "default",
     }
 }
 
-/// What was judged, for the head of a page.
+/// Labels and values for the head of the HTML report: gold file, predictions or model.
 fn facts(args: &EvalArgs, gold: &Gold) -> Vec<(String, String)> {
     let source = match (&args.pred, &args.model) {
         (Some(path), _) => ("Predictions", path.display().to_string()),
         (None, model) => {
             let mode = if mentions(args, gold) == Mentions::Gold { "links gold mentions" } else { "detects mentions" };
-            let anew = args.rerank.as_ref().map(|path| format!(", reranked by {}", path.display())).unwrap_or_default();
-            ("Model", format!("{}{anew}, {mode}", model.as_deref().unwrap_or(usual_model(args.format))))
+            let note = args.rerank.as_ref().map(|path| format!(", reranked by {}", path.display())).unwrap_or_default();
+            ("Model", format!("{}{note}, {mode}", model.as_deref().unwrap_or(default_model(args.format))))
         }
     };
     let gold = args.gold.as_ref().map(|path| ("Gold file", path.display().to_string()));
     gold.into_iter().chain([source]).map(|(label, value)| (label.to_owned(), value)).collect()
 }
 
-/// Where the mentions of a model that is run come from.
+/// Where the mentions come from if a model is run.
 fn mentions(args: &EvalArgs, gold: &Gold) -> Mentions {
-    let usual = || if gold.is_mentions_only() { Mentions::Gold } else { Mentions::Detect };
-    args.mentions.unwrap_or_else(usual)
+    let detect_unless_mentions_only = || if gold.is_mentions_only() { Mentions::Gold } else { Mentions::Detect };
+    args.mentions.unwrap_or_else(detect_unless_mentions_only)
 }
 
 fn read_gold(args: &EvalArgs) -> anyhow::Result<Gold> {
@@ -242,23 +243,23 @@ fn read_as(args: &EvalArgs) -> ReadAs {
     ReadAs { format: args.format, reading: args.reading }
 }
 
-/// The report, and the documents where annotated documents were judged.
-fn judge<'a>(
+/// The report and, for annotated documents, the scored documents.
+fn evaluate<'a>(
     args: &EvalArgs,
     gold: &'a Gold,
     kb: Option<Arc<KnowledgeBase>>,
     leaky: Option<Arc<KnowledgeBase>>,
 ) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
     let training = inputs::training(&args.train_gold, read_as(args))?;
-    let (mut report, judged) = judge_with(args, gold, training.as_ref(), kb)?;
+    let (mut report, judged) = evaluate_with(args, gold, training.as_ref(), kb)?;
     if let Some(leaky) = leaky {
-        report.leaky = Some(Box::new(judge_with(args, gold, training.as_ref(), Some(leaky))?.0));
+        report.leaky = Some(Box::new(evaluate_with(args, gold, training.as_ref(), Some(leaky))?.0));
     }
     Ok((report, judged))
 }
 
-/// The report with one knowledge base.
-fn judge_with<'a>(
+/// As [`evaluate`], with one knowledge base.
+fn evaluate_with<'a>(
     args: &EvalArgs,
     gold: &'a Gold,
     training: Option<&Training>,
@@ -271,7 +272,7 @@ fn judge_with<'a>(
             Predictions::File(path, ReadAs { format, reading: args.reading })
         }
         (None, model) => {
-            let model = model.as_deref().unwrap_or(usual_model(args.format));
+            let model = model.as_deref().unwrap_or(default_model(args.format));
             let mut models = parts::models(model)?;
             models.rerank = args.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
             if let Some(path) = &args.gold {
@@ -290,7 +291,7 @@ fn judge_with<'a>(
         }
     };
     if matches!(predictions, Predictions::Run { .. }) {
-        warnings::of_mentions(args.mentions, gold);
+        tell_mention_source(args.mentions, gold);
     }
     inputs::tell_unknown(gold, &predictions);
     let mut config = configure(args, training);
@@ -306,15 +307,17 @@ fn judge_with<'a>(
             let ranked = inputs::ranked(queries, &predictions, config.composite)?;
             let mut report = evaluate_ranking(&ranked, &config, &mut rng);
             report.seen = seen.map(|seen| seen.of_mentions(&ranked, &config, &mut SplitMix64::new(args.seed)));
-            warnings::of_curves(&config, &report, ranked.iter().any(|mention| mention.score.is_some()));
+            let has_scores = ranked.iter().any(|mention| mention.score.is_some());
+            warnings::of_curves(&config, &report, has_scores).iter().for_each(|line| progress::say(line));
             (report, None)
         }
         Gold::Documents(gold) => {
             let (predicted, paired) = inputs::paired(gold, &predictions)?;
             let mut report = evaluate_pairs(&paired, &config, &mut rng);
             report.seen = seen.map(|seen| seen.of_documents(&paired, &config, &mut SplitMix64::new(args.seed)));
-            warnings::of_types(&paired.documents, &report);
-            warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
+            let of_types = warnings::of_types(&paired.documents, &report);
+            let of_curves = warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
+            of_types.iter().chain(&of_curves).for_each(|line| progress::say(line));
             (report, Some(Judged { gold, predicted, paired }))
         }
     };
@@ -332,7 +335,7 @@ fn judge_with<'a>(
     Ok((report, judged))
 }
 
-/// What was asked for; what the protocol says where nothing was; else what is usual.
+/// The options, else those of the protocol, else the defaults.
 fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
     let protocol = match args.protocol {
         Some(Chosen::Named(protocol)) => Some(protocol),
@@ -368,12 +371,12 @@ fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
     }
 }
 
-/// A share such as 0.95 as it was meant: in decimals, of which 32 bits keep about seven.
+/// Widens a fraction to `f64`, rounded to six decimals so that 0.95 stays 0.95.
 fn decimal(share: f32) -> f64 {
     (f64::from(share) * 1e6).round() / 1e6
 }
 
-/// Refuses options that would be passed over.
+/// Rejects options that would have no effect.
 fn check(args: &EvalArgs) -> canonym_core::Result<()> {
     if args.gold.as_deref() == Some(Path::new("-")) && args.pred.as_deref() == Some(Path::new("-")) {
         return Err(canonym_core::Error::invalid(
@@ -412,6 +415,19 @@ fn check(args: &EvalArgs) -> canonym_core::Result<()> {
     Ok(())
 }
 
+/// Notes where the mentions come from unless `--mentions` is given, since scores depend on it.
+fn tell_mention_source(requested: Option<Mentions>, gold: &Gold) {
+    if requested.is_some() || !matches!(gold, Gold::Documents(_)) {
+        return;
+    }
+    progress::say(match gold.is_mentions_only() {
+        true => {
+            "the texts contain only mentions, so they are linked as given; use `--mentions detect` to detect mentions"
+        }
+        false => "mentions are detected by the model; use `--mentions gold` to link the gold mentions",
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -424,7 +440,7 @@ mod tests {
         args: EvalArgs,
     }
 
-    /// The report on two files with the given names and texts.
+    /// The report on a gold and a prediction file, each given by name and content.
     fn judged(gold: (&str, &str), pred: (&str, &str), options: &[&str]) -> anyhow::Result<Report> {
         let folder = tempfile::tempdir()?;
         let (gold_path, pred_path) = (folder.path().join(gold.0), folder.path().join(pred.0));
@@ -436,7 +452,7 @@ mod tests {
         let args = Cli::try_parse_from(words)?.args;
         check(&args)?;
         let gold = read_gold(&args)?;
-        judge(&args, &gold, None, None).map(|(report, _)| report)
+        evaluate(&args, &gold, None, None).map(|(report, _)| report)
     }
 
     const GOLD: (&str, &str) =
@@ -456,7 +472,7 @@ mod tests {
     );
 
     #[test]
-    fn links_are_judged_as_spans_and_as_rankings() -> anyhow::Result<()> {
+    fn links_are_scored_as_spans_and_as_rankings() -> anyhow::Result<()> {
         let report = judged(GOLD, LINKS, &["--by-type"])?;
         assert_eq!((report.metrics[&Measure::Strict].precision, report.metrics[&Measure::Strict].recall), (1.0, 0.5));
         assert_eq!(report.metrics[&Measure::MentionRecognition].f1, 1.0);
@@ -466,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_judged_by_their_parts() -> anyhow::Result<()> {
+    fn queries_are_scored_by_their_parts() -> anyhow::Result<()> {
         let accuracy = |options: &[&str]| -> anyhow::Result<f64> {
             let report = judged(QUERIES, ANSWERS, options)?;
             Ok(report.ranking.expect("queries are ranked").all.accuracy[&1])
@@ -477,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_would_be_passed_over_are_refused() {
+    fn options_without_effect_are_rejected() {
         let message = |result: anyhow::Result<Report>| result.expect_err("refused").to_string();
         assert!(message(judged(GOLD, LINKS, &["--composite", "first"])).contains("--composite"));
         assert!(message(judged(QUERIES, ANSWERS, &["--format", "biosyn", "--bat"])).contains("--bat"));

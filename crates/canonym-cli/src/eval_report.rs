@@ -1,4 +1,4 @@
-//! What `canonym eval` writes for people to look into: the report as a page, and every case as JSON.
+//! Report files of `canonym eval`: an HTML page, and the outcome of every annotation as JSON.
 
 use canonym_neural::system::terminology;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 
 use crate::progress;
 
-/// The files for people.
+/// Options for report files.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReportArgs {
     /// Write an HTML report with plots and examples in context.
@@ -34,33 +34,33 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Whether a file is wanted.
+    /// Whether any file is requested.
     pub fn is_wanted(&self) -> bool {
         self.report.is_some() || self.errors.is_some()
     }
 }
 
-/// The documents of an evaluation, as they were read and as they were paired.
+/// The documents of an evaluation.
 #[derive(Debug)]
 pub struct Judged<'a> {
-    /// What is right.
+    /// Gold annotations.
     pub gold: &'a [AnnotatedDocument],
-    /// What the system says.
+    /// Predictions of the system.
     pub predicted: Vec<AnnotatedDocument>,
-    /// Both, paired.
+    /// Gold and predictions, paired.
     pub paired: Paired,
 }
 
-/// The terminology that examples are shown with.
+/// The terminology that provides names for examples.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
-    /// The names and concepts.
+    /// Names and concepts.
     pub kb: &'a KnowledgeBase,
-    /// Whether ids are those that the source wrote.
+    /// Whether ids are written as in the source.
     pub raw_ids: bool,
 }
 
-/// Writes the files that are wanted; `judged` is missing where only rankings were judged.
+/// Writes the requested files; `judged` is `None` if only rankings were scored.
 pub fn write(
     args: &ReportArgs,
     report: &Report,
@@ -118,7 +118,7 @@ fn all_ids(terms: Terms<'_>, concept: ConceptId) -> IdSet {
     IdSet::parse(&terminology::all_ids(terms.kb, concept, terms.raw_ids))
 }
 
-/// The concepts of every id that gold or predictions have; the first one where several share an id.
+/// The concept of every id in gold or predictions; the first one if several share an id.
 fn concepts_of_ids(terms: Terms<'_>, paired: &Paired) -> HashMap<String, ConceptId> {
     let entries = paired.documents.iter().flat_map(|document| document.gold.iter().chain(&document.predicted));
     let wanted: HashSet<&str> = entries.flat_map(|entry| entry.ids.iter()).collect();

@@ -1,4 +1,4 @@
-//! `--explain`: why each mention was linked as it was, as text.
+//! `--explain`: explanations of links as text.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use canonym_core::link::explain::{Agreement, Contribution, Explained, Explanatio
 use crate::errors;
 use crate::link::to::To;
 
-/// Contributions that are shown one by one.
+/// Maximum number of contributions listed; the rest is summed.
 const N_SHOWN: usize = 6;
 
-/// Refuses formats that have no place for explanations.
+/// Rejects formats that cannot hold explanations.
 pub fn check_format(to: To) -> anyhow::Result<()> {
     match to {
         To::Table | To::Corpus(CorpusFormat::Jsonl) => Ok(()),
@@ -22,7 +22,7 @@ pub fn check_format(to: To) -> anyhow::Result<()> {
     }
 }
 
-/// Writes why the mentions of a document have their candidates.
+/// Writes the explanation of each mention of a document.
 pub fn write(out: &mut dyn Write, document: &AnnotatedDocument, explanations: &[Explanation]) -> std::io::Result<()> {
     for (annotation, explanation) in document.annotations.iter().zip(explanations) {
         write_one(out, annotation, explanation)?;
@@ -42,7 +42,7 @@ fn write_one(out: &mut dyn Write, annotation: &Annotation, explanation: &Explana
     }
     if let (Some(threshold), Some(best)) = (explanation.threshold, explanation.candidates.first()) {
         let compares = if best.score >= threshold { "reaches" } else { "is below" };
-        writeln!(out, "    mention probability {:.2} {compares} the threshold {threshold:.2}", best.score)?;
+        writeln!(out, "    score {:.2} {compares} the threshold {threshold:.2}", best.score)?;
     }
     for (row, candidate) in explanation.candidates.iter().enumerate() {
         write_candidate(out, row + 1, candidate)?;
@@ -82,7 +82,7 @@ fn write_candidate(out: &mut dyn Write, rank: usize, candidate: &Explained) -> s
 
 fn part(one: &Contribution) -> String {
     let Contribution { sentence, value, log_odds, .. } = one;
-    // A flag says all by its sentence.
+    // The value of a flag adds nothing to its sentence.
     match *value == 1.0 {
         true => format!("{log_odds:+.2} {sentence}"),
         false => format!("{log_odds:+.2} {sentence} ({value:.2})"),
@@ -94,14 +94,14 @@ fn agreement(candidate: &Explained) -> &'static str {
         Agreement::Exact => "exact match",
         Agreement::Fold => "match except for case, accents and punctuation",
         Agreement::Canonical => "match except for spelling and inflection",
-        Agreement::Root if candidate.words.iter().any(is_other_word) => "synonymous words",
+        Agreement::Root if candidate.words.iter().any(are_synonyms) => "synonymous words",
         Agreement::Root => "same word stems",
         Agreement::NGram => "similar spelling (n-grams)",
     }
 }
 
-/// Whether a word answers to one for the same thing, `renal` to `kidney`, rather than to one derived from it.
-fn is_other_word(pair: &WordPair) -> bool {
+/// Whether the words are synonyms, such as `renal` and `kidney`, and not merely derived from the same stem.
+fn are_synonyms(pair: &WordPair) -> bool {
     let start = |word: &str| word.chars().take(3).collect::<String>();
     pair.how == Agreement::Root && start(&pair.mention) != start(&pair.name)
 }

@@ -1,4 +1,4 @@
-//! Which concepts of a knowledge base a command may give: options that every command that links takes.
+//! Concept filters: options shared by all commands that link.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use canonym_core::kb::subset::{Subset, SubsetConfig};
 use crate::output::thousands;
 use crate::progress;
 
-/// Filters of concepts.
+/// Concept filters.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Concept filters")]
 pub struct FilterArguments {
@@ -34,7 +34,7 @@ pub struct FilterArguments {
 }
 
 impl FilterArguments {
-    /// Whether a filter was given.
+    /// Whether any filter is set.
     pub fn is_given(&self) -> bool {
         !self.config().is_all()
     }
@@ -53,7 +53,7 @@ impl FilterArguments {
         }
     }
 
-    /// The concepts that may be given; `None` where no filter was given.
+    /// The concepts that pass the filters; `None` if no filter is set.
     pub fn choose(&self, kb: &KnowledgeBase) -> anyhow::Result<Option<Arc<Subset>>> {
         let config = self.config();
         if config.is_all() {

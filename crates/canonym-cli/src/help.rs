@@ -1,6 +1,6 @@
-//! `canonym help`: commands as their `--help` tells of them, and topics that belong to no single command.
+//! `canonym help`: the `--help` text of commands, and topics that span several commands.
 //!
-//! A word that is a command is one, also where a topic has the same name.
+//! Commands take precedence over topics of the same name.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ pub struct HelpArguments {
     words: Vec<String>,
 }
 
-/// The topics with what they are about.
+/// Topics and their descriptions.
 const TOPICS: [(&str, &str); 6] = [
     ("formats", "document formats and what they hold"),
     ("sources", "terminology formats that `kb build` reads"),
@@ -30,7 +30,7 @@ const TOPICS: [(&str, &str); 6] = [
     ("environment", "environment variables"),
 ];
 
-/// What stands under the list of commands.
+/// The line below the list of commands that names the topics.
 pub fn topics_line() -> String {
     let names: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
     format!("Help topics (`canonym help TOPIC`): {}", names.join(", "))
@@ -39,11 +39,11 @@ pub fn topics_line() -> String {
 /// Runs the command.
 pub fn run(arguments: &HelpArguments, mut program: Command) -> anyhow::Result<()> {
     let text = match find(&mut program, &arguments.words) {
-        // What the option prints, by the very same way.
+        // Let clap render it, so the text equals that of `--help`.
         Some(_) => {
             let words = arguments.words.iter().map(String::as_str);
-            let asked = ["canonym"].into_iter().chain(words).chain(["--help"]);
-            program.try_get_matches_from(asked).err().map(|help| help.to_string()).unwrap_or_default()
+            let command_line = ["canonym"].into_iter().chain(words).chain(["--help"]);
+            program.try_get_matches_from(command_line).err().map(|help| help.to_string()).unwrap_or_default()
         }
         None => match arguments.words.as_slice() {
             [topic] => topic_text(topic)
@@ -57,12 +57,12 @@ pub fn run(arguments: &HelpArguments, mut program: Command) -> anyhow::Result<()
     std::io::stdout().write_all(text.as_bytes()).context("cannot write the help")
 }
 
-/// The command that the words lead to; the program itself where there are none.
+/// The command that `words` name; the program itself if there are none.
 fn find<'a>(program: &'a mut Command, words: &[String]) -> Option<&'a mut Command> {
     words.iter().try_fold(program, |command, word| command.find_subcommand_mut(word))
 }
 
-/// The text of a topic; lists in it come from the code, so that none is missing.
+/// The text of a topic, with lists generated from the code.
 fn topic_text(topic: &str) -> Option<String> {
     Some(match topic {
         "formats" => fill(include_str!("help/formats.txt"), &formats()),
@@ -75,7 +75,7 @@ fn topic_text(topic: &str) -> Option<String> {
     })
 }
 
-/// The text with `LIST` replaced.
+/// Replaces `LIST` by `list`.
 fn fill(text: &str, list: &str) -> String {
     text.replace("LIST\n", list)
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_topic_has_a_text_of_lines_that_fit() {
+    fn topics_have_text_in_short_lines() {
         for (topic, _) in TOPICS {
             let text = topic_text(topic).unwrap();
             assert!(text.ends_with('\n') && !text.contains("LIST"), "{topic}");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_come_before_topics_and_take_no_name_of_them() {
+    fn no_topic_has_the_name_of_a_command() {
         use clap::CommandFactory;
         let mut program = crate::Arguments::command();
         assert!(TOPICS.iter().all(|(topic, _)| find(&mut program, &[(*topic).to_owned()]).is_none()));

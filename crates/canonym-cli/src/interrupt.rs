@@ -1,33 +1,33 @@
-//! What happens when the program is ended from outside: by an interrupt, by SIGTERM or because its terminal is gone.
+//! Signals that end the program: SIGINT, SIGTERM and SIGHUP.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// What is done in the place of ending at once.
+/// What the next signal does instead of ending the program.
 static INSTEAD: Mutex<Option<Action>> = Mutex::new(None);
 
 /// Held while lines are written to standard output.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// How often, and how long apart, the end asks whether the line being written is complete: nobody may read any more.
-const PATIENCE: (u32, Duration) = (100, Duration::from_millis(20));
+/// Attempts to wait for a complete line, and the pause between them; the limit is needed if nobody reads the output.
+const LOCK_ATTEMPTS: (u32, Duration) = (100, Duration::from_millis(20));
 
-/// Does `action` on the next signal, and ends the program only on the one behind it.
+/// Runs `action` on the next signal; the signal after that ends the program.
 pub fn instead(action: impl FnOnce() + Send + 'static) {
     if let Ok(mut instead) = INSTEAD.lock() {
         *instead = Some(Box::new(action));
     }
 }
 
-/// Does `write` as a whole: a signal waits for its end.
+/// Runs `write` to its end even if a signal arrives.
 pub fn whole<T>(write: impl FnOnce() -> T) -> T {
     let _held = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     write()
 }
 
-/// Takes the signals that end programs from now on.
+/// Starts handling the signals.
 #[cfg(unix)]
 pub fn watch() -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -37,14 +37,14 @@ pub fn watch() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes interrupts from now on.
+/// Starts handling interrupts.
 #[cfg(not(unix))]
 pub fn watch() -> std::io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(std::io::Error::other)
 }
 
-/// Ends the program without half-written files and lines, or does what was asked for in the place of that. `status` is what shells expect: 128 and
-/// the number of the signal.
+/// Runs the action set by [`instead`], or else removes unfinished files and exits after the current line. `status` is
+/// 128 plus the number of the signal, as shells expect.
 fn end(status: i32) {
     let action = INSTEAD.lock().ok().and_then(|mut instead| instead.take());
     match action {
@@ -57,9 +57,9 @@ fn end(status: i32) {
     }
 }
 
-/// Waits until no line is being written, for a while.
+/// Waits until no line is being written, within the limits of [`LOCK_ATTEMPTS`].
 fn between_lines() -> Option<MutexGuard<'static, ()>> {
-    let (n_times, pause) = PATIENCE;
+    let (n_times, pause) = LOCK_ATTEMPTS;
     (0..n_times).find_map(|_| {
         let held = WRITING.try_lock().ok();
         if held.is_none() {

@@ -1,4 +1,4 @@
-//! `canonym link`: text in, linked concepts out.
+//! `canonym link`: finds and links mentions in texts.
 
 mod rows;
 pub mod to;
@@ -30,7 +30,7 @@ use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
 
 use self::to::To;
 
-/// Documents and bytes that are linked together.
+/// Limits of a batch, in documents and bytes.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -126,7 +126,7 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     link_all(arguments, &system)
 }
 
-/// The senses of short forms that are built in, with those of files.
+/// The built-in senses of abbreviations with those of `files`; `None` without files.
 fn senses(files: &[PathBuf]) -> anyhow::Result<Option<Arc<SenseInventory>>> {
     let mut senses = None;
     for file in files {
@@ -143,7 +143,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
         None if on_terminal => To::Table,
         None => To::Corpus(CorpusFormat::Jsonl),
     };
-    // Where contexts only choose mentions, they need no place.
+    // With `--drop-context`, contexts only select mentions, so any format will do.
     if arguments.context && arguments.drop_context.is_empty() {
         context::check_format(to)?;
     }
@@ -163,7 +163,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     sink.start(batch.first())?;
     while !batch.is_empty() {
         let n_documents = batch.len() as u64;
-        // The next batch is read while this one is linked.
+        // Read the next batch while this one is linked.
         let (written, next) = rayon::join(|| link(arguments, system, batch, to), || batches.next_batch());
         system.check_kb()?;
         for (document, n_dropped_here) in written? {
@@ -187,16 +187,16 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     errors::left_out(batches.n_left_out)
 }
 
-/// How many mentions were left out.
+/// Numbers of dropped mentions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Dropped {
-    /// Those without a concept.
+    /// Without a concept.
     by_nil: u64,
-    /// Those of which the context was not wanted.
+    /// With an unwanted context.
     by_context: u64,
 }
 
-/// Links a batch and writes each document into a buffer of its own; with each the numbers of mentions that were left out.
+/// Links a batch and encodes each document; also returns the numbers of dropped mentions.
 fn link(
     arguments: &LinkArguments,
     system: &System,
@@ -209,7 +209,7 @@ fn link(
     let mut linked = system.link(batch)?;
     let encode = |document: &mut AnnotatedDocument| -> anyhow::Result<(Encoded, Dropped)> {
         let mut unexplained = Vec::new();
-        let n_dropped = leave_out(arguments, document, &mut unexplained);
+        let n_dropped = drop_unwanted(arguments, document, &mut unexplained);
         let mut bytes = Vec::new();
         match to {
             To::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, n_dropped)),
@@ -221,7 +221,7 @@ fn link(
     linked.par_iter_mut().map(encode).collect()
 }
 
-/// As [`link`], with explanations: in a field of each annotation, or below the table.
+/// As [`link`], with explanations in a field of each annotation or below the table.
 fn link_explained(
     arguments: &LinkArguments,
     system: &System,
@@ -229,7 +229,7 @@ fn link_explained(
     to: To,
 ) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
     let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
-        let n_dropped = leave_out(arguments, &mut document, &mut explanations);
+        let n_dropped = drop_unwanted(arguments, &mut document, &mut explanations);
         let mut bytes = Vec::new();
         match to {
             To::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
@@ -243,8 +243,8 @@ fn link_explained(
     system.explain(batch)?.into_par_iter().map(encode).collect()
 }
 
-/// Adds the contexts that are asked for and drops what is not wanted; how many mentions that were.
-fn leave_out(
+/// Adds contexts, and drops mentions as the options say. Returns the numbers of dropped mentions.
+fn drop_unwanted(
     arguments: &LinkArguments,
     document: &mut AnnotatedDocument,
     explanations: &mut Vec<Explanation>,
@@ -260,7 +260,7 @@ fn leave_out(
     dropped
 }
 
-/// The documents of all inputs, some at a time.
+/// Reads the documents of all inputs in batches.
 struct Batches {
     text: Option<String>,
     files: VecDeque<PathBuf>,
@@ -268,9 +268,9 @@ struct Batches {
     reading: ReadArguments,
     mentions: Mentions,
     documents: Option<Documents>,
-    /// Annotations of the input.
+    /// Number of annotations in the input.
     n_given: usize,
-    /// Files of folders that could not be read.
+    /// Number of files skipped or partly read.
     n_left_out: u64,
 }
 
@@ -292,7 +292,7 @@ impl Batches {
         })
     }
 
-    /// Up to [`BATCH`] documents or [`BATCH_BYTES`]; none at the end.
+    /// The next documents, until [`BATCH`] or [`BATCH_BYTES`] is reached; empty at the end.
     fn next_batch(&mut self) -> anyhow::Result<Vec<AnnotatedDocument>> {
         if let Some(text) = self.text.take() {
             let document = Document { id: "text".to_owned(), text, sections: Vec::new() };

@@ -1,4 +1,4 @@
-//! The command line of canonym: one file a command, thin over the library.
+//! The command line of canonym: one file per command, thin wrappers around the library.
 
 mod care;
 mod compare;
@@ -122,14 +122,14 @@ fn start_tracing(verbose: u8) {
         2 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    let others = filter_fn(move |metadata| metadata.target() != status::TARGET && *metadata.level() <= level);
-    let lines = tracing_subscriber::fmt::layer()
+    let is_log = filter_fn(move |metadata| metadata.target() != status::TARGET && *metadata.level() <= level);
+    let log_layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(progress::has_colours())
         .without_time()
         .with_target(false)
-        .with_filter(others);
+        .with_filter(is_log);
     let quiet = progress::is_quiet();
-    let said = progress::Status.with_filter(filter_fn(move |metadata| metadata.target() == status::TARGET && !quiet));
-    tracing_subscriber::registry().with(lines).with(said).init();
+    let shown = progress::Status.with_filter(filter_fn(move |metadata| metadata.target() == status::TARGET && !quiet));
+    tracing_subscriber::registry().with(log_layer).with(shown).init();
 }

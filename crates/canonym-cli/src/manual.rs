@@ -1,5 +1,4 @@
-//! `canonym completions` and `canonym man`: what shells and readers of manuals want, made from the definition of the
-//! command line.
+//! `canonym completions` and `canonym man`: shell completions and manual pages, generated from the command definitions.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,7 @@ pub fn write_pages(arguments: &ManArguments, mut command: Command) -> anyhow::Re
     Ok(())
 }
 
-/// Writes the page of a command and those of the commands in it; how many they are.
+/// Writes the pages of a command and its subcommands. Returns their number.
 fn write_page(folder: &Path, name: &str, command: &Command) -> anyhow::Result<usize> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page).context("cannot render a manual page")?;
@@ -52,8 +51,8 @@ fn write_page(folder: &Path, name: &str, command: &Command) -> anyhow::Result<us
     file.write_all(&page).context("cannot write a manual page")?;
     file.commit()?;
     let mut n_pages = 1;
-    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" || name == "canonym") {
-        n_pages += write_page(folder, &format!("{name}-{}", inner.get_name()), inner)?;
+    for child in command.get_subcommands().filter(|child| child.get_name() != "help" || name == "canonym") {
+        n_pages += write_page(folder, &format!("{name}-{}", child.get_name()), child)?;
     }
     Ok(n_pages)
 }

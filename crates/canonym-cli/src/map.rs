@@ -1,4 +1,4 @@
-//! `canonym map`: names in, concepts out, no context.
+//! `canonym map`: links names without context.
 
 use crate::options;
 use canonym_neural::system::parts;
@@ -21,7 +21,7 @@ use crate::output::Lines;
 use crate::progress;
 use canonym_neural::system::parts::NameLinker;
 
-/// Names that are linked together; enough for every core, little for the memory.
+/// Names per batch: enough for all cores, small in memory.
 const BATCH: usize = 4096;
 
 /// Arguments of `canonym map`.
@@ -129,7 +129,7 @@ fn write_line(
     let row = |candidate: &canonym_core::link::Candidate| Row {
         id: terminology::shown_id(kb, candidate.concept, raw),
         name: kb.preferred_name(candidate.concept),
-        score: (f64::from(candidate.score) * 1e4).round() / 1e4,
+        score: (f64::from(candidate.p_link) * 1e4).round() / 1e4,
     };
     let line = Line { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect(), explanation };
     serde_json::to_writer(&mut *out, &line)?;

@@ -1,4 +1,4 @@
-//! `canonym model`: what a trained model is, how large, and what it learned from.
+//! `canonym model`: kind, size and training record of a model.
 
 use canonym_neural::system::parts;
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::Context;
 use canonym_core::eval::learned::{Learned, Role};
 use canonym_core::link::{model as lexical, recognise::accept};
-use canonym_neural::bundle::cross_encoder::{self, CrossBundle};
-use canonym_neural::bundle::dual_encoder::{self as dual, DualBundle};
-use canonym_neural::bundle::{self, Bundle};
+use canonym_neural::bundle::cross_encoder::{self, CrossManifest};
+use canonym_neural::bundle::dual_encoder::{self, DualManifest};
+use canonym_neural::bundle::{self, AnyBundle, ModelFile, NameManifest};
 use canonym_neural::tensor::parameters::Parameters;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::output::{self, Sheet, bytes, counted, thousands};
 use canonym_neural::system::linked::MentionSource;
 use canonym_neural::system::parts::{DEFAULT, DEFAULT_MODEL};
 
-/// What can be asked of models.
+/// The subcommands of `canonym model`.
 #[derive(Debug, clap::Subcommand)]
 pub enum ModelCommand {
     /// Show the kind, size and training documents of a model.
@@ -35,34 +35,34 @@ pub struct InfoArguments {
     json: bool,
 }
 
-/// What is told of a model.
+/// The facts shown about a model.
 #[derive(Debug, Serialize)]
 struct Info {
     name: String,
-    /// The kind of model.
+    /// Kind of model.
     kind: String,
-    /// The number of the format of its file.
+    /// Format number of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<u32>,
     n_bytes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     n_weights: usize,
-    /// What stands in it, with the numbers of weights.
+    /// Number of weights per part.
     parts: BTreeMap<String, usize>,
     /// Rows and columns of each matrix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     shapes: BTreeMap<String, [usize; 2]>,
-    /// Tables beside the weights, with their bytes.
+    /// Size in bytes of each table.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tables: BTreeMap<String, usize>,
-    /// Different documents that it learned from.
+    /// Number of distinct training documents.
     n_documents: usize,
-    /// Files that it learned from, by part and role.
+    /// Training files by part and role.
     learned: Vec<LearnedFrom>,
-    /// Parts that have no record of what they learned from.
+    /// Parts without a training record.
     unrecorded: Vec<String>,
-    /// What its makers say of it: data, figures, limits, licence.
+    /// Model card: data, scores, limits, licence.
     card: String,
 }
 
@@ -89,7 +89,7 @@ fn info(name: &str) -> anyhow::Result<Info> {
             true => bundle::read_file(path)?,
             false => (path.to_path_buf(), DEFAULT_MODEL.to_vec()),
         };
-        return of_bundle(name, &file, &content);
+        return bundle_info(name, &file, &content);
     }
     let models = parts::models(name)?;
     let learned = models.learned(MentionSource::Detect)?;
@@ -110,54 +110,43 @@ fn info(name: &str) -> anyhow::Result<Info> {
     Ok(info.with_weights(None).with_learned(&learned))
 }
 
-fn of_bundle(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
+fn bundle_info(name: &str, file: &Path, content: &[u8]) -> anyhow::Result<Info> {
     let models = |name: &str| -> canonym_core::Result<Learned> { parts::models(name)?.learned(MentionSource::Detect) };
     let empty = Info { n_bytes: content.len(), ..Info::empty(name) };
-    Ok(match bundle::system_in(content, file)?.as_deref() {
-        Some(dual::SYSTEM) => {
-            let bundle = DualBundle::from_bytes(content, file)?;
+    let (info, learned) = match AnyBundle::from_bytes(content, file)? {
+        AnyBundle::DualEncoder(bundle) => {
             let search = if bundle.manifest.model.search.is_some() { "detects and links" } else { "links" };
-            let info = Info {
-                kind: format!("{}, {search} mentions", dual::SYSTEM),
-                format: Some(bundle.manifest.format),
-                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
-                card: bundle.manifest.card.clone(),
-                ..empty
-            };
-            info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
+            let kind = format!("{}, {search} mentions", dual_encoder::SYSTEM);
+            let DualManifest { format, card, .. } = &bundle.manifest;
+            (Info { kind, format: Some(*format), card: card.clone(), ..empty }.of_file(&bundle), models(name)?)
         }
-        Some(cross_encoder::SYSTEM) => {
-            let bundle = CrossBundle::from_bytes(content, file)?;
+        AnyBundle::CrossEncoder(bundle) => {
             let mut learned = Learned::default();
             learned.join_whole(cross_encoder::SYSTEM, bundle.learned.as_ref());
-            let info = Info {
-                kind: cross_encoder::SYSTEM.to_owned(),
-                format: Some(bundle.manifest.format),
-                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
-                card: bundle.manifest.card.clone(),
-                ..empty
-            };
-            info.with_weights(Some(&bundle.parameters)).with_learned(&learned)
+            let CrossManifest { format, card, .. } = &bundle.manifest;
+            let kind = cross_encoder::SYSTEM.to_owned();
+            (Info { kind, format: Some(*format), card: card.clone(), ..empty }.of_file(&bundle), learned)
         }
-        _ => {
-            let bundle = Bundle::from_bytes(content, file)?;
+        AnyBundle::Names(bundle) => {
             let kind = match bundle.manifest.tagger {
                 Some(_) => "pipeline: tagger, dictionary and name encoder",
                 None => "name encoder",
             };
-            let info = Info {
-                kind: kind.to_owned(),
-                format: Some(bundle.manifest.format),
-                fingerprint: Some(format!("{:032x}", bundle.fingerprint)),
-                card: bundle.manifest.card.clone(),
-                ..empty
-            };
-            info.with_weights(Some(&bundle.parameters)).with_learned(&models(name)?)
+            let NameManifest { format, card, .. } = &bundle.manifest;
+            let info = Info { kind: kind.to_owned(), format: Some(*format), card: card.clone(), ..empty };
+            (info.of_file(&bundle), models(name)?)
         }
-    })
+    };
+    Ok(info.with_learned(&learned))
 }
 
 impl Info {
+    /// Adds fingerprint and weights.
+    fn of_file<M>(self, bundle: &ModelFile<M>) -> Info {
+        let fingerprint = Some(format!("{:032x}", bundle.fingerprint));
+        Info { fingerprint, ..self }.with_weights(Some(&bundle.parameters))
+    }
+
     fn empty(name: &str) -> Info {
         Info {
             name: name.to_owned(),
@@ -176,7 +165,7 @@ impl Info {
         }
     }
 
-    /// The weights of a file by the first word of their names; those that are counted by part already stay as they are.
+    /// Adds the weights of a file, by the first component of their names, to the counts per part.
     fn with_weights(mut self, parameters: Option<&Parameters>) -> Info {
         for (name, value) in parameters.into_iter().flat_map(Parameters::iter) {
             let part = name.split('.').next().unwrap_or(name);
@@ -219,9 +208,9 @@ fn sheet(info: &Info) -> String {
         false => format!("{} in total", counted(info.n_documents as u64, "document")),
     };
     sheet.line("training documents", documents);
-    let of_one =
+    let count_of =
         |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
-    sheet.counts("documents", &info.learned.iter().map(of_one).collect::<Vec<_>>());
+    sheet.counts("documents", &info.learned.iter().map(count_of).collect::<Vec<_>>());
     sheet.lines("no training record", info.unrecorded.iter().cloned());
     let card = info.card.trim();
     if card.is_empty() { sheet.text() } else { format!("{}\n{card}\n", sheet.text()) }

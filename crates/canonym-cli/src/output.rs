@@ -1,4 +1,4 @@
-//! Writing for people: standard output, numbers and columns.
+//! Human-readable output: standard output, numbers and columns.
 
 use std::io::Write;
 
@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::interrupt;
 
-/// Bytes that are collected before they are written.
-const COLLECTED: usize = 1 << 16;
+/// Bytes buffered before a write.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Writes `text` to standard output.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -17,16 +17,16 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
-/// Standard output, written in whole lines: what ends the program from outside leaves no part of one.
+/// Buffered standard output in whole lines: an interrupt leaves no partial line.
 #[derive(Debug, Default)]
 pub struct Lines {
-    collected: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Lines {
-    /// Writes the first `end` bytes of what was collected.
-    fn put(&mut self, end: usize) -> std::io::Result<()> {
-        let bytes: Vec<u8> = self.collected.drain(..end).collect();
+    /// Writes the first `end` bytes of the buffer.
+    fn write_first(&mut self, end: usize) -> std::io::Result<()> {
+        let bytes: Vec<u8> = self.buffer.drain(..end).collect();
         interrupt::whole(|| {
             let mut out = std::io::stdout().lock();
             out.write_all(&bytes).and_then(|()| out.flush())
@@ -36,39 +36,39 @@ impl Lines {
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let last = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| self.collected.len() + at + 1);
-        self.collected.extend_from_slice(bytes);
+        let last = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| self.buffer.len() + at + 1);
+        self.buffer.extend_from_slice(bytes);
         match last {
-            Some(end) if end >= COLLECTED => self.put(end)?,
+            Some(end) if end >= BUFFER_BYTES => self.write_first(end)?,
             _ => {}
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.put(self.collected.len())
+        self.write_first(self.buffer.len())
     }
 }
 
 impl Drop for Lines {
-    /// Where an error ended the command, what came before it is written; a writer that failed already has nothing left.
+    /// Writes the rest of the buffer if the command ended with an error; a failed write has already emptied it.
     fn drop(&mut self) {
         self.flush().ok();
     }
 }
 
-/// Writes `value` to standard output as JSON over several lines.
+/// Writes `value` to standard output as indented JSON.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n"))
 }
 
-/// A number of things: `1 file`, `2 files`.
+/// A count with its noun: `1 file`, `2 files`.
 pub fn counted(number: u64, what: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{} {what}{end}", thousands(number))
 }
 
-/// A number of bytes in the unit that suits it.
+/// A size in bytes, KiB, MiB, GiB or TiB: `1.5 MiB`.
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if number < 1024 {
@@ -83,14 +83,14 @@ pub fn bytes(number: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// Lines of a label and a value, the values below each other.
+/// Lines of a label and a value, with aligned values.
 #[derive(Debug, Default)]
 pub struct Sheet {
     lines: Vec<(String, String)>,
 }
 
 impl Sheet {
-    /// Adds a line; an empty value is left out.
+    /// Adds a line, unless `value` is empty.
     pub fn line(&mut self, label: &str, value: impl Into<String>) {
         let value = value.into();
         if !value.is_empty() {
@@ -98,14 +98,14 @@ impl Sheet {
         }
     }
 
-    /// Adds a line for each value, the label before the first.
+    /// Adds a line per value, the first one with the label.
     pub fn lines(&mut self, label: &str, values: impl IntoIterator<Item = String>) {
         for (place, value) in values.into_iter().enumerate() {
             self.lines.push((if place == 0 { label.to_owned() } else { String::new() }, value));
         }
     }
 
-    /// Adds a line for each count, the numbers below each other.
+    /// Adds a line per count, right-aligned.
     pub fn counts(&mut self, label: &str, counts: &[(u64, String)]) {
         let numbers: Vec<String> = counts.iter().map(|(number, _)| thousands(*number)).collect();
         let width = numbers.iter().map(String::len).max().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Sheet {
         self.lines(label, numbers.iter().zip(counts).map(line));
     }
 
-    /// The whole sheet.
+    /// Renders the sheet.
     pub fn text(&self) -> String {
         let width = self.lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default();
         self.lines.iter().map(|(label, value)| format!("{label:width$}  {value}\n")).collect()
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_easy_to_read() {
+    fn numbers_have_separators_and_units() {
         assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
             [0, 1023, 1024, 1_048_575, 3 << 30].map(bytes),
@@ -134,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn one_is_no_plural() {
+    fn only_one_is_singular() {
         assert_eq!([0, 1, 2000].map(|n| counted(n, "file")), ["0 files", "1 file", "2,000 files"]);
     }
 
     #[test]
-    fn values_stand_below_each_other() {
+    fn values_are_aligned() {
         let mut sheet = Sheet::default();
         sheet.line("name", "shapes");
         sheet.line("licence", "");

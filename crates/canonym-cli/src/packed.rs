@@ -1,6 +1,6 @@
-//! A file that is compressed where its name says so: `.gz` and `.zst`.
+//! Output files, compressed if the name ends in `.gz` or `.zst`.
 //!
-//! It appears under its name when it is complete. Archives, which hold several files, are not written.
+//! A file gets its name when it is complete. Archives are not supported.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,21 +11,21 @@ use flate2::write::GzEncoder;
 
 use crate::errors;
 
-/// Endings of names that promise what is not written.
-const REFUSED: [&str; 7] = ["zip", "bz2", "xz", "lz4", "7z", "tar", "tgz"];
+/// Extensions of unsupported compressions and archives.
+const UNSUPPORTED: [&str; 7] = ["zip", "bz2", "xz", "lz4", "7z", "tar", "tgz"];
 
-/// A new file that takes bytes and keeps them as the ending of its name says.
+/// A new file with the compression that its extension asks for.
 pub enum PackedFile {
-    /// As they are.
+    /// Uncompressed.
     Plain(AtomicFile),
-    /// By gzip.
+    /// gzip.
     Gzip(GzEncoder<AtomicFile>),
-    /// By Zstandard.
+    /// Zstandard.
     Zstandard(zstd::Encoder<'static, AtomicFile>),
 }
 
 impl PackedFile {
-    /// Starts a file that will stand at `path`.
+    /// Creates a temporary file that [`PackedFile::commit`] renames to `path`.
     pub fn create(path: &Path) -> anyhow::Result<PackedFile> {
         let file = AtomicFile::create(path)?;
         Ok(match ending(path).as_str() {
@@ -39,7 +39,7 @@ impl PackedFile {
         })
     }
 
-    /// Writes what is left and gives the file its name.
+    /// Flushes the encoder and renames the file.
     pub fn commit(self) -> anyhow::Result<()> {
         let file = match self {
             PackedFile::Plain(file) => file,
@@ -68,15 +68,15 @@ impl Write for PackedFile {
     }
 }
 
-/// Whether a file of this name is compressed.
+/// Whether a file of this name will be compressed.
 pub fn is_packed(path: &Path) -> bool {
     matches!(ending(path).as_str(), "gz" | "zst")
 }
 
-/// Refuses a name that promises what is not written.
+/// Rejects extensions of unsupported compressions and archives.
 pub fn check_ending(path: &Path) -> anyhow::Result<()> {
     let ending = ending(path);
-    if !REFUSED.contains(&ending.as_str()) {
+    if !UNSUPPORTED.contains(&ending.as_str()) {
         return Ok(());
     }
     let message = format!("cannot write {}: unsupported compression `.{ending}`", path.display());

@@ -1,7 +1,8 @@
-//! `canonym probe`: what a model of names looks at.
+//! `canonym probe`: what a name encoder attends to.
 //!
-//! The probes of Lai et al. (2021), section 5: the order of words is destroyed by shuffling runs of one, two or three of them, and how far a
-//! convolution sees is restricted. What hardly lowers the accuracy was hardly used.
+//! The probes of Lai et al. (2021), section 5: shuffling word n-grams (n = 1, 2, 3) destroys the word order, and
+//! restricting the receptive field of the convolutions limits the context. A small drop in accuracy means that the
+//! model hardly uses the information.
 
 use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
@@ -49,7 +50,7 @@ pub struct ProbeArguments {
 struct Row {
     probe: String,
     accuracy: f64,
-    /// Below or above the unchanged model and queries.
+    /// Difference from the unchanged model and queries.
     change: f64,
 }
 
@@ -63,11 +64,11 @@ pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let mentions = read_mentions(&arguments.queries)?.rows;
     let mut accuracies = Vec::new();
-    let whole = Prober::new(&bundle, &kb, None)?;
-    accuracies.push(("unchanged".to_owned(), whole.accuracy(&mentions, &mut |name| name.to_owned())));
+    let unchanged = Prober::new(&bundle, &kb, None)?;
+    accuracies.push(("unchanged".to_owned(), unchanged.accuracy(&mentions, &mut |name| name.to_owned())));
     for n in [1, 2, 3] {
         let mut rng = SplitMix64::new(arguments.seed);
-        let accuracy = whole.accuracy(&mentions, &mut |name| shuffled(name, n, &mut rng));
+        let accuracy = unchanged.accuracy(&mentions, &mut |name| shuffled(name, n, &mut rng));
         accuracies.push((format!("word {n}-grams shuffled"), accuracy));
     }
     let radius = bundle.manifest.rescnn.radius();
@@ -89,7 +90,7 @@ pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// A model and the vectors of all names.
+/// A name encoder and the index of all names.
 struct Prober<'a> {
     names: NameEncoder,
     index: FlatIndex,
@@ -104,11 +105,11 @@ impl Prober<'_> {
         Ok(Prober { names, index, kb })
     }
 
-    /// The share of mentions whose parts all find a name of a right concept first.
+    /// Accuracy@1: the fraction of mentions all of whose parts retrieve a name of a gold concept first.
     fn accuracy(&self, mentions: &[MentionQuery], change: &mut dyn FnMut(&str) -> String) -> f64 {
         let parts = mentions.iter().flat_map(|mention| &mention.parts);
-        let asked: Vec<String> = parts.map(|part| change(&part.query)).collect();
-        let mut found = self.index.search(&self.names.encode(&asked), 1).into_iter();
+        let queries: Vec<String> = parts.map(|part| change(&part.query)).collect();
+        let mut found = self.index.search(&self.names.encode(&queries), 1).into_iter();
         let mut n_right = 0;
         for mention in mentions {
             let right = mention.parts.iter().filter(|part| {
@@ -125,7 +126,7 @@ impl Prober<'_> {
     }
 }
 
-/// Runs of `n` words in random order.
+/// Shuffles the consecutive `n`-grams of words.
 fn shuffled(name: &str, n: usize, rng: &mut SplitMix64) -> String {
     let words: Vec<&str> = name.split_whitespace().collect();
     let mut runs: Vec<&[&str]> = words.chunks(n).collect();
@@ -137,13 +138,13 @@ fn table(rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.probe.len()).max().unwrap_or(0);
     let mut text = format!("{:width$}  accuracy@1  change\n", "probe");
     for Row { probe, accuracy, change } in rows {
-        // Infallible for strings.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{probe:width$}  {:10.2}  {:+6.2}", 100.0 * accuracy, 100.0 * change);
     }
     text
 }
 
-/// A bar for each probe.
+/// Bar chart of the accuracies as SVG.
 fn plot(rows: &[Row]) -> String {
     let height = 28 * rows.len() + 16;
     let mut svg = format!(
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shuffling_keeps_words_and_runs() {
+    fn shuffling_keeps_words_and_n_grams() {
         let mut rng = SplitMix64::new(1);
         let name = "acute lower respiratory tract infection";
         for n in 1..=3 {

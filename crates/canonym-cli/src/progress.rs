@@ -1,6 +1,6 @@
-//! Standard error: what the user is told beside the results, and progress where it is a terminal.
+//! Standard error: messages, and progress bars on a terminal.
 //!
-//! Nothing here fails: a program whose standard error is closed or full still does its work.
+//! Write errors are ignored, so the program works even if standard error is closed or full.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,29 +16,29 @@ use tracing_subscriber::registry::LookupSpan;
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Whether only results and errors are shown.
+/// Sets quiet mode: only results and errors are shown.
 pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
 
-/// Whether quiet was asked for.
+/// Whether quiet mode is on.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Writes a line for the user to standard error, unless quiet was asked for.
+/// Writes a line to standard error, unless in quiet mode.
 pub fn say(line: &str) {
     if !is_quiet() {
         write(&format!("{line}\n"));
     }
 }
 
-/// Writes to standard error, also where quiet was asked for: errors.
+/// Writes to standard error, even in quiet mode.
 pub fn write(text: &str) {
     std::io::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
-/// Whether messages may have colours: on a terminal, unless `NO_COLOR` is set; elsewhere only where `CLICOLOR_FORCE` asks for them.
+/// Whether messages may have colours: on a terminal or if `CLICOLOR_FORCE` is set, unless `NO_COLOR` is set.
 pub fn has_colours() -> bool {
     let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0");
     match (std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()), is_set("CLICOLOR_FORCE")) {
@@ -47,7 +47,7 @@ pub fn has_colours() -> bool {
     }
 }
 
-/// A count of `what` with its rate, and with the time left where the total is known.
+/// A progress bar that counts `what`, with the rate, and the time left if the total is known.
 pub fn counter(what: &str, total: Option<u64>) -> ProgressBar {
     if is_quiet() || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -66,7 +66,7 @@ pub fn counter(what: &str, total: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// Shows on a terminal that `what` goes on, and for how long.
+/// A spinner with the message `what` and the elapsed time; hidden unless on a terminal.
 pub fn spinner(what: &str) -> ProgressBar {
     if is_quiet() || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -77,7 +77,7 @@ pub fn spinner(what: &str) -> ProgressBar {
     bar
 }
 
-/// Prints what libraries say to the user, and shows on a terminal what goes on.
+/// Prints status events of the libraries, and shows a spinner for each open status span.
 pub struct Status;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Status {
@@ -99,7 +99,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Status {
     }
 }
 
-/// The text of an event, or what a span says that goes on.
+/// The text of an event or span.
 #[derive(Default)]
 struct Text(String);
 

@@ -1,4 +1,4 @@
-//! How corpora are read: the options that every command shares, and what the user is told of the files.
+//! Reading corpora: shared options, and reports of repairs and skipped input.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, 
 use crate::output::counted;
 use crate::{errors, progress};
 
-/// Repairs that are shown line by line; the rest is counted.
+/// Maximum number of repairs listed; the rest is only counted.
 const MAX_SHOWN: u64 = 20;
 
-/// Options for corpora that are not as they should be.
+/// Options for faulty corpora.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct ReadArguments {
     /// Repair annotation offsets that do not match the text, if the repair is unambiguous, and list the repairs.
@@ -26,13 +26,13 @@ pub struct ReadArguments {
 }
 
 impl ReadArguments {
-    /// The documents of a file, folder or standard input.
+    /// Opens the documents of a file, folder or standard input; wrong offsets are errors unless repaired or skipped.
     pub fn open(&self, path: &Path, format: Option<CorpusFormat>) -> canonym_core::Result<Documents> {
         let on_mismatch = if self.skip_bad_offsets { OnMismatch::Drop } else { OnMismatch::Error };
         self.open_with(path, format, on_mismatch, Purpose::Annotations)
     }
 
-    /// The same where annotations are not used: those with wrong offsets stop nothing.
+    /// As [`ReadArguments::open`], for callers that ignore annotations: those with wrong offsets are dropped.
     pub fn open_texts(&self, path: &Path, format: Option<CorpusFormat>) -> canonym_core::Result<Documents> {
         self.open_with(path, format, OnMismatch::Drop, Purpose::Texts)
     }
@@ -49,26 +49,26 @@ impl ReadArguments {
             .with_repairs(self.fix_offsets)
             .with_tags(self.tags);
         let path = path.to_path_buf();
-        Ok(Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_told: false })
+        Ok(Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_reported: false })
     }
 }
 
-/// What is wanted of a corpus.
+/// Which part of a corpus is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Annotations,
     Texts,
 }
 
-/// What is done where a file cannot be read.
+/// What to do if a file cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnFault {
     Stop,
-    /// The rest of the file is left out, and the next one is read.
-    GoOn,
+    /// Skip the rest of the file and continue with the next one.
+    SkipFile,
 }
 
-/// Documents one after the other; what was repaired or left out goes to standard error.
+/// Iterates over documents; reports repairs and skipped input on standard error.
 pub struct Documents {
     reader: Reader,
     path: PathBuf,
@@ -76,7 +76,7 @@ pub struct Documents {
     on_fault: OnFault,
     n_left_out: u64,
     n_shown: u64,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Iterator for Documents {
@@ -85,7 +85,7 @@ impl Iterator for Documents {
     fn next(&mut self) -> Option<canonym_core::Result<AnnotatedDocument>> {
         let next = loop {
             match self.reader.next() {
-                Some(Err(error)) if self.on_fault == OnFault::GoOn => {
+                Some(Err(error)) if self.on_fault == OnFault::SkipFile => {
                     errors::tell(&error.into());
                     self.n_left_out += 1;
                     self.reader.leave_file();
@@ -99,29 +99,29 @@ impl Iterator for Documents {
             }
             self.n_shown += 1;
         }
-        if next.is_none() && !std::mem::replace(&mut self.is_told, true) {
-            self.tell_counts();
+        if next.is_none() && !std::mem::replace(&mut self.is_reported, true) {
+            self.report_counts();
         }
         next
     }
 }
 
 impl Documents {
-    /// The same documents; a file of a folder that cannot be read is told of and left out, from where it is at fault.
+    /// In a folder, reports a file that cannot be read and skips the rest of it instead of failing.
     #[must_use]
     pub fn going_on(mut self) -> Documents {
         if self.path.is_dir() {
-            self.on_fault = OnFault::GoOn;
+            self.on_fault = OnFault::SkipFile;
         }
         self
     }
 
-    /// The files that were left out so far.
+    /// Number of files skipped or partly read so far.
     pub fn n_left_out(&self) -> u64 {
         self.n_left_out
     }
 
-    fn tell_counts(&self) {
+    fn report_counts(&self) {
         let counts = self.reader.counts();
         let path = self.path.display();
         let strict = "with invalid tag sequences (repaired, or skipped with `-strict`)";

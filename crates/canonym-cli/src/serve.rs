@@ -1,7 +1,4 @@
-//! `canonym serve`: the HTTP interface, annotation projects and the web application.
-
-mod engine;
-mod trainer;
+//! `canonym serve`: the HTTP API, annotation projects and the web application.
 
 use crate::options;
 use std::io::Read;
@@ -10,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use canonym::serve::{self, ProcessTrainer};
 use canonym_serve::{ApiError, PublicUrl, ServeConfig};
 
-use self::trainer::ProcessTrainer;
 use crate::errors::usage;
 use crate::{interrupt, progress};
 
@@ -58,15 +55,15 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     config.public_url = arguments.public_url.clone();
     config.trusted_proxies = arguments.trusted_proxy.iter().map(IpAddr::to_canonical).collect();
     (config.runs_jobs, config.owns_jobs) = (arguments.add_admin.is_none(), arguments.add_admin.is_none());
-    // Who only adds somebody needs no large model.
+    // Adding an account needs no large model.
     let model = if arguments.add_admin.is_some() { "lexical" } else { &arguments.model };
-    let engine = engine::open(arguments.kb.as_deref(), model)?;
+    let engine = serve::open(arguments.kb.as_deref(), model)?;
     let trainer =
         ProcessTrainer { kb: arguments.kb.clone(), model: arguments.model.clone(), context: engine.context_model()? };
     let app =
         canonym_serve::open(Arc::new(engine), Some(Arc::new(trainer)), config).context("cannot use the data folder")?;
     if let Some(name) = &arguments.add_admin {
-        app.put_admin(name, &password()?).map_err(of_server)?;
+        app.put_admin(name, &password()?).map_err(usage_error)?;
         progress::say(&format!("{name} is now an admin in {}", arguments.data.display()));
         return Ok(());
     }
@@ -114,7 +111,7 @@ fn password() -> anyhow::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn of_server(error: ApiError) -> anyhow::Error {
+fn usage_error(error: ApiError) -> anyhow::Error {
     let hint = error.hint.unwrap_or_else(|| "correct it and try again".to_owned());
     usage(error.message, &hint)
 }

@@ -1,4 +1,4 @@
-//! Where documents are written: standard output, a file that appears when it is complete, or a folder that does.
+//! Document output: standard output, or a file or folder that is renamed into place when complete.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::output::{Lines, counted};
 use crate::packed::{PackedFile, check_ending, is_packed};
 use crate::{errors, progress};
 
-/// One document as its format writes it.
+/// One encoded document.
 #[derive(Debug, Default)]
 pub struct Encoded {
-    /// The document, or its annotations where they have a file of their own.
+    /// The document, or its annotations if they are in a separate file.
     pub bytes: Vec<u8>,
-    /// What has to stand before them, unless they come first.
+    /// Bytes that precede it unless it is the first document.
     pub start: Vec<u8>,
-    /// The id and the text, where they have a file of their own.
+    /// Id and text, if the text is in a separate file.
     pub beside: Option<(String, String)>,
-    /// What the format cannot hold.
+    /// Information that the format cannot hold.
     pub losses: Losses,
 }
 
 impl Encoded {
-    /// Writes a document into memory.
+    /// Encodes a document.
     pub fn new(document: &AnnotatedDocument, format: CorpusFormat, scheme: Scheme) -> canonym_core::Result<Encoded> {
         let mut bytes = Vec::new();
         encode_with(document, format, scheme, &mut bytes)?;
@@ -39,8 +39,7 @@ impl Encoded {
     }
 }
 
-/// Refuses a name that promises an archive, and to write over a file that is read: a corpus that people annotated would
-/// be gone.
+/// Rejects unsupported file extensions, and an output that would overwrite an input.
 pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result<()> {
     if let Some(path) = output {
         check_ending(path)?;
@@ -56,7 +55,7 @@ pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result
     }
 }
 
-/// Takes documents in their order.
+/// Writes documents in order.
 pub struct Sink {
     out: Out,
     format: Option<CorpusFormat>,
@@ -72,8 +71,8 @@ enum Out {
 }
 
 impl Sink {
-    /// Opens `path`, or standard output; `folder` tells how a folder is given where the format needs one. A format is
-    /// not needed where documents come with all that stands around them.
+    /// Opens `path`, or standard output if `None`. `folder` says, for the error message, how to specify an output folder.
+    /// Without a format, nothing is written around the documents.
     pub fn create(path: Option<&Path>, format: Option<CorpusFormat>, folder: &str) -> anyhow::Result<Sink> {
         let out = match (path, format) {
             (Some(path), Some(CorpusFormat::Brat)) => {
@@ -95,7 +94,7 @@ impl Sink {
         Ok(Sink { out, format, frame: Frame::default(), is_first: true, losses: Losses::default() })
     }
 
-    /// Writes what stands before the first document, which may decide what that is.
+    /// Writes the header, which may depend on the first document.
     pub fn start(&mut self, first: Option<&AnnotatedDocument>) -> anyhow::Result<()> {
         if let Some(format) = self.format {
             self.frame = frame(format, first);
@@ -118,7 +117,7 @@ impl Sink {
         self.write_bytes(&document.bytes)
     }
 
-    /// Completes the output and tells what was lost.
+    /// Completes the output and reports losses and renamed documents.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.write_bytes(self.frame.after)?;
         let mut renamed = None;

@@ -1,4 +1,4 @@
-//! Options of commands that link: where mentions come from, and what becomes of those without a concept.
+//! Options of commands that link: where mentions come from, and how unlinked ones are handled.
 
 use canonym_neural::system::linked::MentionSource;
 
@@ -20,7 +20,7 @@ impl From<Mentions> for MentionSource {
     }
 }
 
-/// What becomes of mentions without a concept.
+/// How unlinked mentions are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Nil {
     /// Drop them.

@@ -1,7 +1,8 @@
-//! `canonym train`: train a model from an experiment file.
+//! `canonym train`: trains a model from an experiment file.
 
 use std::path::PathBuf;
 
+use canonym::serve::ENDS_WITH_INPUT;
 use canonym_core::error::Context;
 use canonym_neural::recipes::checkpoints::Request;
 use canonym_neural::recipes::{self, TrainOptions};
@@ -31,13 +32,10 @@ pub struct TrainArguments {
     overrides: Vec<String>,
 }
 
-/// The variable by which a program that starts a training says that it must not outlive it.
-pub const ENDS_WITH_INPUT: &str = "CANONYM_ENDS_WITH_INPUT";
-
-/// Ends this program where standard input ends, which it does when the program at its other side is gone, however that went.
-fn end_with_input() {
+/// Exits when standard input closes, that is when the parent process has ended for whatever reason.
+fn exit_with_parent() {
     std::thread::spawn(|| {
-        // Whether it ended or cannot be read, nobody is there.
+        // End of input and a read error both mean that the parent has ended.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         canonym_core::artifact::remove_unfinished();
         std::process::exit(130);
@@ -47,7 +45,7 @@ fn end_with_input() {
 /// Runs the command.
 pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     if std::env::var_os(ENDS_WITH_INPUT).is_some() {
-        end_with_input();
+        exit_with_parent();
     }
     let arguments = arguments.clone();
     Ok(recipes::train(&TrainOptions {
@@ -61,7 +59,7 @@ pub fn run(arguments: &TrainArguments) -> anyhow::Result<()> {
     })?)
 }
 
-/// Downloads a file of a checkpoint.
+/// Downloads a checkpoint file.
 fn fetch(request: &Request<'_>) -> canonym_core::Result<()> {
     let Request { url, out, max_bytes, hint } = *request;
     match download(&agent(url), &download::Request { url, out, max_bytes, expected: None, hint }) {

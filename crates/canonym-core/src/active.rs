@@ -1,6 +1,6 @@
 //! Active sampling: which document an annotator should look at next.
 //!
-//! Least confident, as published (TrainX): the confidence of a mention is its own score plus the margin between its two best concepts; the
+//! Least confident, as published (TrainX): the confidence of a mention is p(mention) plus the margin between its two best concepts; the
 //! confidence of a document is that of its least confident mention. Documents without predictions come first; ties keep their order.
 
 use std::collections::BTreeMap;
@@ -12,24 +12,24 @@ use crate::{Error, Result};
 /// How documents are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// By place and concept together.
+    /// Lowest p(mention) plus margin.
     LeastConfident,
-    /// By the lead of the best concept alone.
+    /// Smallest margin between the two best concepts.
     Margin,
-    /// By the place alone.
+    /// Lowest p(mention).
     Recognition,
-    /// Each as unlike those before it as can be.
+    /// Most different from the documents before it.
     Diversity,
-    /// By chance.
+    /// Random order.
     Random,
 }
 
 impl Strategy {
-    /// Every strategy.
+    /// All strategies.
     pub const ALL: [Strategy; 5] =
         [Strategy::LeastConfident, Strategy::Margin, Strategy::Recognition, Strategy::Diversity, Strategy::Random];
 
-    /// The name that the interface has.
+    /// Name in options and the API.
     pub fn name(self) -> &'static str {
         match self {
             Strategy::LeastConfident => "least-confident",
@@ -40,7 +40,7 @@ impl Strategy {
         }
     }
 
-    /// The strategy of a name.
+    /// Parses a name.
     pub fn parse(name: &str) -> Result<Strategy> {
         Strategy::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
             let names = Strategy::ALL.map(Strategy::name).join(", ");
@@ -50,40 +50,43 @@ impl Strategy {
     }
 }
 
-/// A document in its place.
+/// A document in the ranking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
-    /// Its place in the list that was given.
+    /// Its index in the input.
     pub row: usize,
-    /// Why it stands here, where the strategy says more than the confidence of its predictions.
+    /// The reason, if the strategy has one besides the confidence of predictions.
     pub why: Option<String>,
 }
 
-/// The confidence of one mention under a strategy, from its own score and the margin between its two best concepts.
-pub fn confidence(strategy: Strategy, mention: f64, margin: f64) -> f64 {
+/// The confidence of one mention under a strategy, from p(mention) and the margin between its two best concepts.
+pub fn confidence(strategy: Strategy, p_mention: f64, margin: f64) -> f64 {
     match strategy {
         Strategy::Margin => margin,
-        Strategy::Recognition => mention,
-        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => mention + margin,
+        Strategy::Recognition => p_mention,
+        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => p_mention + margin,
     }
 }
 
-/// The margin between the two best of scores in descending order: the first itself where it stands alone, 0 where there is none.
-pub fn margin(scores: &[f64]) -> f64 {
+/// The difference of p(link) between the two best candidates; that of the best if it is the only one, 0 without candidates.
+///
+/// `scores` are in descending order. Scores of detected mentions include p(mention), so they are scaled to the `p_link` of the best.
+pub fn margin(scores: &[f64], p_link: Option<f64>) -> f64 {
     let at = |row: usize| scores.get(row).copied().unwrap_or(0.0);
-    (at(0) - at(1)).max(0.0)
+    let scale = p_link.filter(|_| at(0) > 0.0).map_or(1.0, |p_link| p_link / at(0));
+    (at(0) - at(1)).max(0.0) * scale
 }
 
-/// A document that waits to be annotated.
+/// A document to annotate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waiting {
-    /// The confidence of its least confident open prediction; `None` where there is none.
+    /// The confidence of its least confident open prediction, if any.
     pub least: Option<f64>,
-    /// Whether a model has read it, or it came with annotations.
+    /// Whether a model has annotated it, or it was imported with annotations.
     pub was_read: bool,
 }
 
-/// The first `limit` of the documents that wait; by [`farthest_first`] where documents are to be unlike each other.
+/// The first `limit` documents in the order of a strategy; for diversity see [`farthest_first`].
 pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) -> Vec<Ranked> {
     let mut rows: Vec<usize> = (0..waiting.len()).collect();
     if strategy == Strategy::Random {
@@ -91,7 +94,7 @@ pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) ->
         rows.truncate(limit);
         return rows.into_iter().map(|row| Ranked { row, why: Some("random order".to_owned()) }).collect();
     }
-    // What nobody has read comes first, what is decided but not finished comes last.
+    // Documents without predictions come first, reviewed but unfinished ones last.
     let order = |row: usize| match (waiting[row].least, waiting[row].was_read) {
         (None, false) => (0, 0.0),
         (Some(least), _) => (1, least),
@@ -105,7 +108,7 @@ pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) ->
     rows.into_iter().map(|row| Ranked { row, why: None }).collect()
 }
 
-/// At most `most` of a list, evenly from its start to its end.
+/// At most `most` items, evenly spaced.
 pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     let n = all.len().min(most);
     (0..n).map(|at| all[at * all.len() / n]).collect()
@@ -170,11 +173,18 @@ mod tests {
     #[test]
     fn confidence_is_the_score_of_the_mention_plus_the_margin() {
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        let of = |mention, scores: &[f64]| confidence(Strategy::LeastConfident, mention, margin(scores));
+        let of = |mention, scores: &[f64]| confidence(Strategy::LeastConfident, mention, margin(scores, None));
         assert!(close(of(0.90, &[0.81, 0.79]), 0.92));
         assert!(close(of(0.60, &[0.95, 0.40]), 1.15));
         assert!(close(of(0.5, &[0.4]), 0.9));
         assert!(close(of(0.5, &[]), 0.5));
+    }
+
+    #[test]
+    fn margins_of_detected_mentions_are_differences_of_link_probabilities() {
+        // p(mention) .5: the scores .4 and .1 belong to p(link) .8 and .2.
+        assert!((margin(&[0.4, 0.1], Some(0.8)) - 0.6).abs() < 1e-9);
+        assert_eq!(margin(&[0.0], Some(0.8)), 0.0);
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn train(config: &BertConfig, parameters: &Parameters, sequences: &Sequences) ->
         let output =
             config.forward(&mut tape, "", &sequences.slice(range), Some(&mut rng)).expect("weights that were checked");
         let gradient = tape.value(output).clone();
-        tape.backward(output, gradient)
+        tape.backward([(output, gradient)])
     };
     let each: Vec<Gradients> = parts.into_par_iter().map(part).collect();
     let mut sum = Gradients::default();

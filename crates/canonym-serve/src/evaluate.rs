@@ -6,6 +6,7 @@ use canonym_core::Result;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role, fingerprint};
+use canonym_core::eval::matching;
 use canonym_core::text::Span;
 
 use crate::engine::{DevFigures, Engine, LinkOptions};
@@ -59,10 +60,12 @@ pub fn evaluate(
             counts.add(gold, found, linked);
         }
     }
-    let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
+    let f1 = |n_gold: usize, n_found: usize, n_right: usize| {
+        matching::Counts::one_to_one(n_gold, n_found, n_right).score().f1
+    };
     Ok(Some(DevFigures {
-        strict_f1: Some(f1(counts.n_right, counts.n_named + counts.n_meant)),
-        spans_f1: Some(f1(counts.n_spans, counts.n_found + counts.n_gold)),
+        strict_f1: Some(f1(counts.n_meant, counts.n_named, counts.n_right)),
+        spans_f1: Some(f1(counts.n_gold, counts.n_found, counts.n_spans)),
         accuracy: Some(counts.n_linked as f64 / counts.n_meant.max(1) as f64),
         n_documents: Some(documents.len()),
         n_seen: None,

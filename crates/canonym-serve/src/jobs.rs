@@ -136,7 +136,7 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     let name = app.store.read(|connection| Ok(models::get(connection, model)?.model.name))?;
     // Finished documents stay as they are: nobody would review new predictions there.
     let numbers: Vec<i64> = app.store.read(|connection| {
-        let waiting = documents::unfinished(connection, job.project_id, "place")?;
+        let waiting = documents::unfinished(connection, job.project_id, "p_mention")?;
         Ok(waiting.into_iter().map(|one| one.id).collect())
     })?;
     let mut n_changed = 0;

@@ -8,14 +8,14 @@ use crate::marks::MarkState;
 pub fn measure(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Margin => "margin",
-        Strategy::Recognition => "place",
-        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => "place + margin",
+        Strategy::Recognition => "p_mention",
+        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => "p_mention + margin",
     }
 }
 
 /// The confidence of one mark under a strategy.
 pub fn confidence(strategy: Strategy, mark: &MarkState) -> f64 {
-    active::confidence(strategy, mark.score.unwrap_or(0.0), mark.margin().unwrap_or(0.0))
+    active::confidence(strategy, mark.p_mention().unwrap_or(0.0), mark.margin().unwrap_or(0.0))
 }
 
 /// The confidence of the least certain open prediction, and the reason why the document comes next.
@@ -39,7 +39,9 @@ pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Optio
         Strategy::Margin if mark.candidates.len() > 1 => format!("smallest margin: {}", candidates()),
         Strategy::LeastConfident if mark.candidates.len() > 1 => format!("uncertain: {}", candidates()),
         Strategy::Margin | Strategy::LeastConfident => candidates(),
-        Strategy::Recognition => format!("uncertain mention: “{text}” ({})", hundredths(mark.score.unwrap_or(0.0))),
+        Strategy::Recognition => {
+            format!("uncertain mention: “{text}” ({})", hundredths(mark.p_mention().unwrap_or(0.0)))
+        }
         Strategy::Diversity => "different from annotated documents".to_owned(),
         Strategy::Random => "random order".to_owned(),
     };
@@ -71,6 +73,8 @@ mod tests {
             is_nil: false,
             is_unsure: false,
             score: Some(score),
+            p_mention: None,
+            p_link: None,
             candidates: candidates.iter().enumerate().map(candidate).collect(),
             by: None,
             at: 0,

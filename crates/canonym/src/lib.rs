@@ -112,6 +112,9 @@
 //! assert!(gold.intersects(&IdSet::parse_one("MESH:D003693")));
 //! ```
 
+#[cfg(feature = "serve")]
+pub mod serve;
+
 pub use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord, CorpusFormat, Reader};
 pub use canonym_core::kb::format::Meta;
 pub use canonym_core::kb::record::{ConceptRecord, NameRecord, Scope};

@@ -1,4 +1,4 @@
-//! What `canonym eval` and `canonym compare` read: gold, predictions, training annotations, names of a terminology.
+//! Inputs of `canonym eval` and `canonym compare`: gold, predictions, training annotations, names of a terminology.
 
 use canonym_neural::system::terminology;
 use std::collections::{HashMap, HashSet};
@@ -12,37 +12,37 @@ use canonym_core::eval::pairing::{Paired, pair};
 use canonym_core::eval::queries::{Answer, Answers, Query, read_answers, read_queries, to_mentions};
 use canonym_core::eval::ranking::{Composite, RankedMention};
 use canonym_core::eval::strata::training_name;
+use canonym_core::eval::warnings;
 use canonym_core::input::Input;
 use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::text::normalise::fold;
 
-use super::warnings;
 use crate::progress;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
 use canonym_neural::system::linked::{System, SystemConfig};
 use canonym_neural::system::parts::{Models, NameLinker};
 
-/// The most document ids that a warning names.
+/// Maximum number of document ids in a warning.
 const MAX_NAMED: usize = 3;
 
-/// Candidates that are ranked, where the model runs here.
+/// Candidates per mention if a model is run.
 const TOP_K: usize = 20;
 
-/// How the files of an evaluation are read.
+/// Format of a file of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvalFormat {
-    /// Each file shows its format.
+    /// Detect the format.
     Auto,
     /// A corpus format.
     Corpus(CorpusFormat),
-    /// BioSyn queries, and answers of `canonym map`.
+    /// BioSyn queries, or answers of `canonym map`.
     Biosyn,
 }
 
-/// The format that a word on the command line names.
+/// Parses the name of a format.
 pub fn parse_format(name: &str) -> Result<EvalFormat, String> {
     match name {
         "auto" => Ok(EvalFormat::Auto),
@@ -54,16 +54,16 @@ pub fn parse_format(name: &str) -> Result<EvalFormat, String> {
     }
 }
 
-/// How a file of annotations is read.
+/// How to read an annotation file.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadAs {
-    /// Its format.
+    /// Format of the file.
     pub format: EvalFormat,
-    /// What to do where it is not as it should be.
+    /// How to handle faulty input.
     pub reading: ReadArguments,
 }
 
-/// What is right.
+/// Gold annotations.
 pub enum Gold {
     /// Annotated documents.
     Documents(Vec<AnnotatedDocument>),
@@ -72,7 +72,7 @@ pub enum Gold {
 }
 
 impl Gold {
-    /// Reads documents, or queries under the format of BioSyn.
+    /// Reads documents, or queries if the format is BioSyn.
     pub fn read(path: &Path, read_as: ReadAs) -> canonym_core::Result<Gold> {
         match read_as.format {
             EvalFormat::Biosyn => read_queries(&mut Input::open(path)?).map(Gold::Queries),
@@ -80,7 +80,7 @@ impl Gold {
         }
     }
 
-    /// Whether the texts are nothing but mentions, between which a model that finds mentions has no context.
+    /// Whether the texts consist of mentions only and so give a mention detector no context.
     pub fn is_mentions_only(&self) -> bool {
         let Gold::Documents(documents) = self else { return false };
         let is_covered = |document: &AnnotatedDocument| {
@@ -91,7 +91,7 @@ impl Gold {
         documents.iter().any(|document| !document.annotations.is_empty()) && documents.iter().all(is_covered)
     }
 
-    /// The words and ids of every gold mention.
+    /// The text and ids of every gold mention.
     fn mentions(&self) -> Vec<(String, IdSet)> {
         match self {
             Gold::Documents(documents) => {
@@ -103,7 +103,7 @@ impl Gold {
     }
 }
 
-/// Every document of a file.
+/// Reads all documents of a file.
 pub fn documents(path: &Path, read_as: ReadAs) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let format = match read_as.format {
         EvalFormat::Corpus(format) => Some(format),
@@ -112,16 +112,16 @@ pub fn documents(path: &Path, read_as: ReadAs) -> canonym_core::Result<Vec<Annot
     read_as.reading.open(path, format)?.collect()
 }
 
-/// What training saw.
+/// Training annotations.
 #[derive(Debug, Clone, Default)]
 pub struct Training {
-    /// The ids of its annotations.
+    /// Concept ids.
     pub ids: HashSet<String>,
-    /// Its names with their ids.
+    /// Pairs of a name and an id.
     pub names: HashSet<(String, String)>,
 }
 
-/// Reads training annotations; `None` where there are no files.
+/// Reads training annotations; `None` without files.
 pub fn training(paths: &[PathBuf], read_as: ReadAs) -> anyhow::Result<Option<Training>> {
     let mut training = Training::default();
     for path in paths {
@@ -135,24 +135,24 @@ pub fn training(paths: &[PathBuf], read_as: ReadAs) -> anyhow::Result<Option<Tra
     Ok((!paths.is_empty()).then_some(training))
 }
 
-/// The terminology of an evaluation, for the share of gold that it can reach.
+/// The ids of a terminology, to compute how many gold concepts it contains.
 #[derive(Debug, Clone, Default)]
 pub struct KnownConcepts {
-    /// What the report calls it.
+    /// Name in the report.
     pub name: String,
-    /// Its ids, as `canonym_core::eval::ids::known_ids` writes them.
+    /// Ids as written by `canonym_core::eval::ids::known_ids`.
     pub ids: HashSet<String>,
 }
 
 impl KnownConcepts {
-    /// Those of a knowledge base, with ids as the source wrote them where `raw_ids`.
+    /// The ids of a knowledge base; as written in the source if `raw_ids`.
     pub fn of(kb: &KnowledgeBase, raw_ids: bool) -> KnownConcepts {
         let ids: Vec<String> = kb.concepts().flat_map(|concept| terminology::all_ids(kb, concept, raw_ids)).collect();
         KnownConcepts { name: kb.meta().name.clone(), ids: known_ids(ids.iter().map(String::as_str)) }
     }
 }
 
-/// The concepts of which `kb` has the words of a gold mention as a name, but for case and punctuation.
+/// For each gold mention text, the ids of concepts with that name, ignoring case and punctuation.
 pub fn names_of(gold: &Gold, kb: &KnowledgeBase, raw_ids: bool) -> HashMap<String, Vec<IdSet>> {
     let mut found = HashMap::new();
     for (text, _) in gold.mentions() {
@@ -169,13 +169,13 @@ pub fn names_of(gold: &Gold, kb: &KnowledgeBase, raw_ids: bool) -> HashMap<Strin
     found
 }
 
-/// Tells how many gold mentions no prediction can answer, because the terminology lacks their ids.
+/// Reports how many gold mentions cannot be linked because the terminology lacks their ids.
 pub fn tell_unknown(gold: &Gold, predictions: &Predictions<'_>) {
     if let Predictions::Run { kb, raw_ids, .. } = predictions {
         let sets: Vec<IdSet> = gold.mentions().into_iter().map(|(_, ids)| ids).collect();
         let known = KnownConcepts::of(kb, *raw_ids);
         let unknown = canonym_core::eval::unknown::unknown("gold mentions", sets.iter(), &known.ids);
-        // Where all are unknown for their prefix, a comparison with the predictions tells how to mend it.
+        // If the prefixes differ, the comparison with the predictions reports it with a hint.
         if let Some(unknown) = unknown.filter(|unknown| !unknown.is_of_prefixes()) {
             unknown.lines(&known.name).iter().for_each(|line| progress::say(line));
         }
@@ -186,24 +186,24 @@ pub fn tell_unknown(gold: &Gold, predictions: &Predictions<'_>) {
 pub enum Predictions<'a> {
     /// A file.
     File(&'a Path, ReadAs),
-    /// A system that is run here.
+    /// A system to run.
     Run {
-        /// What it links to.
+        /// Target terminology.
         kb: Arc<KnowledgeBase>,
-        /// Its fitted parts.
+        /// Trained parts.
         models: Box<Models>,
-        /// Where its mentions come from.
+        /// Where mentions come from.
         mentions: Mentions,
-        /// The concepts it may give; all of them where `None`.
+        /// Concept filter; `None` for all concepts.
         subset: Option<Arc<Subset>>,
-        /// Whether ends of gold mentions leak into the division of texts.
+        /// Whether gold mention boundaries leak into the tokenisation.
         leaky_tokenisation: bool,
-        /// Whether ids are written as the source has them.
+        /// Whether ids are written as in the source.
         raw_ids: bool,
     },
 }
 
-/// What is said of the queries.
+/// Ranked predictions for the queries; warns if the kinds of ids differ.
 pub fn ranked(
     queries: &[Query],
     predictions: &Predictions<'_>,
@@ -220,13 +220,13 @@ pub fn ranked(
     };
     let ranked = to_mentions(queries, &answers, composite).context("cannot match predictions to queries")?;
     let first = |mention: &RankedMention| mention.parts.iter().filter_map(|part| part.first()).cloned().collect();
-    let (gold, said): (Vec<IdSet>, Vec<Vec<IdSet>>) =
+    let (gold, predicted): (Vec<IdSet>, Vec<Vec<IdSet>>) =
         ranked.iter().map(|mention| (mention.gold.clone(), first(mention))).unzip();
-    warnings::of_ids(gold.iter(), said.iter().flatten());
+    warnings::of_ids(gold.iter(), predicted.iter().flatten()).iter().for_each(|line| progress::say(line));
     Ok(ranked)
 }
 
-/// What the model says of every part of every query.
+/// Runs the model on every part of every query.
 fn answer(
     kb: &Arc<KnowledgeBase>,
     models: &Models,
@@ -240,13 +240,13 @@ fn answer(
         query: name.clone(),
         candidates: link.candidates.iter().map(|candidate| IdSet::parse_one(&shown_id(candidate.concept))).collect(),
         line,
-        score: link.candidates.first().map(|best| best.score),
+        score: link.candidates.first().map(|best| best.p_link),
         name: link.candidates.first().map_or_else(String::new, |best| kb.preferred_name(best.concept).to_owned()),
     });
     Ok(Answers { path: PathBuf::from("the model"), rows: rows.collect() })
 }
 
-/// What is said of the documents, with warnings of what does not fit.
+/// Predictions for the documents, paired with gold; warns of mismatches.
 pub fn paired(
     gold: &[AnnotatedDocument],
     predictions: &Predictions<'_>,
@@ -267,11 +267,11 @@ pub fn paired(
         }
     };
     let paired = pair(gold, &predicted).context("cannot match predictions to gold")?;
-    warn_of(&paired);
+    warn_about(&paired);
     Ok((predicted, paired))
 }
 
-fn warn_of(paired: &Paired) {
+fn warn_about(paired: &Paired) {
     let warn = |ids: &[String], what: &str| {
         if !ids.is_empty() {
             let rest = if ids.len() > MAX_NAMED { ", …" } else { "" };
@@ -285,7 +285,8 @@ fn warn_of(paired: &Paired) {
     let gold = || paired.documents.iter().flat_map(|document| &document.gold);
     let predicted = paired.documents.iter().flat_map(|document| &document.predicted);
     if gold().next().is_some() {
-        warnings::of_ids(gold().map(|entry| &entry.ids), predicted.map(|entry| &entry.ids));
+        let lines = warnings::of_ids(gold().map(|entry| &entry.ids), predicted.map(|entry| &entry.ids));
+        lines.iter().for_each(|line| progress::say(line));
     }
     warn(&paired.missing, "gold documents without predictions");
     warn(&paired.different_texts, "predicted documents whose text differs from gold (offsets may not match)");

@@ -1,4 +1,4 @@
-//! The guard of an evaluation: which documents the model has learned from. They are refused, or told beside the figures.
+//! Train-test overlap: documents that the model was trained on are rejected, or scored separately.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -14,15 +14,15 @@ use canonym_core::eval::report::{Apart, EvalConfig, Report, SeenDocuments, evalu
 use super::inputs::Gold;
 use crate::progress;
 
-/// What a model knows of the documents of gold.
+/// The gold documents that a model was trained or tuned on.
 pub struct SeenGold {
-    /// How many it has learned from, and what.
+    /// Counts and files.
     pub seen: Seen,
-    /// The ids of those.
+    /// Ids of the seen documents.
     pub ids: HashSet<String>,
 }
 
-/// Looks the documents of the file `path` up in what a model learned from.
+/// Looks up the documents of the file `path` in the training record of a model.
 pub fn look_up(gold: &Gold, path: &Path, learned: &Learned) -> SeenGold {
     let (ids, prints): (Vec<&str>, Vec<Option<u64>>) = match gold {
         Gold::Documents(documents) => documents.iter().map(of_document).unzip(),
@@ -54,7 +54,7 @@ pub fn of_files() {
     );
 }
 
-/// Refuses documents that `model` has learned from, unless they are allowed, and tells what else should be known of the figures.
+/// Fails if `model` was trained on any of the documents, unless `allow_seen`; prints warnings and notes about overlap.
 pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym_core::Result<()> {
     if seen.n_seen > 0 && !allow_seen {
         let message = format!("{}: {} by `{model}`: {}", path.display(), seen.sentence(), seen.details());
@@ -77,7 +77,7 @@ pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> can
 }
 
 impl SeenGold {
-    /// What the report says, with the figures of documents apart.
+    /// The overlap section of the report, with separate scores of seen and unseen documents.
     pub fn of_documents(self, paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64) -> SeenDocuments {
         let mut part = |wanted: bool| {
             let documents = paired.documents.iter().filter(|one| self.ids.contains(&one.id) == wanted).cloned();
@@ -87,7 +87,7 @@ impl SeenGold {
         self.apart(&mut part)
     }
 
-    /// The same of queries.
+    /// As [`SeenGold::of_documents`], for queries.
     pub fn of_mentions(self, ranked: &[RankedMention], config: &EvalConfig, rng: &mut SplitMix64) -> SeenDocuments {
         let mut part = |wanted: bool| {
             let mentions = ranked.iter().filter(|one| self.ids.contains(&one.document) == wanted).cloned();

@@ -1,4 +1,4 @@
-//! `canonym kb build`: from the files of a terminology to one compiled file, with a report of what was left out.
+//! `canonym kb build`: compiles the files of a terminology into one file, and reports merged and dropped rows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use canonym_neural::system::terminology::STARTER_TABLE;
 
 use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
 
-/// The option as it is kept with the knowledge base.
+/// The option as recorded in the knowledge base.
 const WITH_STARTER: &str = "--with-starter";
 
 /// Arguments of `canonym kb build`.
@@ -99,7 +99,7 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a destination that cannot be written, before any work is done.
+/// Rejects an output path that cannot be written, before any work is done.
 fn check_out(arguments: &BuildArguments, given: &[SourceArgument]) -> anyhow::Result<()> {
     let out = &arguments.out;
     if std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file()) {
@@ -122,7 +122,7 @@ fn check_out(arguments: &BuildArguments, given: &[SourceArgument]) -> anyhow::Re
     Ok(())
 }
 
-/// The settings of all sources.
+/// Import settings for all sources.
 fn import_config(arguments: &BuildArguments) -> ImportConfig {
     ImportConfig {
         prefix: arguments.prefix.as_deref().map(bare_prefix),
@@ -151,7 +151,7 @@ fn config(arguments: &BuildArguments, sources: &[CompileSource]) -> CompileConfi
     }
 }
 
-/// The options that shaped the content, as the user would write them; of paths only the last part.
+/// The options that affect the content, as written on the command line; paths are reduced to file names.
 fn options(arguments: &BuildArguments, sources: &[CompileSource]) -> Vec<String> {
     let all = import_config(arguments);
     let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -206,11 +206,11 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     if meta.options.iter().any(|option| option == WITH_STARTER) {
         sheet.line("starter", starter_line(report));
     }
-    let told = |counts: &BTreeMap<(String, String), u64>| -> Vec<(u64, String)> {
+    let rows = |counts: &BTreeMap<(String, String), u64>| -> Vec<(u64, String)> {
         counts.iter().map(|(what, n)| (*n, format!("{}: {}{}", what.0, what.1, report.place_of(what)))).collect()
     };
-    sheet.counts("merged", &told(&report.merged));
-    let dropped = told(&report.dropped);
+    sheet.counts("merged", &rows(&report.merged));
+    let dropped = rows(&report.dropped);
     sheet.counts("dropped", &dropped);
     if dropped.is_empty() {
         sheet.line("dropped", "nothing");

@@ -1,4 +1,4 @@
-//! `canonym kb diff`: what differs between two knowledge bases.
+//! `canonym kb diff`: differences between two knowledge bases.
 
 use canonym_neural::system::terminology;
 use std::io::Write;
@@ -10,8 +10,8 @@ use canonym_core::kb::diff::{Change, Fate, Summary, diff};
 
 use crate::output::{self, Lines, Sheet, counted, thousands};
 
-/// Concepts that are shown to people where `--limit` is not given.
-const SHOWN: u64 = 20;
+/// Default of `--limit` for text output.
+const DEFAULT_LIMIT: u64 = 20;
 
 /// Arguments of `canonym kb diff`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
         let mut out = Lines::default();
         return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");
     }
-    let limit = arguments.limit.unwrap_or(SHOWN);
+    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     let (mut list, mut n_seen) = (String::new(), 0);
     let summary = diff(&old, &new, &mut |change| -> anyhow::Result<()> {
         n_seen += 1;
@@ -53,7 +53,7 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     output::print(&(sheet(&old, &new, &summary) + &list))
 }
 
-/// One object, written as it is found: the changes may be many.
+/// Streams the JSON object, since there may be many changes.
 fn write_json(
     old: &KnowledgeBase,
     new: &KnowledgeBase,
@@ -77,20 +77,20 @@ fn write_json(
 }
 
 fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String {
-    let told = |kb: &KnowledgeBase| {
+    let describe = |kb: &KnowledgeBase| {
         let version = if kb.meta().version.is_empty() { String::new() } else { format!(" {}", kb.meta().version) };
         format!("{}{version}, {}", kb.meta().name, counted(kb.n_concepts() as u64, "concept"))
     };
     let mut sheet = Sheet::default();
-    sheet.line("old", told(old));
-    sheet.line("new", told(new));
+    sheet.line("old", describe(old));
+    sheet.line("new", describe(new));
     let mut counts = vec![(summary.n_equal, "concepts unchanged".to_owned())];
     counts.extend(summary.counts.iter().map(|(what, n)| (*n, what.clone())));
     sheet.counts("counts", &counts);
     sheet.text()
 }
 
-/// A concept and below it what differs.
+/// A changed concept and its differences, one per line.
 fn lines(change: &Change) -> String {
     let sign = match change.fate {
         Fate::Added => '+',

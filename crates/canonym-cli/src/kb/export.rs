@@ -1,4 +1,4 @@
-//! `canonym kb export`: a compiled file as a text format that `canonym kb build` reads back.
+//! `canonym kb export`: converts a compiled file to a text format that `canonym kb build` can read.
 
 use canonym_neural::system::terminology;
 use std::io::Write;
@@ -67,12 +67,12 @@ fn write(kb: &KnowledgeBase, format: ExportFormat, out: &mut dyn Write) -> std::
 fn summary(kb: &KnowledgeBase, format: ExportFormat, report: &Report) -> String {
     let mut sheet = Sheet::default();
     sheet.line("wrote", format!("{} as {}", counted(report.n_read, "concept"), format.name()));
-    let left: Vec<(u64, String)> =
+    let lost: Vec<(u64, String)> =
         report.dropped.iter().map(|((kind, reason), n)| (*n, format!("{kind}: {reason}"))).collect();
-    sheet.counts("lost in export", &left);
+    sheet.counts("lost in export", &lost);
     match &kb.meta().added_prefixes[..] {
         [] => {}
-        // Ids are written with it, and an id that has a prefix gets no other.
+        // Exported ids have the prefix already, so `--prefix` adds no second one.
         [prefix] => sheet.line("raw ids", format!("restored by `kb build --prefix {prefix}`")),
         prefixes => sheet.line("raw ids", format!("lost: ids have several prefixes ({})", prefixes.join(", "))),
     }

@@ -1,4 +1,4 @@
-//! `canonym kb fetch`: open terminologies from their publishers.
+//! `canonym kb fetch`: downloads open terminologies from their publishers.
 
 mod catalogue;
 
@@ -37,9 +37,9 @@ pub struct FetchArguments {
     max_bytes: u64,
 }
 
-/// What is written beside a file, so that it is known where it came from.
+/// Provenance written beside the downloaded file.
 #[derive(Serialize)]
-struct Side<'a> {
+struct Sidecar<'a> {
     name: &'a str,
     licence: &'a str,
     #[serde(flatten)]
@@ -84,7 +84,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<()> {
     let facts = download(&agent, &request)?;
     let licence = known.map(|known| known.licence).unwrap_or_default();
     let name = known.map(|known| known.name).unwrap_or_default();
-    write_side(&out, &Side { name, licence, facts: &facts })?;
+    write_sidecar(&out, &Sidecar { name, licence, facts: &facts })?;
     let mut sheet = Sheet::default();
     sheet.line("fetched", format!("{} ({})", out.display(), bytes(facts.size)));
     sheet.line("changed", facts.last_modified.clone());
@@ -96,7 +96,7 @@ pub fn run(arguments: &FetchArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The digest that the user gave, or else the one that the publisher gives.
+/// The digest given by the user, or else that of the publisher.
 fn expected(
     arguments: &FetchArguments,
     known: Option<&Terminology>,
@@ -135,10 +135,10 @@ fn build_command(known: Option<&Terminology>, out: &Path) -> String {
     format!("canonym kb build {}{options} --out {name}.kb", out.display())
 }
 
-fn write_side(out: &Path, side: &Side<'_>) -> anyhow::Result<()> {
+fn write_sidecar(out: &Path, sidecar: &Sidecar<'_>) -> anyhow::Result<()> {
     let path = beside(out, ".json");
     let mut file = AtomicFile::create(&path)?;
-    let text = serde_json::to_string_pretty(side)? + "\n";
+    let text = serde_json::to_string_pretty(sidecar)? + "\n";
     file.write_all(text.as_bytes()).map_err(|error| canonym_core::Error::io("write", &path, error))?;
     Ok(file.commit()?)
 }

@@ -1,4 +1,4 @@
-//! `canonym kb info`: what a compiled file holds, and whether it is whole.
+//! `canonym kb info`: contents and integrity of a compiled file.
 
 use canonym_neural::system::terminology;
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
     }
 }
 
-/// Forms that are names of more than one concept.
+/// Number of forms shared by several concepts.
 fn n_shared_forms(kb: &KnowledgeBase) -> u64 {
     let is_shared = |form: &u32| {
         let mut concepts = kb.names_of_form(canonym_core::kb::FormId(*form)).map(|name| kb.concept_of(name));
@@ -155,7 +155,7 @@ fn sheet(info: &Info<'_>) -> Sheet {
     sheet
 }
 
-/// The most frequent first, equal ones by name.
+/// Sorts by descending count, then by name.
 fn by_count(counts: &BTreeMap<&str, u64>) -> Vec<(u64, String)> {
     let mut rows: Vec<(u64, String)> = counts.iter().map(|(name, n)| (*n, (*name).to_owned())).collect();
     rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));

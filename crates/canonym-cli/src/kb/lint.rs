@@ -1,4 +1,4 @@
-//! `canonym kb lint`: what may be wrong with the content of a knowledge base.
+//! `canonym kb lint`: likely problems in the content of a knowledge base.
 
 use canonym_neural::system::terminology;
 use std::path::PathBuf;

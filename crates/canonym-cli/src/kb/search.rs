@@ -1,4 +1,4 @@
-//! `canonym kb search`: concepts by id or name.
+//! `canonym kb search`: finds concepts by id or name.
 
 use canonym_neural::system::terminology;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `canonym kb show`: one concept with all that is known of it.
+//! `canonym kb show`: all data of one concept.
 
 use canonym_neural::system::terminology;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::output::{self, Sheet, thousands};
 
-/// The most neighbours that are listed for people; JSON holds all.
+/// Maximum number of parents or children in text output; JSON has all.
 const MAX_LISTED: usize = 20;
 
 /// Arguments of `canonym kb show`.
@@ -110,7 +110,7 @@ fn text(concept: &Concept<'_>) -> String {
     sheet.text()
 }
 
-/// Neighbours with their ids below each other, and how many more there are.
+/// One line per neighbour with aligned ids, and a line that counts the omitted ones.
 fn listed(neighbours: &[Neighbour<'_>]) -> Vec<String> {
     let shown = &neighbours[..neighbours.len().min(MAX_LISTED)];
     let width = shown.iter().map(|neighbour| neighbour.id.chars().count()).max().unwrap_or_default();

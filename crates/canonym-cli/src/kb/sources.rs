@@ -1,4 +1,4 @@
-//! What `canonym kb build` is given as sources: paths, each with settings of its own or with those of all.
+//! Source arguments of `canonym kb build`: paths with optional settings per source.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use canonym_core::kb::import::{ImportConfig, SourceFormat, check_config};
 
 use crate::errors::{usage, wrong_usage};
 
-/// A source as it stands on the command line: `PATH`, or `format=tsv,prefix=MESH,name=mesh@PATH`.
+/// A source argument: `PATH`, or `format=tsv,prefix=MESH,name=mesh@PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceArgument {
     /// The file or folder.
@@ -19,7 +19,7 @@ pub struct SourceArgument {
 }
 
 impl SourceArgument {
-    /// Takes an argument apart. A path that exists is never taken for settings.
+    /// Parses an argument. An existing path is never parsed as settings.
     pub fn parse(argument: &Path) -> anyhow::Result<SourceArgument> {
         let mut source = SourceArgument { path: argument.to_path_buf(), format: None, prefix: None, name: None };
         let Some((settings, path)) = argument.to_str().and_then(|text| text.split_once('@')) else { return Ok(source) };
@@ -42,7 +42,7 @@ impl SourceArgument {
     }
 }
 
-/// The format that a word of the command line names.
+/// Parses the name of a format.
 pub fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
     let word = word.to_ascii_lowercase();
     if let Some(format) = SourceFormat::from_name(&word) {
@@ -51,15 +51,15 @@ pub fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
     Err(usage(format!("unknown source format `{word}`"), &format!("use one of {}", SourceFormat::list())))
 }
 
-/// A prefix without blanks and colon.
+/// A prefix without whitespace and trailing colon.
 pub fn bare_prefix(prefix: &str) -> String {
     prefix.trim().trim_end_matches(':').to_owned()
 }
 
-/// The sources with their formats, settings and names; what stands before others has priority.
+/// Determines formats, settings and names of the sources; earlier sources have priority.
 ///
-/// Files that belong together, such as the tables of RRF, are one source where they follow each other. A source alone
-/// has no name unless one is given; several have the names of their files, different ones for all.
+/// Consecutive files that belong together, such as RRF tables, form one source. A single source has a name only if one
+/// is given; several sources get distinct names from their files.
 pub fn resolve(
     arguments: &[SourceArgument],
     format: Option<SourceFormat>,
@@ -89,7 +89,7 @@ pub fn resolve(
         name_by_file(sources.iter_mut().map(|(source, _)| source).collect());
     }
     let mut sources: Vec<CompileSource> = sources.into_iter().map(|(source, _)| source).collect();
-    spread_filters(&mut sources)?;
+    assign_filters(&mut sources)?;
     Ok(sources)
 }
 
@@ -97,8 +97,8 @@ fn belongs_together(format: SourceFormat) -> bool {
     matches!(format, SourceFormat::Rrf | SourceFormat::Rf2 | SourceFormat::Taxonomy)
 }
 
-/// Names sources that have no name by their files. Where that is the name of another source, the endings stay; where
-/// these are the same, too, there is a number.
+/// Names unnamed sources after their files. Names that collide keep the file extension; if they still collide, a
+/// number is appended.
 fn name_by_file(mut sources: Vec<&mut CompileSource>) {
     let short: Vec<String> = sources
         .iter()
@@ -124,7 +124,7 @@ fn name_by_file(mut sources: Vec<&mut CompileSource>) {
     }
 }
 
-/// The name of a file up to its endings.
+/// The name of a file without its extensions.
 fn short_name(path: &Path) -> String {
     let source = Source::from_path(path);
     let name = source.file_name();
@@ -136,8 +136,8 @@ fn short_name(path: &Path) -> String {
     stem.to_owned()
 }
 
-/// Leaves each filter to the sources whose format has what it is about; one that no source has is wrong.
-fn spread_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
+/// Clears each filter for sources whose format does not support it; fails if no source supports it.
+fn assign_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
     let filters: [fn(&mut ImportConfig) -> &mut Vec<String>; 4] = [
         |config| &mut config.sources,
         |config| &mut config.languages,
@@ -145,7 +145,7 @@ fn spread_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
         |config| &mut config.term_types,
     ];
     for filter in filters {
-        let mut refusal = None;
+        let mut unsupported = None;
         let mut usable = false;
         for source in sources.iter_mut() {
             let mut alone = ImportConfig::default();
@@ -154,11 +154,11 @@ fn spread_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
                 Ok(()) => usable = true,
                 Err(error) => {
                     filter(&mut source.import).clear();
-                    refusal = refusal.or(Some(error));
+                    unsupported = unsupported.or(Some(error));
                 }
             }
         }
-        if let Some(error) = refusal.filter(|_| !usable) {
+        if let Some(error) = unsupported.filter(|_| !usable) {
             return Err(wrong_usage(error));
         }
     }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_stand_before_an_at_sign() {
+    fn settings_precede_an_at_sign() {
         let parse = |text: &str| SourceArgument::parse(Path::new(text)).unwrap();
         let plain = SourceArgument { path: PathBuf::from("a@b.tsv"), format: None, prefix: None, name: None };
         assert_eq!(parse("a@b.tsv"), plain);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_sources_are_distinct_and_given_ones_win() {
+    fn source_names_are_distinct_and_explicit_ones_win() {
         let names = |sources: &[&str]| {
             let parsed: Vec<SourceArgument> =
                 sources.iter().map(|text| SourceArgument::parse(Path::new(text)).unwrap()).collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short() {
+    fn short_names_have_no_extensions() {
         let cases =
             [("a/doid-2018.obographs.json.gz", "doid-2018"), ("hp.obo", "hp"), (".obo", ".obo"), ("META", "META")];
         for (path, name) in cases {

@@ -1,4 +1,4 @@
-//! Linked mentions as rows: a table for people, and tab-separated values for programs that know tables.
+//! Linked mentions as rows: an aligned table, and tab-separated values.
 
 use std::io::Write;
 
@@ -8,19 +8,19 @@ use canonym_core::text::offsets::OffsetMap;
 
 use crate::context;
 
-/// Texts are cut to this many characters above the table of their mentions.
-const SHOWN: usize = 600;
+/// Characters of text shown above the table of mentions.
+const MAX_CHARS: usize = 600;
 
-/// Writes the text, cut where it is long, and below it a line for each mention.
+/// Writes the text, truncated if it is long, and one row per mention.
 pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
     let text = document.document.text.split_whitespace().collect::<Vec<&str>>().join(" ");
-    let cut = text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at);
+    let cut = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
     let more = if cut < text.len() { " …" } else { "" };
     writeln!(out, "{}  {}{more}", document.document.id, &text[..cut])?;
     if document.annotations.is_empty() {
         return writeln!(out, "  no mentions found\n");
     }
-    let is_said = |annotation: &Annotation| !annotation.attributes.is_empty();
+    let has_attributes = |annotation: &Annotation| !annotation.attributes.is_empty();
     let mut attributes = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
     let last = match (attributes.peek().is_some(), attributes.all(context::is_context)) {
         (false, _) => "score",
@@ -32,7 +32,7 @@ pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Resu
         let best = annotation.candidates.first().filter(|_| !annotation.nil);
         let (id, name) = best.map_or(("-", "unlinked"), |best| (&best.id, &best.name));
         let mut score = format!("{:.2}", annotation.score.unwrap_or(0.0));
-        if is_said(annotation) {
+        if has_attributes(annotation) {
             let values: Vec<&str> = annotation.attributes.iter().map(|one| one.value.as_str()).collect();
             score += &format!("   {}", values.join(", "));
         }
@@ -49,10 +49,10 @@ pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Resu
     writeln!(out)
 }
 
-/// Writes a line for each mention: document, start, end, text, type, id, name and score, with a tab between them.
+/// Writes one line per mention: document, start, end, text, type, id, name and score, separated by tabs.
 ///
-/// Offsets count code points; those of a discontinuous mention have `;` between them. Where the linker abstains, id and
-/// name are empty.
+/// Offsets count code points; those of a discontinuous mention are separated by `;`. Id and name are empty if the
+/// mention is unlinked.
 pub fn tsv(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
     let map = OffsetMap::new(&document.document.text);
     let offsets = |spans: &[Span], end: fn(&Span) -> u32| {
@@ -77,7 +77,7 @@ pub fn tsv(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result
     Ok(())
 }
 
-/// A text without what ends a column or a line.
+/// Replaces tabs and line breaks by spaces.
 fn cell(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_of_parts_stand_apart_and_tabs_become_blanks() {
+    fn part_offsets_are_separated_and_tabs_become_spaces() {
         let document =
             Document { id: "7".into(), text: "β breast\tand ovarian\ncancer".into(), ..Document::default() };
         let candidate = CandidateRecord { id: "X:1".into(), name: "breast \"cancer\"".into(), score: 0.5 };

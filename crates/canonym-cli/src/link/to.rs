@@ -1,4 +1,4 @@
-//! What `canonym link` writes: a corpus format that can hold links, or rows.
+//! Output formats of `canonym link`: rows, or a corpus format that can hold links.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use canonym_core::corpus::CorpusFormat;
 
 use crate::errors;
 
-/// The form of the output.
+/// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
-    /// Columns for people.
+    /// Aligned columns.
     Table,
-    /// A line for each mention, with tabs between its columns.
+    /// Tab-separated values, one line per mention.
     Tsv,
-    /// A format of annotated documents.
+    /// A corpus format.
     Corpus(CorpusFormat),
 }
 
 impl To {
-    /// Every form.
+    /// All output formats.
     fn all() -> impl Iterator<Item = To> {
         let formats = CorpusFormat::ALL.into_iter();
         let holds_links = |format: &CorpusFormat| !matches!(format, CorpusFormat::Text | CorpusFormat::PubmedXml);
         [To::Table, To::Tsv].into_iter().chain(formats.filter(holds_links).map(To::Corpus))
     }
 
-    /// The form that a word of the command line names.
+    /// Parses the name of an output format.
     pub fn parse(name: &str) -> anyhow::Result<To> {
         To::all().find(|to| to.to_string() == name).ok_or_else(|| {
             let names: Vec<String> = To::all().map(|to| to.to_string()).collect();
@@ -41,7 +41,7 @@ impl To {
         })
     }
 
-    /// The corpus format, where it is one.
+    /// The corpus format, if it is one.
     pub fn corpus(self) -> Option<CorpusFormat> {
         match self {
             To::Corpus(format) => Some(format),

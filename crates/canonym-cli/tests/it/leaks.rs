@@ -121,7 +121,10 @@ fn other_documents_are_judged_as_before_and_a_corpus_that_was_learned_from_is_to
     for command in [[&["eval"], &of_files[..]].concat(), [&["compare"], &two[..]].concat()] {
         let (ok, _, told) = said(&place, &command);
         assert!(ok && told.contains("note: a prediction file does not record"), "{told}");
-        assert!(!told.contains("seen") && told.contains("`canonym eval --data GOLD --model MODEL` checks it"), "{told}");
+        assert!(
+            !told.contains("seen") && told.contains("`canonym eval --data GOLD --model MODEL` checks it"),
+            "{told}"
+        );
         let (ok, _, told) = said(&place, &[&command[..], &["--quiet"]].concat());
         assert!(ok && told.is_empty(), "{told}");
     }

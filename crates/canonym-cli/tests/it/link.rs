@@ -218,13 +218,9 @@ fn explanations_can_be_read_and_other_formats_refuse_them() {
     let text = "Acquired immunodeficiency syndrome (AIDS) is no asthma; AIDS.";
     let output = place.run(&["link", "--text", text, "--explain", "--to", "table"], "");
     let shown = String::from_utf8(output.stdout).unwrap();
-    for part in [
-        "mention probability ",
-        " the threshold 0.",
-        "1. MESH:D001249",
-        "log-odds ",
-        "(preferred): match except for case",
-    ] {
+    for part in
+        ["    score ", " the threshold 0.", "1. MESH:D001249", "log-odds ", "(preferred): match except for case"]
+    {
         assert!(shown.contains(part), "no {part:?} in {shown}");
     }
     assert_eq!(place.run(&["link", "--text", text, "--explain", "--to", "pubtator"], "").status.code(), Some(2));

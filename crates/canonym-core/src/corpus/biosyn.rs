@@ -168,7 +168,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
 }
 
 fn offsets_of(annotation: &Annotation, map: &OffsetMap<'_>) -> String {
-    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 }.hull();
+    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 }.hull();
     let code_point =
         |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
     format!("{}|{}", code_point(hull.start), code_point(hull.end))

@@ -2,9 +2,10 @@
 //!
 //! `{"id": …, "text": …, "annotations": [{"spans": [[start, end], …], "text": …, "type": …, …}]}` with spans in code
 //! points. `title` and `abstract`, joined by one space, can replace `text`; a missing id defaults to `pmid`, else to
-//! the line number. A manual annotation has `ids` (or `id`); a predicted one has `score`, `nil` and `candidates`, and
-//! its id is that of the first candidate unless `nil` is true. `parts`, `key`, `attributes`, `relations` and `sections`
-//! are written only if not empty, and so is the `type` of a manual annotation. Unknown fields are ignored.
+//! the line number. A manual annotation has `ids` (or `id`). A predicted one has `score`, `nil` and `candidates`, and,
+//! unless its span was given, `p_mention` and `p_link`; its id is that of the first candidate unless `nil` is true.
+//! `parts`, `key`, `attributes`, `relations` and `sections` are written only if not empty, and so is the `type` of a
+//! manual annotation. Unknown fields are ignored.
 
 use std::path::Path;
 
@@ -93,6 +94,10 @@ struct AnnotationLine {
     id: Option<Ids>,
     #[serde(default)]
     score: Option<f32>,
+    #[serde(default)]
+    p_mention: Option<f32>,
+    #[serde(default)]
+    p_link: Option<f32>,
     #[serde(default)]
     nil: Option<bool>,
     #[serde(default)]
@@ -252,6 +257,8 @@ impl AnnotationLine {
             semantic_type: self.semantic_type.unwrap_or_default(),
             ids,
             score: self.score,
+            p_mention: self.p_mention,
+            p_link: self.p_link,
             nil,
             candidates,
             parts: self.parts.unwrap_or_default(),
@@ -344,6 +351,10 @@ struct AnnotationOut<'a, E> {
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    p_mention: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p_link: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     nil: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<Vec<CandidateOut<'a>>>,
@@ -421,6 +432,8 @@ fn annotation_out<'a, E>(
         text: &annotation.text,
         semantic_type: (linked || !annotation.semantic_type.is_empty()).then_some(&annotation.semantic_type),
         score: annotation.score.map(rounded),
+        p_mention: annotation.p_mention.map(rounded),
+        p_link: annotation.p_link.map(rounded),
         nil: linked.then_some(annotation.nil),
         candidates: linked.then(|| candidates.collect()),
         ids: (!ids_are_said).then_some(annotation.ids.as_slice()),

@@ -38,7 +38,7 @@ pub struct CandidateRecord {
     pub id: String,
     /// The preferred name.
     pub name: String,
-    /// Calibrated probability that the concept is correct.
+    /// Calibrated probability that the concept is correct; for a detected mention, that the span is a mention as well.
     pub score: f32,
 }
 
@@ -64,8 +64,13 @@ pub struct Annotation {
     pub semantic_type: String,
     /// The ids as in the source, such as `D003924`, `D001260|208900`, `-1`, or several for a composite mention.
     pub ids: Vec<String>,
-    /// Confidence of the system; `None` in gold.
+    /// Confidence of the system; `None` in gold. For a detected mention p(mention and concept), or p(mention) if it is not linked; for a
+    /// given mention p(link).
     pub score: Option<f32>,
+    /// Probability that the span is a mention; `None` in gold and for given mentions.
+    pub p_mention: Option<f32>,
+    /// Probability that the best candidate is correct, given that the span is a mention; `None` in gold and for given mentions.
+    pub p_link: Option<f32>,
     /// Whether the system did not link the mention (NIL).
     pub nil: bool,
     /// The candidates of the system, best first; empty in gold.

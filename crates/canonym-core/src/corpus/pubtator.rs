@@ -280,7 +280,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
 }
 
 fn annotation_line(document: &Document, map: &OffsetMap<'_>, annotation: &Annotation) -> Result<String> {
-    let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+    let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
     let hull = mention.hull();
     let covered = hull.of(&document.text);
     let text = if annotation.spans.len() > 1 || annotation.text.is_empty() { covered } else { &annotation.text };

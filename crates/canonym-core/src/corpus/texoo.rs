@@ -218,7 +218,7 @@ fn original(annotation: &TexooAnnotation, map: &OffsetMap<'_>, text: &str) -> Op
 }
 
 fn fresh(annotation: &Annotation, map: &OffsetMap<'_>, text: &str) -> TexooAnnotation {
-    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 }.hull();
+    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 }.hull();
     let unit = |byte: u32| map.byte_to_utf16(byte as usize).expect("spans lie on character boundaries") as u64;
     let linked = annotation.is_linked();
     let best = annotation.candidates.first().map(|best| best.id.clone());

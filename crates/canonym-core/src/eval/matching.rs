@@ -112,8 +112,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts of a one-to-one measure.
-    fn one_to_one(n_gold: usize, n_pred: usize, n_right: usize) -> Counts {
+    /// Counts of a one-to-one measure: each gold annotation is matched by at most one prediction.
+    pub fn one_to_one(n_gold: usize, n_pred: usize, n_right: usize) -> Counts {
         Counts { n_gold: n_gold as u64, n_pred: n_pred as u64, tp_gold: n_right as f64, tp_pred: n_right as f64 }
     }
 

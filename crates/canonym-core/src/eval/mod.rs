@@ -46,6 +46,7 @@ pub mod strata;
 pub mod table;
 pub mod tagging;
 pub mod unknown;
+pub mod warnings;
 
 use crate::text::Span;
 use ids::IdSet;

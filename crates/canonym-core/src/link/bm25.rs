@@ -86,7 +86,7 @@ impl Bm25Linker {
             let others = ranked.iter().filter(|one| one.concept != ranked_of.concept);
             let sum: f64 = others.map(|one| (f64::from(one.score) - top).exp()).sum::<f64>() + (-top).exp();
             parts.push(contribution("others", "other candidates (normalisation)", 1.0, -(sum.ln() + top)));
-            explained(&self.kb, name, (ranked_of.name, candidate), parts)
+            explained(&self.kb, name, (ranked_of.name, candidate.concept, candidate.p_link), parts)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).map(explain).collect();
         tell_differences(&mut candidates);
@@ -135,9 +135,9 @@ impl Bm25Linker {
         let share = |score: f32| (score - top).exp();
         let sum: f32 = ranked.iter().map(|one| share(one.score)).sum::<f32>() + share(0.0);
         let candidate =
-            |one: &Ranked| Candidate { concept: one.concept, name: Some(one.name), score: share(one.score) / sum };
+            |one: &Ranked| Candidate { concept: one.concept, name: Some(one.name), p_link: share(one.score) / sum };
         let candidates: Vec<Candidate> = ranked.iter().take(self.config.top_k.max(1)).map(candidate).collect();
-        let nil = candidates.first().is_none_or(|best| best.score < self.config.min_score);
+        let nil = candidates.first().is_none_or(|best| best.p_link < self.config.min_score);
         Link { candidates, nil }
     }
 }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(found, ["2 1 4", "3 4", "1", "", "", "1 2 4"]);
         assert_eq!(links.iter().map(|link| link.nil).collect::<Vec<_>>(), [false, false, false, true, true, false]);
         assert_eq!(kb.name(links[0].candidates[0].name.unwrap()), "Fatty liver disease");
-        let scores: Vec<f32> = links[1].candidates.iter().map(|candidate| candidate.score).collect();
+        let scores: Vec<f32> = links[1].candidates.iter().map(|candidate| candidate.p_link).collect();
         assert_eq!(scores[0], scores[1]);
         // The remaining third goes to NIL.
         assert!(scores[0] < 0.5 && scores[0] > 0.3, "{scores:?}");
@@ -275,7 +275,7 @@ mod tests {
             let (link, explanation) = linker.explain_name(name);
             assert_eq!(linker.link_names(&[name])[0], link);
             for (candidate, explained) in link.candidates.iter().zip(&explanation.candidates) {
-                let score = f64::from(candidate.score);
+                let score = f64::from(candidate.p_link);
                 assert!((explained.log_odds - (score / (1.0 - score)).ln()).abs() < 1e-2, "{explained:?}");
             }
         }

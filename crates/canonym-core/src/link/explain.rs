@@ -11,10 +11,11 @@ use serde::Serialize;
 use super::lexical::{LexicalLinker, Scored};
 use super::model::{Calibration, LexicalModel, N, feature_name, feature_sentence};
 use super::recognise::scan::ScanScratch;
-use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded, short_forms};
+use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
-use crate::kb::{KnowledgeBase, NameId, Scope};
+use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::text::analysis::Analysis;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::offsets::OffsetMap;
 use crate::text::words::is_linking_word;
@@ -130,8 +131,8 @@ impl LexicalLinker {
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
             let margin = if rank == 0 { top - next } else { scored.score - top };
             let model = (&self.model, 1.0);
-            let contributions = contributions(model, &self.model.calibration, scored, (margin, candidate.score), &[]);
-            explained(&self.kb, name, (scored.name, candidate), contributions)
+            let contributions = contributions(model, &self.model.calibration, scored, (margin, candidate.p_link), &[]);
+            explained(&self.kb, name, (scored.name, candidate.concept, candidate.p_link), contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
         tell_differences(&mut candidates);
@@ -177,12 +178,13 @@ pub fn contributions(
 impl DictionaryAnnotator {
     /// The linked mentions of a document, as in [`DictionaryAnnotator::annotate_one`], with explanations.
     pub fn explain_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<(LinkedMention, Explanation)> {
-        let uses = short_forms(&document.text);
+        let analysis = Analysis::new(&document.text);
+        let uses = analysis.short_forms();
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
-        let spotted = self.spot(document, scratch);
+        let spotted = self.spot(&analysis, scratch);
         let meant = spotted.iter().filter(|spotted| spotted.readings[0].1 >= threshold);
-        meant.map(|spotted| self.explain_spotted(&document.text, &map, &uses, spotted)).collect()
+        meant.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
     }
 
     fn explain_spotted(
@@ -207,12 +209,13 @@ impl DictionaryAnnotator {
             let contributions = match reading.sense {
                 // A probability from the sense inventory replaces that of the model.
                 Some(sense) => {
-                    let log_odds = log_odds(f64::from(candidate.score));
+                    let log_odds = log_odds(f64::from(linked.p_both_of(candidate)));
                     vec![contribution(SENSE.0, SENSE.1, f64::from(sense), log_odds)]
                 }
                 None => (0..accept::N).map(of_feature).collect(),
             };
-            explained(&self.kb, &compared, (reading.name, candidate), contributions)
+            let name = (reading.name, candidate.concept, linked.p_both_of(candidate));
+            explained(&self.kb, &compared, name, contributions)
         };
         let mut candidates: Vec<Explained> =
             spotted.readings.iter().zip(&linked.link.candidates).map(explain).collect();
@@ -251,7 +254,7 @@ pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Ve
 pub fn explained(
     kb: &KnowledgeBase,
     mention: &str,
-    (name, candidate): (NameId, &Candidate),
+    (name, concept, score): (NameId, ConceptId, f32),
     mut contributions: Vec<Contribution>,
 ) -> Explained {
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
@@ -267,14 +270,14 @@ pub fn explained(
     };
     let Compared { how, words, only_in_mention, only_in_name } = compare(mention, written);
     Explained {
-        id: kb.id(candidate.concept).to_owned(),
+        id: kb.id(concept).to_owned(),
         name: written.to_owned(),
         scope,
         how,
         words,
         only_in_mention,
         only_in_name,
-        score: rounded(f64::from(candidate.score)),
+        score: rounded(f64::from(score)),
         log_odds: rounded(sum),
         contributions,
         behind_first: Vec::new(),

@@ -191,15 +191,15 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
         .enumerate()
         .map(|(rank, scored)| {
             let margin = if rank == 0 { top - next } else { scored.score - top };
-            let score = calibration.probability(scored.score, margin);
-            Candidate { concept: scored.concept, name: Some(scored.name), score }
+            let p_link = calibration.probability(scored.score, margin);
+            Candidate { concept: scored.concept, name: Some(scored.name), p_link }
         })
         .collect();
     // Equal scores have margin zero; probabilities never increase along the list.
     for rank in 1..candidates.len() {
-        candidates[rank].score = candidates[rank].score.min(candidates[rank - 1].score);
+        candidates[rank].p_link = candidates[rank].p_link.min(candidates[rank - 1].p_link);
     }
-    let nil = candidates.first().is_none_or(|best| best.score < config.min_score);
+    let nil = candidates.first().is_none_or(|best| best.p_link < config.min_score);
     Link { candidates, nil }
 }
 

@@ -138,15 +138,15 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
         && n_misspelt > 0
 }
 
-/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the score.
+/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability.
 pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
     let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
     if only_looks_alike(kb, name, of_first) {
         link.nil = true;
-        link.candidates.iter_mut().for_each(|candidate| candidate.score *= DISTRUST);
+        link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= DISTRUST);
     } else if is_misspelt_name(kb, name, of_first) {
-        first.score = first.score.max(MISSPELT);
+        first.p_link = first.p_link.max(MISSPELT);
     }
 }
 

@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::link::explain::Explanation;
+use crate::text::analysis::Analysis;
 use crate::text::{Document, Mention};
 use crate::{Error, Result};
 
@@ -76,8 +77,9 @@ impl Marked<'_> {
     /// The text to link for each mention: its own, with short forms defined in the document expanded.
     pub fn names(&self) -> Vec<String> {
         let text = self.document.text.as_str();
-        let uses = if self.mentions.is_empty() { Vec::new() } else { recognise::short_forms(text) };
-        self.mentions.iter().map(|mention| recognise::expanded(text, &mention.spans, &uses)).collect()
+        let analysis = Analysis::new(text);
+        let name = |mention: &Mention| recognise::expanded(text, &mention.spans, analysis.short_forms());
+        self.mentions.iter().map(name).collect()
     }
 }
 
@@ -88,8 +90,8 @@ pub struct Candidate {
     pub concept: ConceptId,
     /// The matched name, if the linker matches names.
     pub name: Option<NameId>,
-    /// Calibrated probability that the concept is correct.
-    pub score: f32,
+    /// Calibrated probability that the concept is correct, given that the span is a mention.
+    pub p_link: f32,
 }
 
 /// The result of linking one mention.
@@ -104,10 +106,26 @@ pub struct Link {
 /// A mention with its link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkedMention {
-    /// The mention; its score is the probability that both mention and concept are correct.
+    /// The mention with its probability.
     pub mention: Mention,
     /// Its link.
     pub link: Link,
+    /// Calibrated probability that the span is a mention and the best candidate is correct: from a joint model where there is one,
+    /// else p(mention) · p(link).
+    pub p_both: f32,
+}
+
+impl LinkedMention {
+    /// The score of the output: p(mention and concept) of a linked mention, p(mention) of an unlinked one.
+    pub fn score(&self) -> f32 {
+        if self.link.nil { self.mention.p_mention } else { self.p_both }
+    }
+
+    /// Probability that the span is a mention and this candidate is correct.
+    pub fn p_both_of(&self, candidate: &Candidate) -> f32 {
+        let best = self.link.candidates.first().map_or(0.0, |best| best.p_link).max(1e-6);
+        candidate.p_link / best * self.p_both
+    }
 }
 
 /// Ranks concepts for given mentions.

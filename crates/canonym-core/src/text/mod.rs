@@ -4,6 +4,7 @@
 //! writers; [`offsets`] converts.
 
 pub mod abbreviations;
+pub mod analysis;
 pub mod biosyn;
 pub mod composite;
 pub mod context;
@@ -82,14 +83,14 @@ pub struct Mention {
     pub spans: Vec<Span>,
     /// The semantic type given by a recogniser or a corpus.
     pub semantic_type: Option<String>,
-    /// Confidence of the recogniser, 0 to 1.
-    pub score: f32,
+    /// Probability that the span is a mention, 0 to 1; 1 for given mentions.
+    pub p_mention: f32,
 }
 
 impl Mention {
-    /// A mention with one span, no type and score 1.
+    /// A mention with one span, no type and probability 1.
     pub fn contiguous(span: Span) -> Mention {
-        Mention { spans: vec![span], semantic_type: None, score: 1.0 }
+        Mention { spans: vec![span], semantic_type: None, p_mention: 1.0 }
     }
 
     /// The range from the first to the last byte, including gaps.

@@ -224,7 +224,7 @@ proptest! {
             for span in &linked.mention.spans {
                 prop_assert!(text.get(span.start as usize..span.end as usize).is_some_and(|cut| !cut.is_empty()));
             }
-            prop_assert!((0.0..=1.0).contains(&linked.mention.score));
+            prop_assert!((0.0..=1.0).contains(&linked.score()));
         }
     }
 }

@@ -26,10 +26,10 @@ impl Walk {
 }
 
 impl Tape<'_> {
-    /// Gradients of the parameters, given the gradient of `output`.
-    pub fn backward(mut self, output: Var, gradient: Matrix) -> Gradients {
+    /// Gradients of the parameters, given those of outputs.
+    pub fn backward(mut self, outputs: impl IntoIterator<Item = (Var, Matrix)>) -> Gradients {
         let mut walk = Walk { of_node: (0..self.nodes.len()).map(|_| None).collect() };
-        walk.add(output, gradient);
+        outputs.into_iter().for_each(|(output, gradient)| walk.add(output, gradient));
         let mut gradients = Gradients::none(self.parameters.len());
         for at in (0..self.nodes.len()).rev() {
             let Some(gradient) = walk.of_node[at].take() else { continue };
@@ -333,7 +333,7 @@ mod tests {
         let mut tape = Tape::new(&parameters);
         let (left, right) = (tape.parameter("left").unwrap(), tape.parameter("right").unwrap());
         let product = tape.linear(left, right, None);
-        let gradients = tape.backward(product, Matrix::new(1, 1, vec![10.0]));
+        let gradients = tape.backward([(product, Matrix::new(1, 1, vec![10.0]))]);
         assert!(gradients.of(0).is_none());
         assert_eq!(gradients.of(1).unwrap().matrix().values, [20.0]);
     }

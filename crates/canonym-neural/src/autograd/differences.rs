@@ -20,7 +20,7 @@ pub fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
     let mut tape = Tape::new(parameters);
     let output = build(&mut tape);
     let weights = weigh(tape.value(output));
-    let gradients = tape.backward(output, weights);
+    let gradients = tape.backward([(output, weights)]);
     for row in 0..parameters.len() {
         let name = parameters.iter().nth(row).unwrap().0.to_owned();
         let Some(gradient) = gradients.of(row) else {

@@ -15,7 +15,7 @@
 //! let weight = tape.parameter("weight").unwrap();
 //! let output = tape.linear(input, weight, None);
 //! assert_eq!(tape.value(output).values, [110.0]);
-//! let gradients = tape.backward(output, Matrix::new(1, 1, vec![1.0]));
+//! let gradients = tape.backward([(output, Matrix::new(1, 1, vec![1.0]))]);
 //! assert_eq!(gradients.of(0).unwrap().matrix().values, [10.0, 20.0]);
 //! ```
 

@@ -1,16 +1,16 @@
 //! Bundle of a dual encoder: weights, vocabulary and settings in a safetensors file, as in [`crate::bundle`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use canonym_core::eval::learned::Learned;
 use canonym_core::link::model::LexicalModel;
 use canonym_core::{Error, Result};
 use half::f16;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::Xxh3;
 
-use crate::bundle::{Bundle, MANIFEST, learned_in, metadata_of, pieces_in, read_file};
+use super::{Bundle, Manifest, ModelFile, check_vocabulary};
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
@@ -30,10 +30,10 @@ const USAGES: &str = "usages";
 /// Value of `system` in the settings.
 pub const SYSTEM: &str = "dual-encoder";
 
-/// The format that is written, and the newest that can be read.
-pub const FORMAT: u32 = 1;
+/// A trained dual encoder.
+pub type DualBundle = ModelFile<DualManifest>;
 
-/// Settings of a bundle.
+/// Settings of a dual encoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DualManifest {
@@ -89,63 +89,32 @@ pub enum ConceptNames {
     Types,
 }
 
-/// A trained dual encoder.
-#[derive(Debug, Clone)]
-pub struct DualBundle {
-    /// Settings.
-    pub manifest: DualManifest,
-    /// Weights.
-    pub parameters: Parameters,
-    /// Vocabulary.
-    pub pieces: Pieces,
-    /// Hash of the content; 0 unless read from a file.
-    pub fingerprint: u128,
-    /// Record of the training documents; `None` if the bundle has none.
-    pub learned: Option<Learned>,
-}
+impl Manifest for DualManifest {
+    const SYSTEM: Option<&'static str> = Some(SYSTEM);
+    const KIND: &'static str = "a dual encoder";
 
-impl DualBundle {
-    /// Serialises the bundle. Weights shared by both encoders are written once.
-    pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
-        let metadata = metadata_of(&self.manifest, &self.pieces, self.learned.as_ref())?;
+    /// Weights shared by both encoders are written once.
+    fn stored(parameters: &Parameters) -> Cow<'_, Parameters> {
         let mut once = Parameters::default();
-        for (name, value) in self.parameters.iter() {
-            let other = name.strip_prefix(NAME).and_then(|rest| self.parameters.get(&format!("{TEXT}{rest}")).ok());
+        for (name, value) in parameters.iter() {
+            let other = name.strip_prefix(NAME).and_then(|rest| parameters.get(&format!("{TEXT}{rest}")).ok());
             if other != Some(value) {
                 once.add(name, value.clone());
             }
         }
         for table in [VOICE, USAGES] {
-            if let Ok(content) = self.parameters.table(table) {
+            if let Ok(content) = parameters.table(table) {
                 once.add_table(table, content.to_vec());
             }
         }
-        once.to_bytes(precision, &metadata)
+        Cow::Owned(once)
     }
 
-    /// Opens a bundle file, or the one in a run folder of `canonym train`.
-    pub fn open(path: &Path) -> Result<DualBundle> {
-        let (file, bytes) = read_file(path)?;
-        DualBundle::from_bytes(&bytes, &file)
+    fn rules(&self) -> BertRules {
+        BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
     }
 
-    /// Deserialises a bundle; `path` is used in error messages.
-    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<DualBundle> {
-        let (mut parameters, metadata) = Parameters::from_bytes(bytes, path)?;
-        let refused = |message: String| {
-            Error::artifact(path, message).with_hint("use a model trained with this version of canonym")
-        };
-        let entry = |key: &str| {
-            metadata.get(key).ok_or_else(|| refused(format!("its metadata has no entry `{key}` that names the model")))
-        };
-        let wrong = |error: serde_json::Error| refused(format!("invalid settings: {error}"));
-        let manifest: DualManifest = serde_json::from_str(entry(MANIFEST)?).map_err(wrong)?;
-        if manifest.system != SYSTEM || manifest.format > FORMAT {
-            let DualManifest { system, format, .. } = manifest;
-            return Err(refused(format!("it is a `{system}` of format {format}, not a `{SYSTEM}` up to {FORMAT}")));
-        }
-        let rules = BertRules { normalizer: manifest.normalizer, longest_word: manifest.longest_word };
-        let pieces = pieces_in(&metadata, rules).map_err(|error| refused(error.to_string()))?;
+    fn restore(&self, parameters: &mut Parameters, pieces: &Pieces) -> Result<()> {
         let shared: Vec<String> =
             parameters.iter().filter_map(|(name, _)| name.strip_prefix(TEXT)).map(str::to_owned).collect();
         for name in shared {
@@ -154,20 +123,23 @@ impl DualBundle {
                 parameters.add(format!("{NAME}{name}"), value);
             }
         }
-        manifest.model.check(&parameters).map_err(|error| refused(error.to_string()))?;
-        if let Ok(voice) = parameters.table(VOICE) {
-            Bundle::from_bytes(voice, path)?;
+        self.model.check(parameters)?;
+        if let Ok(names) = parameters.table(VOICE) {
+            Bundle::from_bytes(names, Path::new("nested name encoder"))?;
         }
-        if manifest.model.bert.vocab_size < pieces.len() {
-            let n = manifest.model.bert.vocab_size;
-            return Err(refused(format!("it has {n} embeddings for {} wordpieces", pieces.len())));
-        }
-        let learned = learned_in(&metadata, path)?;
-        let bundle = DualBundle { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned };
-        bundle.usages().map_err(|error| refused(error.to_string()))?;
-        Ok(bundle)
+        mention_prior(parameters)?;
+        check_vocabulary(self.model.bert.vocab_size, pieces)
     }
+}
 
+/// The mention prior; empty if there is none.
+fn mention_prior(parameters: &Parameters) -> Result<MentionPrior> {
+    let Ok(bytes) = parameters.table(USAGES) else { return Ok(MentionPrior::default()) };
+    let lines = std::str::from_utf8(bytes).ok();
+    lines.and_then(MentionPrior::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
+}
+
+impl DualBundle {
     /// The model for inference.
     pub fn encoder(&self) -> Result<DualEncoder> {
         DualEncoder::new(&self.manifest.model, &self.parameters)
@@ -210,9 +182,7 @@ impl DualBundle {
 
     /// The mention prior; empty if there is none.
     pub fn usages(&self) -> Result<MentionPrior> {
-        let Ok(bytes) = self.parameters.table(USAGES) else { return Ok(MentionPrior::default()) };
-        let lines = std::str::from_utf8(bytes).ok();
-        lines.and_then(MentionPrior::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
+        mention_prior(&self.parameters)
     }
 
     /// The windower of the model.
@@ -228,10 +198,12 @@ impl DualBundle {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use canonym_core::eval::learned::{Role, Source};
+    use canonym_core::eval::learned::{Learned, Role, Source};
 
     use super::*;
-    use crate::bundle::{system_in, tests as names};
+    use crate::bundle::FORMAT;
+    use crate::bundle::names::tests as names;
+    use crate::bundle::tests::refusals;
     use crate::models::dual_encoder::tests::drawn;
     use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
 
@@ -258,20 +230,7 @@ pub(crate) mod tests {
             one_sense_weight: 0.0,
             card: "made up".to_owned(),
         };
-        DualBundle { manifest, parameters, pieces, fingerprint: 0, learned: None }
-    }
-
-    #[test]
-    fn a_bundle_comes_back_from_its_bytes() {
-        let bytes = bundle().to_bytes(Precision::Single).unwrap();
-        let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
-        assert_eq!(back.manifest, bundle().manifest);
-        assert_eq!(back.pieces, bundle().pieces);
-        assert_eq!(back.parameters.len(), bundle().parameters.len());
-        for (name, value) in bundle().parameters.iter() {
-            assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
-        }
-        assert_eq!(system_in(&bytes, Path::new("x")).unwrap().as_deref(), Some(SYSTEM));
+        DualBundle::new(manifest, parameters, pieces)
     }
 
     #[test]
@@ -337,32 +296,17 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_bundle_is_refused_with_its_reason() {
-        let whole = bundle().to_bytes(Precision::Single).unwrap();
-        let changed = |change: &dyn Fn(&mut DualBundle)| {
-            let mut bundle = bundle();
-            change(&mut bundle);
-            bundle.to_bytes(Precision::Single).unwrap()
-        };
-        let cases = [
-            (whole[..whole.len() - 10].to_vec(), "incomplete safetensors file"),
-            (Parameters::default().to_bytes(Precision::Single, &BTreeMap::new()).unwrap(), "no entry `settings`"),
-            (changed(&|bundle| bundle.manifest.format = 9), "format 9"),
-            (changed(&|bundle| bundle.manifest.system = "rescnn".to_owned()), "it is a `rescnn`"),
-            (changed(&|bundle| bundle.manifest.model.mention = MentionVector::Ends), "no weight `mention.weight`"),
-            (changed(&|bundle| bundle.parameters.add("spans.weight", Matrix::zeros(2, 3))), "is 2 x 3, not 12 x 3"),
-            (
-                changed(&|bundle| {
-                    bundle.pieces =
-                        Pieces::of((0..20).map(|n| if n == 0 { "[UNK]".to_owned() } else { n.to_string() }).collect())
-                            .unwrap()
-                }),
-                "11 embeddings for 20",
-            ),
-        ];
-        for (bytes, expected) in cases {
-            let message = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap_err().to_string();
-            assert!(message.contains(expected), "{message}");
-        }
+    fn damaged_bundles_are_refused_with_the_reason() {
+        let twenty = (0..20).map(|n| if n == 0 { "[UNK]".to_owned() } else { n.to_string() }).collect();
+        let twenty = Pieces::of(twenty).unwrap();
+        refusals(
+            bundle,
+            &[
+                (&|bundle| bundle.manifest.format = 9, "format 9"),
+                (&|bundle| bundle.manifest.model.mention = MentionVector::Ends, "no weight `mention.weight`"),
+                (&|bundle| bundle.parameters.add("spans.weight", Matrix::zeros(2, 3)), "is 2 x 3, not 12 x 3"),
+                (&|bundle| bundle.pieces = twenty.clone(), "11 embeddings for 20"),
+            ],
+        );
     }
 }

@@ -124,14 +124,14 @@ impl KbMentionPrior {
         let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };
         let total: u32 = uses.iter().map(|(_, n)| n).sum();
         let share = 1.0 / (prior + total as f32);
-        candidates.iter_mut().for_each(|candidate| candidate.score *= prior * share);
+        candidates.iter_mut().for_each(|candidate| candidate.p_link *= prior * share);
         for (concept, n) in uses.iter().filter_map(|(concept, n)| Some(((*concept)?, *n as f32))) {
             match candidates.iter_mut().find(|candidate| candidate.concept == concept) {
-                Some(known) => known.score += n * share,
-                None => candidates.push(Candidate { concept, name: None, score: n * share }),
+                Some(known) => known.p_link += n * share,
+                None => candidates.push(Candidate { concept, name: None, p_link: n * share }),
             }
         }
-        candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
+        candidates.sort_by(|left, right| right.p_link.total_cmp(&left.p_link));
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap();
         let of_kb = usages().on(&kb);
         let (first, second) = (kb.find("D1").unwrap(), kb.find("D2").unwrap());
-        let candidate = |concept, score| Candidate { concept, name: None, score };
+        let candidate = |concept, p_link| Candidate { concept, name: None, p_link };
         let mut candidates = vec![candidate(first, 0.9)];
         of_kb.weigh("DIABETES", &mut candidates);
         assert_eq!(candidates, [candidate(second, 0.6), candidate(first, 0.9 / 5.0)]);

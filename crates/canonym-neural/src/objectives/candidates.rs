@@ -8,7 +8,7 @@
 use canonym_core::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::autograd::{Tape, Var};
+use crate::autograd::Tape;
 use crate::index::FlatIndex;
 use crate::models::rescnn::infer::ResCnnEncoder;
 use crate::models::rescnn::{ResCnnConfig, Tokens};
@@ -18,8 +18,8 @@ use crate::tensor::matrix::{Matrix, dot};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
 use crate::tokenizer::Pieces;
-use crate::train::Objective;
-use crate::train::losses::{Loss, marginal_likelihood, through_normalisation};
+use crate::train::losses::{marginal_likelihood, through_normalisation};
+use crate::train::{Losses, Objective, Outputs, Values};
 
 /// Name of the learned weight of the sparse score; not part of the model.
 pub const SPARSE_WEIGHT: &str = "sparse.weight";
@@ -84,6 +84,12 @@ pub struct Candidates<'a> {
     found: Vec<Found>,
     held_out: Option<(&'a Names, &'a Names)>,
 }
+
+/// Output: the embeddings of queries and candidates.
+const EMBEDDINGS: &str = "embeddings";
+
+/// Output: the weight of the sparse score.
+const SPARSE: &str = "sparse-weight";
 
 /// A batch: queries, followed by the candidates of each.
 #[derive(Debug)]
@@ -186,17 +192,15 @@ impl Objective for Candidates<'_> {
         batch.parts.len()
     }
 
-    /// Embeddings, each with the sparse weight as an extra column.
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
-        let tokens = &batch.parts[part];
-        let vectors = self.model.forward(tape, tokens, Some(rng))?;
-        let weight = tape.parameter(SPARSE_WEIGHT)?;
-        let weights = tape.gather(weight, vec![0; tokens.segments.len()]);
-        Ok(tape.concat(&[vectors, weights]))
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+        let embeddings = self.model.forward(tape, &batch.parts[part], Some(rng))?;
+        let outputs = Outputs::of(EMBEDDINGS, embeddings);
+        // The weight is the same in all parts; its gradient goes through the first.
+        Ok(if part == 0 { outputs.with(SPARSE, tape.parameter(SPARSE_WEIGHT)?) } else { outputs })
     }
 
-    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
-        score_and_judge(batch, values, self.config.cosine_scale)
+    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+        ranking_loss(batch, values, self.config.cosine_scale)
     }
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
@@ -205,55 +209,53 @@ impl Objective for Candidates<'_> {
     }
 }
 
-/// Marginal likelihood of a batch, and the gradient of the embeddings and of the sparse weight in the last column.
-fn score_and_judge(batch: &Batch, values: &Matrix, cosine_scale: Option<f32>) -> Loss {
+/// Marginal likelihood of a batch, with the gradients of the embeddings and of the sparse weight.
+fn ranking_loss(batch: &Batch, values: &Values, cosine_scale: Option<f32>) -> Losses {
     let (n_queries, n_candidates) = (batch.right.len(), batch.right.first().map_or(0, Vec::len));
+    let mut losses = Losses::default();
     if n_queries == 0 {
-        return Loss { value: 0.0, gradient: Matrix::zeros(values.n_rows, values.n_cols) };
+        return losses;
     }
-    let dim = values.n_cols - 1;
-    let sparse_weight = values.row(0)[dim];
-    let flat = values.values.chunks_exact(values.n_cols).flat_map(|row| row[..dim].iter().copied()).collect();
-    let vectors = Matrix::new(values.n_rows, dim, flat);
-    let mut compared = vectors.clone();
+    let embeddings = values.get(EMBEDDINGS);
+    let sparse_weight = values.get(SPARSE).values[0];
+    let mut compared = embeddings.clone();
     if cosine_scale.is_some() {
         compared.normalise_rows();
     }
     let scale = cosine_scale.unwrap_or(1.0);
-    let row_of = |query: usize, place: usize| n_queries + query * n_candidates + place;
+    let row_of = |query: usize, candidate: usize| n_queries + query * n_candidates + candidate;
     let mut scores = Matrix::zeros(n_queries, n_candidates);
     for query in 0..n_queries {
-        for (place, score) in scores.row_mut(query).iter_mut().enumerate() {
-            let dense = dot(compared.row(query), compared.row(row_of(query, place)));
-            *score = scale * dense + sparse_weight * batch.sparse[query][place];
+        for (candidate, score) in scores.row_mut(query).iter_mut().enumerate() {
+            let dense = dot(compared.row(query), compared.row(row_of(query, candidate)));
+            *score = scale * dense + sparse_weight * batch.sparse[query][candidate];
         }
     }
     let loss = marginal_likelihood(&scores, &batch.right);
-    let mut gradient = Matrix::zeros(values.n_rows, dim);
+    losses.add("marginal-likelihood", loss.value);
+    let gradient = losses.gradient_of(EMBEDDINGS, values);
     let mut of_weight = 0.0;
     for query in 0..n_queries {
-        for (place, slope) in loss.gradient.row(query).iter().enumerate() {
-            of_weight += slope * batch.sparse[query][place];
-            for (to, from) in [(query, row_of(query, place)), (row_of(query, place), query)] {
+        for (candidate, slope) in loss.gradient.row(query).iter().enumerate() {
+            of_weight += slope * batch.sparse[query][candidate];
+            for (to, from) in [(query, row_of(query, candidate)), (row_of(query, candidate), query)] {
                 let add = |(to, from): (&mut f32, &f32)| *to += slope * from;
                 gradient.row_mut(to).iter_mut().zip(compared.row(from)).for_each(add);
             }
         }
     }
     if let Some(scale) = cosine_scale {
-        through_normalisation(&mut gradient, &vectors, &compared, scale);
+        through_normalisation(gradient, embeddings, &compared, scale);
     }
-    let mut with_weight = Matrix::zeros(values.n_rows, values.n_cols);
-    (0..values.n_rows).for_each(|row| with_weight.row_mut(row)[..dim].copy_from_slice(gradient.row(row)));
-    // The weight is repeated in every row; its whole gradient goes to the first.
-    with_weight.row_mut(0)[dim] = of_weight;
-    Loss { value: loss.value, gradient: with_weight }
+    losses.gradient_of(SPARSE, values).values[0] = of_weight;
+    losses
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tensor::random;
+    use crate::train::objective::tests::check_gradients;
     use crate::train::optimise::{AdamConfig, Schedule};
     use crate::train::{Progress, Run, RunConfig};
 
@@ -349,29 +351,16 @@ mod tests {
             sparse: vec![vec![0.9, 0.1, 0.4], vec![0.2, 0.8, 0.0]],
             right: vec![vec![true, false, true], vec![false, true, false]],
         };
-        // Two queries with three candidates each; the last column is the shared weight.
-        let values = |rng: &mut SplitMix64| {
-            let mut values = Matrix::new(8, 5, (0..40).map(|_| random::normal(rng)).collect());
-            (0..8).for_each(|row| values.row_mut(row)[4] = 0.7);
-            values
-        };
-        let values = values(&mut rng);
+        // Two queries with three candidates each.
+        let embeddings = Matrix::new(8, 4, (0..32).map(|_| random::normal(&mut rng)).collect());
+        let values = Values::of([(EMBEDDINGS, embeddings), (SPARSE, Matrix::new(1, 1, vec![0.7]))]);
         for cosine_scale in [None, Some(3.0)] {
-            let loss = score_and_judge(&batch, &values, cosine_scale);
-            assert!(loss.value > 0.0);
-            for at in 0..40 {
-                let moved = |by: f32| {
-                    let mut moved = values.clone();
-                    moved.values[at] += by;
-                    score_and_judge(&batch, &moved, cosine_scale).value
-                };
-                let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
-                let own = f64::from(loss.gradient.values[at]);
-                assert!((slope - own).abs() < 2e-3, "{cosine_scale:?} {at}: {slope} {own}");
-            }
+            let losses = |values: &Values| ranking_loss(&batch, values, cosine_scale);
+            assert!(losses(&values).total() > 0.0);
+            check_gradients(losses, &values, 1, (1e-2, 2e-3));
         }
         let nothing = Batch { parts: Vec::new(), sparse: Vec::new(), right: Vec::new() };
-        assert_eq!(score_and_judge(&nothing, &Matrix::default(), None).value, 0.0);
+        assert_eq!(ranking_loss(&nothing, &Values::default(), None).total(), 0.0);
     }
 
     #[test]

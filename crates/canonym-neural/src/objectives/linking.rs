@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::autograd::{Tape, Var, softmax};
+use crate::autograd::{Tape, softmax};
 use crate::index::FlatIndex;
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME};
@@ -28,8 +28,7 @@ use crate::objectives::search::search_loss;
 use crate::tensor::matrix::{Into, Matrix, Threads, dot, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
-use crate::train::Objective;
-use crate::train::losses::Loss;
+use crate::train::{Losses, Objective, Outputs, Values};
 
 use self::parts::{Part, name_parts, window_parts};
 
@@ -102,6 +101,11 @@ pub struct Target {
     pub means_something: bool,
 }
 
+/// Outputs: the embeddings of mentions and names, and three span scores per wordpiece.
+const MENTIONS: &str = "mentions";
+const NAMES: &str = "names";
+const SPANS: &str = "spans";
+
 /// The objective.
 #[derive(Debug)]
 pub struct Linking<'a> {
@@ -131,8 +135,6 @@ pub struct Batch {
     parts: Vec<Part>,
     /// Windows of the corpus; replayed names come after them and have no span loss.
     windows: Vec<BatchWindow>,
-    n_mentions: usize,
-    n_names: usize,
     /// For each mention with a concept, its row and the rows of its candidates, the correct one first.
     asked: Vec<(usize, Vec<usize>)>,
     /// Concepts of each of these mentions, for the comparison with all names.
@@ -222,20 +224,14 @@ impl<'a> Linking<'a> {
     }
 
     /// Cross entropy of the correct concept's names among all names, whose embeddings are given, and its gradient for the mentions.
-    fn loss_among_all(
-        &self,
-        batch: &Batch,
-        rows: &Rows,
-        names: &Matrix,
-        values: &Matrix,
-        gradient: &mut Matrix,
-    ) -> f64 {
+    fn loss_among_all(&self, batch: &Batch, names: &Matrix, values: &Values, losses: &mut Losses) {
         let n = batch.asked.len();
         if n == 0 {
-            return 0.0;
+            return;
         }
+        let vectors = values.get(MENTIONS);
         let (dim, scale) = (names.n_cols, self.config.scale);
-        let of_mention = |(mention, _): &(usize, Vec<usize>)| values.row(rows.mentions[*mention])[..dim].to_vec();
+        let of_mention = |(mention, _): &(usize, Vec<usize>)| vectors.row(*mention).to_vec();
         let mentions = Matrix::new(n, dim, batch.asked.iter().flat_map(of_mention).collect());
         let mut scores = Matrix::zeros(n, names.n_rows);
         multiply(scores.view_mut(), mentions.view(), names.view().transposed(), Into::Replace, Threads::All);
@@ -257,14 +253,14 @@ impl<'a> Linking<'a> {
             scores.iter_mut().for_each(|slope| *slope *= share * scale);
             -f64::from(right).ln()
         };
-        let losses: Vec<f64> = scores.values.par_chunks_mut(names.n_rows).zip(&batch.concepts).map(one).collect();
+        let each: Vec<f64> = scores.values.par_chunks_mut(names.n_rows).zip(&batch.concepts).map(one).collect();
         let mut back = Matrix::zeros(n, dim);
         multiply(back.view_mut(), scores.view(), names.view(), Into::Replace, Threads::All);
+        let gradient = losses.gradient_of(MENTIONS, values);
         for ((mention, _), from) in batch.asked.iter().zip(back.values.chunks_exact(dim)) {
-            let to = gradient.row_mut(rows.mentions[*mention]);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+            gradient.row_mut(*mention).iter_mut().zip(from).for_each(|(to, from)| *to += from);
         }
-        losses.into_iter().sum::<f64>() * f64::from(share)
+        losses.add("all-names", each.into_iter().sum::<f64>() * f64::from(share));
     }
 
     fn is_of(&self, name: u32, concepts: &[u32]) -> bool {
@@ -422,55 +418,41 @@ impl Objective for Linking<'_> {
                 begins_word: reading.begins_word.get(inner).map(<[bool]>::to_vec).unwrap_or_default(),
             }
         };
-        Batch {
-            windows: chosen.iter().map(window).collect(),
-            n_mentions,
-            n_names: all.len(),
-            asked: asked.iter().map(rows).collect(),
-            concepts,
-            parts,
-        }
+        Batch { windows: chosen.iter().map(window).collect(), asked: asked.iter().map(rows).collect(), concepts, parts }
     }
 
     fn n_parts(&self, batch: &Batch) -> usize {
         batch.parts.len()
     }
 
-    /// Mention embeddings, followed by three span scores per wordpiece if the model has a span search; or name embeddings. The scores are
-    /// in the first columns of rows as wide as an embedding.
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
-        let dim = self.model.bert.hidden_size;
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
         match &batch.parts[part] {
-            Part::Names(names) => self.model.read_names(tape, names, Some(rng)),
+            Part::Names(names) => Ok(Outputs::of(NAMES, self.model.read_names(tape, names, Some(rng))?)),
             Part::Windows(windows, places) => {
-                let seen = self.model.read_windows(tape, windows, places, Some(rng))?;
-                let wide = seen.spans.map(|spans| {
-                    let n_rows = tape.value(spans).n_rows;
-                    let fill = tape.input(Matrix::zeros(n_rows, dim - 3));
-                    tape.concat(&[spans, fill])
-                });
-                Ok(match (seen.mentions, wide) {
-                    (Some(mentions), Some(wide)) => tape.stack(mentions, wide),
-                    (Some(only), None) | (None, Some(only)) => only,
-                    (None, None) => tape.input(Matrix::zeros(0, dim)),
-                })
+                let read = self.model.read_windows(tape, windows, places, Some(rng))?;
+                let mentions = read.mentions.map_or_else(Outputs::default, |mentions| Outputs::of(MENTIONS, mentions));
+                Ok(read.spans.map_or(mentions.clone(), |spans| mentions.with(SPANS, spans)))
             }
         }
     }
 
-    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
-        let places = batch.rows(self.model.search.is_some());
-        let mut gradient = Matrix::zeros(values.n_rows, values.n_cols);
-        let mut value = linking_loss(batch, &places, self.config.scale, values, &mut gradient);
+    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+        let mut losses = Losses::default();
+        if self.compares() {
+            linking_loss(batch, self.config.scale, values, &mut losses);
+        }
         if self.config.all_names {
             let encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let names = encoded.expect("names are encoded before a round").1;
-            value += self.loss_among_all(batch, &places, &names, values, &mut gradient);
+            self.loss_among_all(batch, &names, values, &mut losses);
         }
-        let Some(search) = self.model.search else { return Loss { value, gradient } };
-        let searched =
-            search_loss(search, &batch.windows, &places.pieces, values, self.config.search_weight, &mut gradient);
-        Loss { value: value + searched, gradient }
+        if let Some(search) = self.model.search {
+            let gradient = losses.gradient_of(SPANS, values);
+            let (rows, scores) = (batch.rows_of_windows(), values.get(SPANS));
+            let value = search_loss(search, (&batch.windows, &rows), scores, self.config.search_weight, gradient);
+            losses.add("spans", value);
+        }
+        losses
     }
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
@@ -489,7 +471,7 @@ impl Objective for Linking<'_> {
         Ok(Some(n_right as f64 / n_asked.max(1) as f64))
     }
 
-    fn memory(&self) -> Vec<u8> {
+    fn save_state(&self) -> Vec<u8> {
         let lines = self.hard_negatives.iter().map(|names| {
             let names: Vec<String> = names.iter().map(u32::to_string).collect();
             names.join(" ") + "\n"
@@ -497,9 +479,9 @@ impl Objective for Linking<'_> {
         lines.collect::<String>().into_bytes()
     }
 
-    fn recall(&mut self, memory: &[u8]) -> Result<()> {
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let damaged = || Error::invalid("invalid hard negatives");
-        let text = std::str::from_utf8(memory).map_err(|_| damaged())?;
+        let text = std::str::from_utf8(state).map_err(|_| damaged())?;
         let line = |line: &str| line.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>();
         let hard_negatives: Vec<Vec<u32>> =
             text.lines().map(line).collect::<std::result::Result<_, _>>().map_err(|_| damaged())?;
@@ -537,53 +519,42 @@ pub fn vectors(encoder: &DualEncoder, readings: &[TrainingText]) -> Result<Matri
     encoder.encode_mentions(&windows, &mentions.collect::<Vec<_>>())
 }
 
-/// The rows of a batch in the outputs of its parts.
-struct Rows {
-    mentions: Vec<usize>,
-    /// Rows of the wordpieces of each window, without `[CLS]` and `[SEP]`.
-    pieces: Vec<Range<usize>>,
-    names: Range<usize>,
-}
-
 impl Batch {
-    fn rows(&self, has_scores: bool) -> Rows {
-        let mut rows = Rows { mentions: Vec::with_capacity(self.n_mentions), pieces: Vec::new(), names: 0..0 };
+    /// Rows of the wordpieces of each window among the span scores, without `[CLS]` and `[SEP]`.
+    fn rows_of_windows(&self) -> Vec<Range<usize>> {
         let mut at = 0;
+        let mut rows = Vec::with_capacity(self.windows.len());
         for part in &self.parts {
-            let Part::Windows(windows, places) = part else { break };
-            rows.mentions.extend(at..at + places.len());
-            at += places.len();
-            if has_scores {
-                rows.pieces.extend(windows.segments().iter().map(|window| at + window.start + 1..at + window.end - 1));
-                at += windows.segments().n_rows();
-            }
+            let Part::Windows(windows, _) = part else { break };
+            rows.extend(windows.segments().iter().map(|window| at + window.start + 1..at + window.end - 1));
+            at += windows.segments().n_rows();
         }
-        rows.names = at..at + self.n_names;
         rows
     }
 }
 
-/// Cross entropy of the correct candidate of each mention; accumulates the gradient.
-fn linking_loss(batch: &Batch, rows: &Rows, scale: f32, values: &Matrix, gradient: &mut Matrix) -> f64 {
+/// Cross entropy of the correct candidate of each mention.
+fn linking_loss(batch: &Batch, scale: f32, values: &Values, losses: &mut Losses) {
+    let (mentions, names) = (values.get(MENTIONS), values.get(NAMES));
     let share = 1.0 / batch.asked.len().max(1) as f32;
     let mut sum = 0.0;
+    let mut of_names = Matrix::zeros(names.n_rows, names.n_cols);
+    let of_mentions = losses.gradient_of(MENTIONS, values);
     for (mention, candidates) in batch.asked.iter().filter(|(_, candidates)| !candidates.is_empty()) {
-        let mention = rows.mentions[*mention];
-        let score = |name: &usize| scale * dot(values.row(mention), values.row(rows.names.start + name));
+        let score = |name: &usize| scale * dot(mentions.row(*mention), names.row(*name));
         let mut gradients: Vec<f32> = candidates.iter().map(score).collect();
         softmax(&mut gradients);
         sum -= f64::from(gradients[0].max(f32::MIN_POSITIVE)).ln();
         gradients[0] -= 1.0;
         for (name, slope) in candidates.iter().zip(gradients) {
-            let name = rows.names.start + name;
             let slope = slope * share * scale;
-            for (to, from) in [(mention, name), (name, mention)] {
-                let from = values.row(from);
-                gradient.row_mut(to).iter_mut().zip(from).for_each(|(to, from)| *to += slope * from);
-            }
+            let add = |(to, from): (&mut f32, &f32)| *to += slope * from;
+            of_mentions.row_mut(*mention).iter_mut().zip(names.row(*name)).for_each(add);
+            of_names.row_mut(*name).iter_mut().zip(mentions.row(*mention)).for_each(add);
         }
     }
-    sum * f64::from(share)
+    *losses.gradient_of(NAMES, values) = of_names;
+    losses.add("linking", sum * f64::from(share));
 }
 
 #[cfg(test)]

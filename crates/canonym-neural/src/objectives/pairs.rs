@@ -7,7 +7,7 @@
 use canonym_core::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::autograd::{Tape, Var};
+use crate::autograd::Tape;
 use crate::models::bert::Sequences;
 use crate::models::cross_encoder::CrossEncoderConfig;
 use crate::models::cross_encoder::infer::PairScorer;
@@ -17,8 +17,8 @@ use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
 use crate::tokenizer::Pieces;
-use crate::train::Objective;
 use crate::train::losses::Loss;
+use crate::train::{Losses, Objective, Outputs, Values};
 
 /// Batch settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub struct Pairs<'a> {
     held_out: Option<(&'a Questions, &'a Pieces)>,
 }
 
+/// Output: a score for each candidate.
+const SCORES: &str = "scores";
+
 /// The mentions of one batch.
 #[derive(Debug)]
 pub struct Batch {
@@ -146,14 +149,14 @@ impl Objective for Pairs<'_> {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
-        self.model.forward(tape, &batch.parts[part], Some(rng))
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+        Ok(Outputs::of(SCORES, self.model.forward(tape, &batch.parts[part], Some(rng))?))
     }
 
-    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
+    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
         let groups: Vec<(usize, usize)> =
             batch.parts.iter().zip(&batch.right).map(|(pairs, right)| (pairs.len(), *right)).collect();
-        cross_entropy(&groups, values)
+        Losses::of("cross-entropy", SCORES, cross_entropy(&groups, values.get(SCORES)))
     }
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {

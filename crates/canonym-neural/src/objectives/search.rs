@@ -10,13 +10,11 @@ use crate::models::dual_encoder::spans::{
 use crate::objectives::linking::BatchWindow;
 use crate::tensor::matrix::Matrix;
 
-/// Mean loss over all spans or words, times `weight`; accumulates the gradient. The scores of each window are in the first three columns of
-/// its `rows`.
+/// Mean loss over all spans or words, times `weight`; accumulates the gradient. `scores` has three columns; each window has its own rows.
 pub(super) fn search_loss(
     search: SpanSearch,
-    windows: &[BatchWindow],
-    rows: &[Range<usize>],
-    values: &Matrix,
+    (windows, rows): (&[BatchWindow], &[Range<usize>]),
+    scores: &Matrix,
     weight: f32,
     gradient: &mut Matrix,
 ) -> f64 {
@@ -27,11 +25,11 @@ pub(super) fn search_loss(
     let share = weight / n.sum::<usize>().max(1) as f32;
     let mut sum = 0.0;
     for (window, rows) in windows.iter().zip(rows) {
-        let scores: Vec<f32> = rows.clone().flat_map(|row| values.row(row)[..3].iter().copied()).collect();
+        let scores = &scores.values[3 * rows.start..3 * rows.end];
         let mut gradients = vec![0.0; scores.len()];
         sum += match search {
-            SpanSearch::Exhaustive { longest } => of_spans(window, longest, &scores, &mut gradients),
-            SpanSearch::Tags => of_tags(window, &scores, &mut gradients),
+            SpanSearch::Exhaustive { longest } => of_spans(window, longest, scores, &mut gradients),
+            SpanSearch::Tags => of_tags(window, scores, &mut gradients),
         };
         for (row, gradients) in rows.clone().zip(gradients.chunks_exact(3)) {
             gradient.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += share * slope);
@@ -91,17 +89,17 @@ mod tests {
             [window(&[(0, 1), (3, 3)], &[true, true, false, true, true]), window(&[(1, 2)], &[true, true, true])];
         let rows = [1..6, 8..11];
         let mut rng = SplitMix64::new(5);
-        let values = Matrix::new(12, 4, (0..48).map(|_| random::normal(&mut rng)).collect());
+        let values = Matrix::new(12, 3, (0..36).map(|_| random::normal(&mut rng)).collect());
         for search in [SpanSearch::Exhaustive { longest: 3 }, SpanSearch::Tags] {
             let loss =
-                |values: &Matrix, gradient: &mut Matrix| search_loss(search, &windows, &rows, values, 0.7, gradient);
-            let mut gradient = Matrix::zeros(12, 4);
+                |values: &Matrix, gradient: &mut Matrix| search_loss(search, (&windows, &rows), values, 0.7, gradient);
+            let mut gradient = Matrix::zeros(12, 3);
             assert!(loss(&values, &mut gradient) > 0.0);
-            for at in 0..48 {
+            for at in 0..36 {
                 let moved = |by: f32| {
                     let mut moved = values.clone();
                     moved.values[at] += by;
-                    loss(&moved, &mut Matrix::zeros(12, 4))
+                    loss(&moved, &mut Matrix::zeros(12, 3))
                 };
                 let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
                 let own = f64::from(gradient.values[at]);

@@ -8,16 +8,15 @@ use std::collections::BTreeMap;
 use canonym_core::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::autograd::{Tape, Var};
+use crate::autograd::Tape;
 use crate::index::FlatIndex;
 use crate::models::rescnn::infer::ResCnnEncoder;
 use crate::models::rescnn::{ResCnnConfig, Tokens};
 use crate::objectives::anchors::{Names, PART, accuracy_at_1, anchors_at, intersect};
-use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
-use crate::train::Objective;
-use crate::train::losses::{Loss, MultiSimilarityConfig, multi_similarity};
+use crate::train::losses::{MultiSimilarityConfig, multi_similarity};
+use crate::train::{Losses, Objective, Outputs, Values};
 
 /// How batches are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -57,6 +56,9 @@ pub struct Synonyms<'a> {
     /// Held-out anchors, and the names in which they are searched.
     held_out: Option<(&'a Names, &'a Names)>,
 }
+
+/// Output: the embedding of each name.
+const NAMES: &str = "names";
 
 /// The rows of one batch.
 #[derive(Debug)]
@@ -143,12 +145,12 @@ impl Objective for Synonyms<'_> {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
-        self.model.forward(tape, &batch.parts[part], Some(rng))
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+        Ok(Outputs::of(NAMES, self.model.forward(tape, &batch.parts[part], Some(rng))?))
     }
 
-    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
-        multi_similarity(values, &batch.labels, &self.config.loss)
+    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+        Losses::of("multi-similarity", NAMES, multi_similarity(values.get(NAMES), &batch.labels, &self.config.loss))
     }
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {

@@ -3,11 +3,14 @@
 //! A corpus trains only the label sets that its annotators covered: if it does not annotate genes, an unmarked gene is not a negative
 //! example.
 
+use std::ops::Add;
+
 use canonym_core::Result;
+use canonym_core::eval::matching::Counts;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::autograd::{Tape, Var};
+use crate::autograd::Tape;
 use crate::models::tagger::crf::{LinearChainCrf, N_LABELS};
 use crate::models::tagger::features::{TokenFeatures, Words};
 use crate::models::tagger::infer::{Tagger, WordRows};
@@ -15,8 +18,11 @@ use crate::models::tagger::{Packed, TaggerConfig};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
-use crate::train::Objective;
 use crate::train::losses::Loss;
+use crate::train::{Losses, Objective, Outputs, Values};
+
+/// Output: the scores of all labels of each token.
+const LABELS: &str = "labels";
 
 /// Texts per part of a batch.
 const PART: usize = 8;
@@ -184,39 +190,44 @@ impl Objective for Tags<'_> {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Var> {
-        self.model.forward(tape, &batch.parts[part], Some(rng))
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+        Ok(Outputs::of(LABELS, self.model.forward(tape, &batch.parts[part], Some(rng))?))
     }
 
-    fn loss(&self, batch: &Batch, values: &Matrix) -> Loss {
-        let mut gradient = Matrix::zeros(values.n_rows, values.n_cols);
-        let share = 1.0 / values.n_rows.max(1) as f32;
-        let mut rest = gradient.values.as_mut_slice();
-        let mut first = 0;
-        let mut texts = Vec::with_capacity(batch.lengths.len());
-        for (n, labels) in batch.lengths.iter().zip(&batch.labels) {
-            let (of_text, behind) = rest.split_at_mut(n * values.n_cols);
-            texts.push((first, *n, labels, of_text));
-            rest = behind;
-            first += n;
-        }
-        let losses: Vec<f64> = texts
-            .into_par_iter()
-            .map(|(first, n, labels, gradient)| {
-                let taught = labels.iter().enumerate().filter_map(|(layer, labels)| Some((layer, labels.as_ref()?)));
-                taught.map(|(layer, labels)| text_loss(values, (first, n), layer, labels, (gradient, share))).sum()
-            })
-            .collect();
-        Loss { value: losses.iter().sum::<f64>() * f64::from(share), gradient }
+    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+        Losses::of("labels", LABELS, label_loss(batch, values.get(LABELS)))
     }
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
         if self.held_out.is_empty() {
             return Ok(None);
         }
-        let scores = score(self.model, parameters, self.n_layers, self.words, self.held_out)?;
-        Ok(Some(scores.iter().fold(Score::default(), |sum, score| sum.with(*score)).f1()))
+        let counts = count(self.model, parameters, self.n_layers, self.words, self.held_out)?;
+        Ok(Some(counts.into_iter().fold(Counts::default(), Add::add).score().f1))
     }
+}
+
+/// Negative log-likelihood of the gold labels, `[tokens, label sets × labels]`; the mean over tokens.
+fn label_loss(batch: &Batch, values: &Matrix) -> Loss {
+    let mut gradient = Matrix::zeros(values.n_rows, values.n_cols);
+    let share = 1.0 / values.n_rows.max(1) as f32;
+    let mut rest = gradient.values.as_mut_slice();
+    let mut first = 0;
+    let mut texts = Vec::with_capacity(batch.lengths.len());
+    for (n, labels) in batch.lengths.iter().zip(&batch.labels) {
+        let (of_text, behind) = rest.split_at_mut(n * values.n_cols);
+        texts.push((first, *n, labels, of_text));
+        rest = behind;
+        first += n;
+    }
+    let losses: Vec<f64> = texts
+        .into_par_iter()
+        .map(|(first, n, labels, gradient)| {
+            let taught = labels.iter().enumerate().filter_map(|(layer, labels)| Some((layer, labels.as_ref()?)));
+            taught.map(|(layer, labels)| text_loss(values, (first, n), layer, labels, (gradient, share))).sum()
+        })
+        .collect();
+    Loss { value: losses.iter().sum::<f64>() * f64::from(share), gradient }
 }
 
 /// Negative log-likelihood of the gold labels of a text in one label set; accumulates the gradient.
@@ -243,61 +254,33 @@ fn text_loss(
     lattice.log_sum() - of_labels
 }
 
-/// Counts of found, gold and correct mentions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Score {
-    /// Found mentions with exactly the tokens of a gold mention.
-    pub n_right: usize,
-    /// Found mentions.
-    pub n_found: usize,
-    /// Gold mentions.
-    pub n_gold: usize,
-}
-
-impl Score {
-    /// Sum of both counts.
-    #[must_use]
-    pub fn with(self, other: Score) -> Score {
-        Score {
-            n_right: self.n_right + other.n_right,
-            n_found: self.n_found + other.n_found,
-            n_gold: self.n_gold + other.n_gold,
-        }
-    }
-
-    /// F1 score.
-    pub fn f1(self) -> f64 {
-        2.0 * self.n_right as f64 / (self.n_found + self.n_gold).max(1) as f64
-    }
-}
-
-/// Strict scores on held-out texts, by label set.
-pub fn score(
+/// Strict counts on held-out texts, by label set.
+pub fn count(
     model: &TaggerConfig,
     parameters: &Parameters,
     n_layers: usize,
     words: &Words,
     held_out: &[HeldOut],
-) -> Result<Vec<Score>> {
+) -> Result<Vec<Counts>> {
     let tagger = Tagger::new(model, parameters, n_layers)?;
     let mut rows = WordRows::default();
     tagger.tabulate(words, &mut rows);
-    let each: Vec<Vec<Score>> = held_out
+    let each: Vec<Vec<Counts>> = held_out
         .par_iter()
         .map(|text| {
             let found = tagger.tag(&text.view, (words, &rows), |_| true);
             let of_layer = |(layer, gold): (usize, &Option<Vec<(usize, usize)>>)| {
-                let Some(gold) = gold else { return Score::default() };
+                let Some(gold) = gold else { return Counts::default() };
                 let found = found.likeliest(layer, 0.5);
                 let right = found.iter().filter(|one| gold.contains(&(one.first, one.last)));
-                Score { n_right: right.count(), n_found: found.len(), n_gold: gold.len() }
+                Counts::one_to_one(gold.len(), found.len(), right.count())
             };
             text.mentions.iter().enumerate().map(of_layer).collect()
         })
         .collect();
-    let mut sums = vec![Score::default(); n_layers];
+    let mut sums = vec![Counts::default(); n_layers];
     for scores in each {
-        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = sum.with(score));
+        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = *sum + score);
     }
     Ok(sums)
 }
@@ -308,8 +291,10 @@ mod tests {
     use crate::models::tagger::crf::labels_of;
     use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::tensor::random::for_step;
+    use crate::train::objective::tests::check_gradients;
     use crate::train::optimise::AdamConfig;
     use crate::train::{Run, RunConfig};
+    use canonym_core::text::analysis::Analysis;
 
     const CONFIG: TagsConfig = TagsConfig { batch: 4, max_tokens: 6 };
 
@@ -336,7 +321,7 @@ mod tests {
         let mut words = Words::default();
         let (mut examples, mut held_out) = (Vec::new(), Vec::new());
         for (text, mention) in texts.iter().zip(mentions) {
-            let view = viewer.view(text, &mut words);
+            let view = viewer.view(&Analysis::new(text), &mut words);
             let labels = vec![Some(labels_of(view.tokens.len(), &[mention])), None];
             held_out.push(HeldOut { view: view.clone(), mentions: vec![Some(vec![mention]), None] });
             examples.push(Example { view, labels });
@@ -353,7 +338,7 @@ mod tests {
         model.init(&mut parameters, n_words, 2, &mut for_step(1, 1));
         let batch = objective.batch(0, &mut for_step(1, 0));
         let n_rows = batch.lengths.iter().sum();
-        let loss = objective.loss(&batch, &Matrix::zeros(n_rows, 2 * N_LABELS));
+        let loss = label_loss(&batch, &Matrix::zeros(n_rows, 2 * N_LABELS));
         assert!(loss.value > 0.5);
         for row in loss.gradient.values.chunks_exact(2 * N_LABELS) {
             assert!(row[..N_LABELS].iter().any(|value| *value != 0.0));
@@ -377,17 +362,8 @@ mod tests {
         let n_rows: usize = batch.lengths.iter().sum();
         let mut rng = SplitMix64::new(2);
         let drawn = (0..n_rows * N_LABELS).map(|_| crate::tensor::random::normal(&mut rng)).collect();
-        let values = Matrix::new(n_rows, N_LABELS, drawn);
-        let loss = objective.loss(&batch, &values);
-        for at in 0..values.values.len() {
-            let moved = |by: f32| {
-                let mut moved = values.clone();
-                moved.values[at] += by;
-                objective.loss(&batch, &moved).value
-            };
-            let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
-            assert!((slope - f64::from(loss.gradient.values[at])).abs() < 1e-3, "{at}");
-        }
+        let values = Values::of([(LABELS, Matrix::new(n_rows, N_LABELS, drawn))]);
+        check_gradients(|values| objective.losses(&batch, values), &values, 1, (1e-2, 1e-3));
     }
 
     #[test]

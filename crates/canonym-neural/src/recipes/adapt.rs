@@ -1,8 +1,8 @@
-//! A model made fit for documents of one's own: its tagger learns on, and what names are used for is counted there.
+//! Adapts a model to annotated documents: fine-tunes its tagger and updates the mention-entity prior.
 //!
-//! It starts from the weights of a bundle that finds mentions, so some ten documents already tell. Documents of which every mention is marked
-//! teach the tagger; of others only the uses of names are learned. What is held out is chosen by the name of a document, so it stays held out
-//! when more documents come.
+//! Training starts from the weights of a bundle that detects mentions, so ten documents are already useful. Completely annotated documents
+//! train the tagger; others only update the prior. Held-out documents are chosen by a hash of their ids, so they stay held out as more
+//! documents are added.
 
 use crate::system::parts;
 use crate::system::terminology;
@@ -18,17 +18,19 @@ use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::Words;
 use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
-use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, score};
+use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, count};
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen, left_out};
+use canonym_core::eval::matching::Counts;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::{expanded, short_forms};
+use canonym_core::link::recognise::expanded;
 use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use canonym_core::text::{Document, Mention, Span};
 use serde::{Deserialize, Serialize};
@@ -43,13 +45,13 @@ use crate::status;
 use crate::system::linked::MentionSource;
 use crate::system::parts::{Models, NameLinker};
 
-/// What `system` of an experiment says.
+/// Value of `system` in an experiment.
 pub const SYSTEM: &str = "adaptation";
 
-/// The type of mentions where no document says one.
+/// Type of mentions if no document has types.
 const UNTYPED: &str = "Concept";
 
-/// The one training of this system.
+/// The only training stage of this system.
 pub const STAGE: &str = "adapt";
 
 /// An experiment.
@@ -58,27 +60,27 @@ pub const STAGE: &str = "adapt";
 pub struct Experiment {
     /// [`SYSTEM`].
     pub system: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
-    /// The model to start from: `default`, or a bundle that finds mentions.
+    /// Base model: `default`, or a bundle that detects mentions.
     #[serde(default = "default_model")]
     pub from: String,
-    /// Corpora in which every mention is marked, relative to the data root.
+    /// Completely annotated corpora, relative to the data root.
     #[serde(default)]
     pub documents: Vec<PathBuf>,
-    /// Corpora in which mentions may lack their marks.
+    /// Partly annotated corpora.
     #[serde(default)]
     pub incomplete: Vec<PathBuf>,
-    /// About one document of this number is held out of `documents`; none where it is 0.
+    /// About one in this many of `documents` is held out; none if 0 or 1.
     #[serde(default = "one_of_five")]
     pub hold_out: usize,
-    /// A compiled knowledge base on which the held-out documents are judged.
+    /// Compiled knowledge base for the evaluation on held-out documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kb: Option<PathBuf>,
-    /// How many uses of a name in the texts that the model comes from one use here counts for.
+    /// Count added to the mention-entity prior for each use of a name.
     #[serde(default = "three")]
     pub use_counts: u32,
-    /// Batches of the tagger.
+    /// Batch settings of the tagger.
     #[serde(default)]
     pub batch: TagsConfig,
     /// Steps, learning rate and checkpoints.
@@ -98,45 +100,45 @@ fn three() -> u32 {
     3
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
-    /// Complete documents that were trained on.
+    /// Number of complete training documents.
     pub n_documents: usize,
-    /// Incomplete documents that were trained on.
+    /// Number of partly annotated training documents.
     pub n_incomplete: usize,
-    /// Held-out documents.
+    /// Number of held-out documents.
     pub n_held_out: usize,
-    /// Mentions that were trained on.
+    /// Number of training mentions.
     pub n_mentions: usize,
-    /// The types of these mentions.
+    /// Types of these mentions.
     pub types: BTreeSet<String>,
-    /// Types among them that the start model did not know.
+    /// Those unknown to the base model.
     pub new_types: Vec<String>,
-    /// Scores of the start model on the held-out documents that no part was trained on.
+    /// Scores of the base model on the held-out documents that no part was trained on.
     pub before: Option<Figures>,
     /// Scores of the adapted model on the same documents.
     pub after: Option<Figures>,
-    /// Which of the held-out documents a part has learned from, where one has.
+    /// Held-out documents that a part was trained or tuned on, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
-    /// That some of them were seen in training and are neither watched nor judged on.
+    /// Note on held-out documents that were seen in training and are therefore excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
     /// Run time by stage, in seconds.
     pub seconds: BTreeMap<String, f64>,
 }
 
-/// How well mentions and concepts of held-out documents are found, both strictly, as `canonym eval` counts them.
+/// Scores on held-out documents, from 0 to 1, counted as by `canonym eval`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Figures {
-    /// Strict F1 of mentions with their concepts.
+    /// Strict F1 of linked mentions.
     pub strict_f1: f64,
     /// Strict F1 of mentions.
     pub spans_f1: f64,
-    /// The share of right concepts where mentions are given.
+    /// Accuracy of linking given mentions.
     pub accuracy: f64,
 }
 
@@ -150,7 +152,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let models = parts::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
     let incomplete = read(&experiment.incomplete, root)?;
-    let (held_out, documents) = divide(read(&experiment.documents, root)?, experiment.hold_out);
+    let (held_out, documents) = split_held_out(read(&experiment.documents, root)?, experiment.hold_out);
     let kb = experiment.kb.as_deref().map(|path| terminology::open(Some(path))).transpose()?;
     let record = learned(&experiment, root)?;
     let mut known = models.learned(MentionSource::Detect)?;
@@ -159,8 +161,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let n_held_out = held_out.len();
     let unseen = unseen(&known, held_out);
     let started = Instant::now();
-    let lesson = TrainingSplit { complete: &documents, incomplete: &incomplete, held_out: &unseen };
-    let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, lesson, out)?;
+    let split = TrainingSplit { complete: &documents, incomplete: &incomplete, held_out: &unseen };
+    let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, split, out)?;
     let mut report = Report {
         seed: experiment.seed,
         n_documents: documents.len(),
@@ -188,25 +190,25 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     remove_kept(out, &[STAGE])
 }
 
-/// What the model learns from beside what the one that it starts from did. Documents that are held out only watch, unless a checkpoint is chosen
-/// on them.
+/// The training record of the adapted model, including that of the base model. Held-out documents are recorded as tuning data only if a
+/// checkpoint is selected on them.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<canonym_core::eval::learned::Learned> {
     let models = parts::models(&experiment.from)?;
     let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
     let mut all = canonym_core::eval::learned::Learned::default();
     all.join_whole("bundle", bundle.learned.as_ref());
-    let chooses = experiment.run.select == Select::Best || experiment.run.patience > 0;
+    let selects_checkpoint = experiment.run.select == Select::Best || experiment.run.patience > 0;
     let every = read(&experiment.documents, root)?;
     let is_held_out = held_out(every.iter().map(|document| document.document.id.as_str()), experiment.hold_out);
     let mut is_held_out = is_held_out.into_iter();
-    let mut watched_of = Vec::new();
+    let mut dev_of_file = Vec::new();
     for file in &experiment.documents {
-        let (mut complete, mut watched) = (Vec::new(), Vec::new());
+        let (mut complete, mut dev) = (Vec::new(), Vec::new());
         for document in read(std::slice::from_ref(file), root)? {
-            if is_held_out.next() == Some(true) { &mut watched } else { &mut complete }.push(document);
+            if is_held_out.next() == Some(true) { &mut dev } else { &mut complete }.push(document);
         }
         all.add(source(TAGGER_PART, Trained, file, of_documents(&complete)));
-        watched_of.push((file, watched));
+        dev_of_file.push((file, dev));
     }
     for file in &experiment.incomplete {
         let documents = read(std::slice::from_ref(file), root)?;
@@ -214,53 +216,53 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<can
     }
     let mut known = models.learned(MentionSource::Detect)?;
     known.join("", Some(&all));
-    for (file, watched) in watched_of.into_iter().filter(|_| chooses) {
-        all.add(source(TAGGER_PART, Tuned, file, of_documents(&unseen(&known, watched))));
+    for (file, dev) in dev_of_file.into_iter().filter(|_| selects_checkpoint) {
+        all.add(source(TAGGER_PART, Tuned, file, of_documents(&unseen(&known, dev))));
     }
     Ok(all)
 }
 
-/// The error of a model that cannot be started from.
+/// The error for a base model without a tagger.
 pub fn no_tagger(model: &str) -> canonym_core::Error {
     let error = canonym_core::Error::invalid(format!("the model `{model}` finds no mentions"));
     error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
 }
 
-/// What an adaptation learns from.
+/// Documents of an adaptation.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingSplit<'a> {
-    /// Documents in which every mention is marked.
+    /// Completely annotated documents.
     pub complete: &'a [AnnotatedDocument],
-    /// Documents in which mentions may lack their marks.
+    /// Partly annotated documents.
     pub incomplete: &'a [AnnotatedDocument],
-    /// Documents that are looked at after each round.
+    /// Documents evaluated after each mining interval.
     pub held_out: &'a [AnnotatedDocument],
 }
 
-/// What an adaptation made.
+/// Result of an adaptation.
 pub struct Learned {
     /// The adapted model.
     pub bundle: Bundle,
-    /// The types of the training mentions.
+    /// Types of the training mentions.
     pub types: BTreeSet<String>,
-    /// Types among them that the start model did not know.
+    /// Those unknown to the base model.
     pub new_types: Vec<String>,
-    /// Training mentions.
+    /// Number of training mentions.
     pub n_mentions: usize,
 }
 
-/// Makes a bundle that finds mentions fit for documents; log and checkpoints go to `out`.
+/// Adapts a bundle to documents; writes log and checkpoints to `out`. Fails if the bundle has no tagger or no mention is annotated.
 pub fn learn(
     experiment: &Experiment,
     bundle: &Bundle,
-    lesson: TrainingSplit<'_>,
+    split: TrainingSplit<'_>,
     out: &Path,
 ) -> canonym_core::Result<Learned> {
-    let TrainingSplit { complete, incomplete, held_out } = lesson;
+    let TrainingSplit { complete, incomplete, held_out } = split;
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
         return Err(no_tagger(&experiment.from));
     };
-    let default_type = usual_type(complete.iter().chain(incomplete));
+    let default_type = most_frequent_type(complete.iter().chain(incomplete));
     let typed = |annotation: &Annotation| match annotation.semantic_type.as_str() {
         "" => default_type.clone(),
         known => known.to_owned(),
@@ -291,7 +293,7 @@ fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotat
     documents.iter().flat_map(|document| &document.annotations)
 }
 
-/// The documents of several corpora below `root`.
+/// Reads the documents of several corpora, given relative to `root`.
 pub fn read(paths: &[PathBuf], root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     let mut documents = Vec::new();
     for path in paths {
@@ -302,14 +304,14 @@ pub fn read(paths: &[PathBuf], root: &Path) -> canonym_core::Result<Vec<Annotate
     Ok(documents)
 }
 
-/// What is held out, and the rest. Nothing is held out where nothing would be left to learn from.
-fn divide(documents: Vec<AnnotatedDocument>, n: usize) -> (Vec<AnnotatedDocument>, Vec<AnnotatedDocument>) {
+/// Splits documents into held-out ones and the rest, see [`held_out`].
+fn split_held_out(documents: Vec<AnnotatedDocument>, n: usize) -> (Vec<AnnotatedDocument>, Vec<AnnotatedDocument>) {
     let held_out = held_out(documents.iter().map(|document| document.document.id.as_str()), n);
     let mut is_held_out = held_out.into_iter();
     documents.into_iter().partition(|_| is_held_out.next() == Some(true))
 }
 
-/// Which of some documents are held out, by their ids.
+/// Whether each document is held out: about one in `n`, by a hash of the id. None is held out if all would be.
 pub fn held_out<'a>(ids: impl Iterator<Item = &'a str>, n: usize) -> Vec<bool> {
     let is_held_out = |id: &str| {
         let hash = Sha256::digest(id.as_bytes());
@@ -323,8 +325,8 @@ pub fn held_out<'a>(ids: impl Iterator<Item = &'a str>, n: usize) -> Vec<bool> {
     held_out
 }
 
-/// The type that most mentions have; mentions without one are taken to be of it.
-fn usual_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>) -> String {
+/// The most frequent type, used for mentions without one.
+fn most_frequent_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for annotation in documents.flat_map(|document| &document.annotations) {
         if !annotation.semantic_type.is_empty() {
@@ -335,11 +337,11 @@ fn usual_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>) -> Str
     most.map_or(UNTYPED, |(name, _)| name).to_owned()
 }
 
-/// The layers of a tagger with those of types that it did not know.
+/// The label sets of a tagger, with new ones for types that it does not know.
 struct Layers {
     all: Vec<LabelSet>,
     added: Vec<String>,
-    /// The layer of each type of the documents.
+    /// Index of the label set of each type in the documents.
     of_type: BTreeMap<String, usize>,
 }
 
@@ -362,7 +364,7 @@ impl Layers {
     }
 }
 
-/// What the tagger learns from.
+/// Builds training data and trains the tagger.
 struct Texts<'a> {
     tagger: &'a TypedTagger,
     layers: &'a Layers,
@@ -381,15 +383,15 @@ impl Texts<'_> {
         let mut seen = |documents: &[AnnotatedDocument]| {
             let mut texts = Vec::new();
             for document in documents {
-                let view = self.tagger.viewer.view(&document.document.text, &mut words);
+                let view = self.tagger.viewer.view(&Analysis::new(&document.document.text), &mut words);
                 if !view.tokens.is_empty() {
                     texts.push(HeldOut { mentions: self.mentions(document, &view.tokens), view });
                 }
             }
             texts
         };
-        let (to_fit, watched) = (seen(documents), seen(held_out));
-        let like = self.likest((config, &weights), &words, &to_fit)?;
+        let (to_fit, dev) = (seen(documents), seen(held_out));
+        let like = self.most_similar((config, &weights), &words, &to_fit)?;
         config.widen(&mut weights, &like);
         let example = |text: HeldOut| {
             let n = text.view.tokens.len();
@@ -400,15 +402,15 @@ impl Texts<'_> {
         let n_examples = examples.len();
         let corpora = [Corpus { weight: 1.0, examples }];
         let n_layers = self.layers.all.len();
-        let mut objective = Tags::new(config, experiment.batch, (&words, &corpora), n_layers, &watched);
+        let mut objective = Tags::new(config, experiment.batch, (&words, &corpora), n_layers, &dev);
         let of = format!("{}{n_examples}", to_toml(experiment)?);
         let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
         let mut log = open_log(out, &[STAGE])?;
         stage.train(weights, &mut objective, n_examples, &mut log)
     }
 
-    /// For each new layer the known one whose mentions are most like its own; none where none is.
-    fn likest(
+    /// For each new label set, the existing one whose predictions match its mentions best by F1; `None` if none matches any.
+    fn most_similar(
         &self,
         (config, weights): (&TaggerConfig, &Parameters),
         words: &Words,
@@ -421,15 +423,15 @@ impl Texts<'_> {
                 view: text.view.clone(),
                 mentions: vec![text.mentions[layer].clone(); n_known],
             };
-            let asked: Vec<HeldOut> = texts.iter().map(of_layer).collect();
-            let scores = score(config, weights, n_known, words, &asked)?;
-            let best = scores.iter().enumerate().max_by(|left, right| left.1.f1().total_cmp(&right.1.f1()));
-            like.push(best.filter(|(_, score)| score.n_right > 0).map(|(known, _)| known));
+            let probes: Vec<HeldOut> = texts.iter().map(of_layer).collect();
+            let scores = count(config, weights, n_known, words, &probes)?;
+            let best = scores.iter().enumerate().max_by(|left, right| left.1.score().f1.total_cmp(&right.1.score().f1));
+            like.push(best.filter(|(_, score)| score.tp_pred > 0.0).map(|(known, _)| known));
         }
         Ok(like)
     }
 
-    /// For each layer of a type of the documents the first and last tokens of its mentions.
+    /// First and last tokens of the mentions of each label set, sorted; `None` for label sets of types not in the documents.
     fn mentions(&self, document: &AnnotatedDocument, tokens: &[Token]) -> Vec<Option<Vec<(usize, usize)>>> {
         let mut mentions = vec![None; self.layers.all.len()];
         self.layers.of_type.values().for_each(|layer| mentions[*layer] = Some(Vec::new()));
@@ -450,30 +452,31 @@ impl Texts<'_> {
     }
 }
 
-/// What names were used for in documents.
+/// The mention-entity prior of annotated documents.
 pub fn usages_in(documents: &[AnnotatedDocument]) -> MentionPrior {
     let mut usages = MentionPrior::default();
     documents.iter().for_each(|document| count_uses(document, &mut |name, id| usages.add(name, id)));
     usages
 }
 
-/// Tells of each use of a name in a document, with its concept where it has one.
-fn count_uses(document: &AnnotatedDocument, tell: &mut dyn FnMut(&str, Option<&str>)) {
+/// Calls `count` with each annotated name, abbreviations expanded, and its concept id, if any.
+fn count_uses(document: &AnnotatedDocument, count: &mut dyn FnMut(&str, Option<&str>)) {
     let text = document.document.text.as_str();
-    let uses = short_forms(text);
+    let analysis = Analysis::new(text);
+    let uses = analysis.short_forms();
     for annotation in &document.annotations {
-        let name = expanded(text, &annotation.spans, &uses);
+        let name = expanded(text, &annotation.spans, uses);
         match annotation.ids.as_slice() {
-            [] => tell(&name, None),
-            [id] if IdSet::parse_one(id).is_nil() => tell(&name, None),
-            // Of a composite mention it is not known which part has which id.
-            [id] if !id.contains(['|', '+']) => tell(&name, Some(id)),
+            [] => count(&name, None),
+            [id] if IdSet::parse_one(id).is_nil() => count(&name, None),
+            // In a composite mention, it is unknown which part has which id.
+            [id] if !id.contains(['|', '+']) => count(&name, Some(id)),
             _ => {}
         }
     }
 }
 
-/// How well a bundle does on documents in which every mention is marked.
+/// Evaluates a bundle on completely annotated documents.
 pub fn judge(
     kb: &Arc<KnowledgeBase>,
     bundle: &Bundle,
@@ -504,7 +507,7 @@ pub fn judge(
         let linked = gold.into_iter().filter(|(_, ids)| !ids.is_nil());
         let (spans, ids): (Vec<&[Span]>, Vec<IdSet>) = linked.unzip();
         n_meant += ids.len();
-        let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
+        let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, p_mention: 1.0 };
         mentions.push(spans.iter().map(mention).collect());
         golds.extend(ids);
     }
@@ -515,10 +518,9 @@ pub fn judge(
     let links = linker.link(&marked)?;
     let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
     let n_linked = best.zip(&golds).filter(|(best, ids)| is_right(ids, *best)).count();
-    let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
     Ok(Figures {
-        strict_f1: f1(n_right, n_named + n_meant),
-        spans_f1: f1(n_spans, n_found + n_gold),
+        strict_f1: Counts::one_to_one(n_meant, n_named, n_right).score().f1,
+        spans_f1: Counts::one_to_one(n_gold, n_found, n_spans).score().f1,
         accuracy: n_linked as f64 / golds.len().max(1) as f64,
     })
 }

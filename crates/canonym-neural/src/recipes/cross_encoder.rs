@@ -230,7 +230,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, reranked {after:.1}"));
     seconds.insert("judge", judged_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
-    let bundle = CrossBundle { learned, ..CrossBundle::new(&model, *retrieval, (parameters, pieces)) };
+    let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, (parameters, pieces)) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
     let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seen, seconds };
     write_run(&arguments.out, &experiment, &report, &provenance)?;
@@ -350,7 +350,7 @@ impl Asked<'_> {
     fn gold(&self, annotation: &Annotation) -> Option<(Mention, Option<ConceptId>)> {
         let ids = IdSet::parse(&annotation.ids);
         let id = ids.first().filter(|_| annotation.parts.is_empty() && !annotation.spans.is_empty())?;
-        let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+        let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
         Some((mention, self.kb.find(id)))
     }
 
@@ -362,7 +362,7 @@ impl Asked<'_> {
             return place;
         }
         link.candidates.truncate(self.retrieval.n_candidates - 1);
-        link.candidates.push(Candidate { concept, name: None, score: 0.0 });
+        link.candidates.push(Candidate { concept, name: None, p_link: 0.0 });
         Some(link.candidates.len() - 1)
     }
 

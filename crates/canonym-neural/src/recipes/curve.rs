@@ -47,10 +47,10 @@ pub fn draw(steps: &str, rounds: &str) -> String {
     let stages = read(steps, rounds);
     let n_steps = stages.iter().map(Stage::n_steps).sum::<u64>().max(1);
     let losses = Axis { low: 0.0, high: above(values(&stages, |stage| &stage.losses).fold(0.0, f64::max)) };
-    let least = values(&stages, |stage| &stage.scores).fold(f64::INFINITY, f64::min);
-    let greatest = values(&stages, |stage| &stage.scores).fold(f64::NEG_INFINITY, f64::max);
-    let scores = Axis { low: (20.0 * least).floor() / 20.0, high: (20.0 * greatest).floor() / 20.0 + 0.05 };
-    let has_scores = least.is_finite();
+    let lowest = values(&stages, |stage| &stage.scores).fold(f64::INFINITY, f64::min);
+    let highest = values(&stages, |stage| &stage.scores).fold(f64::NEG_INFINITY, f64::max);
+    let scores = Axis { low: (20.0 * lowest).floor() / 20.0, high: (20.0 * highest).floor() / 20.0 + 0.05 };
+    let has_scores = lowest.is_finite();
 
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_has_a_line_of_losses_a_stage_and_a_dot_a_score() {
+    fn curve_has_a_line_per_stage_and_a_dot_per_score() {
         let steps = "stage,step,loss,rate,norm,seconds\n\
                      pretrain,1,0.5,1e-3,0.1,0.1\npretrain,2,0.4,1e-3,0.1,0.2\n\
                      train,1,0.3,1e-3,0.1,0.1\ntrain,2,0.2,1e-3,0.1,0.2\n";

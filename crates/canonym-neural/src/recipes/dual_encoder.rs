@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub use crate::bundle::dual_encoder::SYSTEM;
-use crate::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest, FORMAT};
-use crate::bundle::{Bundle, FILE};
+use crate::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest};
+use crate::bundle::{Bundle, FILE, FORMAT};
 use crate::checkpoint::read_bert;
 use crate::models::cross_encoder::context::add_marks;
 use crate::models::dual_encoder::windows::{WindowConfig, Windower};

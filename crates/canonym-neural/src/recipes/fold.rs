@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_the_fold_stands_in_every_path() {
+    fn fold_number_is_filled_into_nested_strings() {
         let text = "fold = 3\n\n[data]\nqueries = \"fold-{fold}.txt\"\n\n[[more]]\npath = [\"{fold}/{fold}\"]\n";
         let mut table: toml::Table = toml::from_str(text).unwrap();
         fill(&mut table).unwrap();

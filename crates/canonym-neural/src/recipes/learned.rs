@@ -1,6 +1,6 @@
-//! What an experiment learns from: the record that its model carries, and the guard of the documents that it is judged on.
+//! Training records of models, and checks that evaluation documents were not seen in training.
 //!
-//! The record follows from the experiment and its data alone, so it can be made for a model that is there already, too.
+//! A record depends only on the experiment and its data, so it can also be added to an existing model.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ pub fn of_documents(documents: &[AnnotatedDocument]) -> Vec<Option<u64>> {
     documents.iter().map(|document| fingerprint(&document.document.text)).collect()
 }
 
-/// The documents of a file under the name that the experiment has for it.
+/// A record entry for the documents of a file, named as in the experiment.
 pub fn source(part: &str, role: Role, file: &Path, documents: impl IntoIterator<Item = Option<u64>>) -> Source {
-    Source::new(part, role, shown(file), documents.into_iter().flatten())
+    Source::new(part, role, display_path(file), documents.into_iter().flatten())
 }
 
-/// A path without the folders of this machine: as the experiment names it, or its last folder and its name.
-fn shown(file: &Path) -> String {
+/// A relative path as it is; of an absolute path, the last folder and the file name.
+fn display_path(file: &Path) -> String {
     match file.is_absolute() {
         true => {
             [corpus_of(file).map(PathBuf::from), file.file_name().map(PathBuf::from)].into_iter().flatten().collect()
@@ -39,17 +39,17 @@ fn shown(file: &Path) -> String {
     .to_string()
 }
 
-/// The documents of a corpus, annotations that do not fit left out.
+/// Reads the documents of a corpus. Annotations with wrong offsets are repaired or dropped.
 pub fn read(file: &Path, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     Reader::open(&data_file(file, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true).collect()
 }
 
-/// The documents of a corpus.
+/// A record entry for the documents of a corpus.
 pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym_core::Result<Source> {
     Ok(source(part, role, file, of_documents(&read(file, root)?)))
 }
 
-/// The documents of queries, which the file `file` holds: by their texts where it has them, else by their ids and names.
+/// A record entry for the queries of `file`, with fingerprints of the texts if it has them, else of ids and names.
 pub fn of_queries(
     part: &str,
     role: Role,
@@ -71,13 +71,14 @@ pub fn of_queries(
     Ok(source(part, role, file, prints))
 }
 
-/// The documents that no part was trained on.
+/// Keeps the documents that no part was trained on.
 pub fn unseen(learned: &Learned, documents: Vec<AnnotatedDocument>) -> Vec<AnnotatedDocument> {
     let seen = learned.only(Role::Trained).has_seen(&of_documents(&documents));
     documents.into_iter().zip(seen).filter(|(_, seen)| !seen).map(|(document, _)| document).collect()
 }
 
-/// Refuses to judge on documents that weights were trained on, unless they are allowed. What was tuned on them is told.
+/// Fails if any of the documents were used for training, unless `allow_seen`. Warns of documents used for training or tuning, and returns
+/// them.
 pub fn check_judged(
     learned: &Learned,
     documents: &[AnnotatedDocument],
@@ -86,28 +87,28 @@ pub fn check_judged(
     check_prints(learned, &of_documents(documents), (what, allow_seen))
 }
 
-/// The same by fingerprints.
+/// As [`check_judged`], for fingerprints.
 pub fn check_prints(
     learned: &Learned,
     prints: &[Option<u64>],
     (what, allow_seen): (&str, bool),
 ) -> canonym_core::Result<Option<Seen>> {
-    refuse(&learned.only(Role::Trained).look_up(prints, None), (what, allow_seen))?;
-    Ok(tell(learned.look_up(prints, None), what))
+    reject(&learned.only(Role::Trained).look_up(prints, None), (what, allow_seen))?;
+    Ok(warn(learned.look_up(prints, None), what))
 }
 
-/// Refuses to judge a model on documents that it learned from in whatever role, unless they are allowed: for runs that choose nothing on them.
+/// As [`check_judged`], but also fails for documents used for tuning: for runs that tune nothing on them.
 pub fn check_known(
     learned: &Learned,
     documents: &[AnnotatedDocument],
     (what, allow_seen): (&str, bool),
 ) -> canonym_core::Result<Option<Seen>> {
     let seen = learned.look_up(&of_documents(documents), None);
-    refuse(&seen, (what, allow_seen))?;
-    Ok(tell(seen, what))
+    reject(&seen, (what, allow_seen))?;
+    Ok(warn(seen, what))
 }
 
-fn refuse(seen: &Seen, (what, allow_seen): (&str, bool)) -> canonym_core::Result<()> {
+fn reject(seen: &Seen, (what, allow_seen): (&str, bool)) -> canonym_core::Result<()> {
     if seen.n_seen == 0 || allow_seen {
         return Ok(());
     }
@@ -116,15 +117,15 @@ fn refuse(seen: &Seen, (what, allow_seen): (&str, bool)) -> canonym_core::Result
     Err(canonym_core::Error::invalid(message).with_hint(hint))
 }
 
-/// Warns of documents that were seen; `None` where none was.
-fn tell(seen: Seen, what: &str) -> Option<Seen> {
+/// Warns of seen documents; `None` if there are none.
+fn warn(seen: Seen, what: &str) -> Option<Seen> {
     if seen.n_seen > 0 {
         status::say(&format!("warning: {what}: {}: {}", seen.sentence(), seen.details()));
     }
     (seen.n_seen > 0).then_some(seen)
 }
 
-/// Writes what the experiment learns from into a model that it made before.
+/// Adds the training record of an experiment to a model that it produced before.
 pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> canonym_core::Result<()> {
     let system = table.get("system").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
     let root = arguments.root();

@@ -1,5 +1,6 @@
 //! Training log: CSV lines by step, JSON lines by mining interval, the learning curve, and progress messages.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -27,8 +28,30 @@ pub struct Log {
     /// Steps and seconds of the stage before it was interrupted.
     before: (u64, f64),
     started: Instant,
-    /// Sum and number of the losses since the last mining interval.
-    losses: (f64, u64),
+    /// Sums of the total and of each named loss since the last mining interval, and the number of steps.
+    losses: Sums,
+}
+
+/// Sums of losses over steps.
+#[derive(Default)]
+struct Sums {
+    total: f64,
+    terms: BTreeMap<&'static str, f64>,
+    n_steps: u64,
+}
+
+impl Sums {
+    fn add(&mut self, total: f64, terms: &[(&'static str, f64)]) {
+        self.total += total;
+        self.n_steps += 1;
+        terms.iter().for_each(|(name, value)| *self.terms.entry(name).or_default() += value);
+    }
+
+    /// Means of the total and of each named loss.
+    fn means(self) -> (f64, BTreeMap<&'static str, f64>) {
+        let n = self.n_steps.max(1) as f64;
+        (self.total / n, self.terms.into_iter().map(|(name, sum)| (name, sum / n)).collect())
+    }
 }
 
 impl Log {
@@ -49,7 +72,7 @@ impl Log {
             n_steps: 0,
             before: (0, 0.0),
             started: Instant::now(),
-            losses: (0.0, 0),
+            losses: Sums::default(),
         })
     }
 
@@ -69,7 +92,7 @@ impl Log {
         let own = kept.lines().filter_map(Entry::of_step).rfind(|entry| entry.stage == stage);
         self.before = (n_made, own.map_or(0.0, |entry| entry.seconds));
         self.started = Instant::now();
-        self.losses = (0.0, 0);
+        self.losses = Sums::default();
         status::say(&format!("{stage}: {n_steps} steps on {n_examples} examples"));
         if n_made > 0 {
             status::say(&format!("{stage}: resuming after step {n_made}"));
@@ -78,19 +101,18 @@ impl Log {
     }
 
     /// Logs a progress event.
-    pub fn observe(&mut self, progress: Progress) -> canonym_core::Result<()> {
+    pub fn observe(&mut self, progress: Progress<'_>) -> canonym_core::Result<()> {
         let now = self.started.elapsed().as_secs_f64();
         let seconds = self.before.1 + now;
         let failed = |error| Error::io("write", Path::new(STEPS), error);
         match progress {
-            Progress::Step { step, loss, rate, norm } => {
-                self.losses = (self.losses.0 + loss, self.losses.1 + 1);
+            Progress::Step { step, loss, losses, rate, norm } => {
+                self.losses.add(loss, losses);
                 writeln!(self.steps, "{},{step},{loss:.6},{rate:.3e},{norm:.4},{seconds:.2}", self.stage)
                     .map_err(failed)
             }
             Progress::Round { step, score } => {
-                let loss = self.losses.0 / self.losses.1.max(1) as f64;
-                self.losses = (0.0, 0);
+                let (loss, losses) = std::mem::take(&mut self.losses).means();
                 let rate = step.saturating_sub(self.before.0) as f64 / now.max(1e-9);
                 let left = self.n_steps.saturating_sub(step) as f64 / rate.max(1e-9);
                 let shown = score.map_or(String::new(), |score| format!(", held out {:.2}", 100.0 * score));
@@ -98,7 +120,11 @@ impl Log {
                     "{} {step}/{}: loss {loss:.4}{shown}; {rate:.2} steps/s, {left:.0} s left",
                     self.stage, self.n_steps,
                 ));
-                let line = json!({"stage": self.stage, "step": step, "loss": loss, "score": score, "seconds": seconds});
+                let mut line =
+                    json!({"stage": self.stage, "step": step, "loss": loss, "score": score, "seconds": seconds});
+                if losses.len() > 1 {
+                    line["losses"] = json!(losses);
+                }
                 writeln!(self.rounds, "{line}").map_err(failed)?;
                 self.steps.flush().and_then(|()| self.rounds.flush()).map_err(failed)
             }
@@ -142,7 +168,7 @@ mod tests {
     /// Logs steps, with the end of a mining interval after every second one.
     fn train(log: &mut Log, steps: std::ops::RangeInclusive<u64>) {
         for step in steps {
-            log.observe(Progress::Step { step, loss: 0.5 / step as f64, rate: 1e-3, norm: 1.0 }).unwrap();
+            log.observe(Progress::Step { step, loss: 0.5 / step as f64, losses: &[], rate: 1e-3, norm: 1.0 }).unwrap();
             if step % 2 == 0 {
                 log.observe(Progress::Round { step, score: Some(0.5) }).unwrap();
             }

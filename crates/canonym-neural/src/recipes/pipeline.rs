@@ -1,4 +1,4 @@
-//! A whole system: the tagger, the model of names, and how what they say is weighed. The default bundle is made of it.
+//! Trains a complete pipeline, such as the default bundle: tagger, name encoder and evidence weights.
 
 use crate::system::parts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,29 +33,29 @@ use crate::system::parts::Models;
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     system: String,
-    /// An experiment of the tagger, beside this one.
+    /// Experiment file of the tagger, relative to this one.
     tagger: PathBuf,
-    /// Corpora of that experiment, by name, from which nothing is learned; layers that no other corpus teaches are left out with them.
+    /// Names of corpora to omit from that experiment; label sets that no other corpus trains are omitted as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     leave_out: Vec<String>,
-    /// What layers are for, by name, where that experiment says otherwise.
+    /// Label sets by name that override those of that experiment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     layers: BTreeMap<String, LabelSet>,
-    /// An experiment of ResCNN, beside this one.
+    /// Experiment file of the name encoder (ResCNN), relative to this one.
     names: PathBuf,
-    /// How much recall counts against precision where the threshold of links is chosen.
+    /// Beta of the F-measure that the link threshold maximises.
     #[serde(default = "even")]
     beta: f64,
-    /// What the weights of evidence are fitted to: held out from both.
+    /// Corpora for fitting the evidence weights, held out from both trainings.
     judge: Vec<JudgeConfig>,
-    /// Whether the tagger is trained again with its held-out corpora, after they have set what is set on them.
+    /// Whether the tagger is finally retrained on all corpora, including its held-out ones.
     #[serde(default)]
     refit: bool,
-    /// For people: data, limits, licence.
+    /// Model card: data, limits, licence.
     card: String,
 }
 
-/// A corpus with the terminology that its annotators used.
+/// A corpus and the terminology of its annotations.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JudgeConfig {
@@ -66,13 +66,13 @@ struct JudgeConfig {
     prefix: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trees: Option<Trees>,
-    /// Whether its mentions without a concept count where mentions are judged.
+    /// Whether unlinked gold mentions count in the evaluation of mention detection.
     #[serde(default)]
     judges_mentions: bool,
-    /// How often it counts in the fit, against the others.
+    /// Weight in the fit, relative to the other corpora.
     #[serde(default = "one")]
     weight: usize,
-    /// Which corpus the documents are of, where that is not the name of their folder.
+    /// Name of the corpus, if not that of the folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     of: Option<String>,
 }
@@ -85,15 +85,15 @@ fn one() -> usize {
     1
 }
 
-/// The figures of a run; the tagger and the model of names have their own beside it.
+/// Report of a run; tagger and name encoder have separate reports.
 #[derive(Debug, Serialize)]
 struct Report {
     decision: Decision,
-    /// Of the corpora that the weights were fitted to.
+    /// Scores on the corpora that the weights were fitted to.
     judged: BTreeMap<String, Figures>,
-    /// Of the same, with weights and thresholds that were fitted to the other half of the documents: the figures to quote.
+    /// Scores from two-fold cross-fitting of weights and thresholds over documents: the ones to report.
     by_halves: BTreeMap<String, Figures>,
-    /// Which documents of these corpora a part was trained on, where one was.
+    /// Documents of these corpora that a part was trained on, if any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, Seen>,
     bytes: usize,
@@ -111,7 +111,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let of_tagger = tagger_of(&experiment, beside)?;
     let before = learned_by(arguments, &experiment, &of_tagger)?;
     let mut known = before.only(Trained);
-    // Parts of the pipeline that come with the program.
+    // Built-in parts of the pipeline.
     known.join("", Some(&Models::built_in().learned(MentionSource::Detect)?.only(Trained)));
     let (mut corpora, mut seen) = (Vec::new(), BTreeMap::new());
     for config in &experiment.judge {
@@ -136,7 +136,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let names = Bundle::open(&names_out)?;
 
-    let trained = tagger::train(&of_tagger, (root, arguments.allow_seen), &made(out, "tagger")?)?;
+    let trained = tagger::train(&of_tagger, (root, arguments.allow_seen), &mkdir(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
         let manifest =
             TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(&experiment.layers), decision };
@@ -146,7 +146,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut judged = Vec::new();
     for (config, documents) in &corpora {
         status::say(&format!("{} …", config.name));
-        judged.push(judge(config, documents, root, &bundle)?);
+        judged.push(evaluate(config, documents, root, &bundle)?);
     }
     let (decision, figures) = fit_decision(&judged, experiment.beta);
     let by_halves = figures_by_halves(&judged, experiment.beta);
@@ -155,7 +155,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     held_out.manifest.card.clone_from(&experiment.card);
     held_out.learned = Some(before);
     let trained = match experiment.refit {
-        true => tagger::train(&of_tagger.on_everything(), (root, arguments.allow_seen), &made(out, "tagger-refit")?)?,
+        true => tagger::train(&of_tagger.on_everything(), (root, arguments.allow_seen), &mkdir(out, "tagger-refit")?)?,
         false => trained,
     };
     let mut bundle = with_tagger(&trained, decision);
@@ -178,7 +178,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     write_bytes(out, FILE, &bytes)
 }
 
-/// The bundle from before the last training, whose tagger has not seen the held-out corpora: what they can be judged with.
+/// The bundle before retraining on all corpora. Its tagger has not seen the held-out corpora, so it can be evaluated on them.
 pub const HELD_OUT: &str = "model-held-out.safetensors";
 
 fn tagger_of(experiment: &Experiment, beside: &Path) -> canonym_core::Result<tagger::Experiment> {
@@ -188,7 +188,7 @@ fn tagger_of(experiment: &Experiment, beside: &Path) -> canonym_core::Result<tag
     of_tagger.without(&experiment.leave_out)
 }
 
-/// What the whole learns from, its last training included.
+/// The training record of the final bundle.
 pub fn learned(arguments: &TrainOptions, experiment: &Experiment) -> canonym_core::Result<Learned> {
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
     let of_tagger = tagger_of(experiment, beside)?;
@@ -198,7 +198,7 @@ pub fn learned(arguments: &TrainOptions, experiment: &Experiment) -> canonym_cor
     }
 }
 
-/// What the whole learns from with a tagger of this experiment.
+/// The training record of a bundle with a tagger of this experiment.
 fn learned_by(
     arguments: &TrainOptions,
     experiment: &Experiment,
@@ -218,19 +218,19 @@ fn learned_by(
     Ok(all)
 }
 
-fn made(out: &Path, name: &str) -> canonym_core::Result<PathBuf> {
+fn mkdir(out: &Path, name: &str) -> canonym_core::Result<PathBuf> {
     let folder = out.join(name);
     std::fs::create_dir_all(&folder).map_err(|error| canonym_core::Error::io("create", &folder, error))?;
     Ok(folder)
 }
 
-/// The documents of a corpus that the weights of evidence are fitted to.
+/// Reads the documents of a corpus; annotations with wrong offsets are dropped.
 fn documents_of(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop).collect()
 }
 
-/// What the bundle proposes in a corpus, right or wrong.
-fn judge(
+/// The span proposals of the bundle in a corpus, each with whether its span and its link are correct.
+fn evaluate(
     config: &JudgeConfig,
     documents: &[AnnotatedDocument],
     root: &Path,
@@ -245,9 +245,9 @@ fn judge(
     let kb = Arc::new(kb);
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
-    let places = pipeline.proposals(&texts);
+    let proposals = pipeline.proposals(&texts);
     let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
-    for (document, places) in documents.iter().zip(places) {
+    for (document, proposals) in documents.iter().zip(proposals) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
         judged.counts.push((document.annotations.len(), 0));
         for annotation in &document.annotations {
@@ -257,22 +257,22 @@ fn judge(
             }
             gold.entry(annotation.spans.clone()).or_default().push(ids);
         }
-        let right = |place: &SpanProposal| {
-            let Some(golds) = gold.get(&place.spans) else { return (false, false) };
-            let linked = place.link.candidates.first().is_some_and(|best| {
+        let right = |one: &SpanProposal| {
+            let Some(golds) = gold.get(&one.spans) else { return (false, false) };
+            let linked = one.link.candidates.first().is_some_and(|best| {
                 let ids = IdSet::parse_one(kb.id(best.concept));
                 golds.iter().any(|gold| gold.intersects(&ids))
             });
             (true, linked)
         };
-        judged.documents.push(
-            places.into_iter().map(|place| (right(&place), place)).map(|(right, place)| (place, right)).collect(),
-        );
+        judged
+            .documents
+            .push(proposals.into_iter().map(|one| (right(&one), one)).map(|(right, one)| (one, right)).collect());
     }
     Ok(judged)
 }
 
-/// The pipeline of a bundle that has a tagger.
+/// The pipeline of a bundle; fails if the bundle has no tagger.
 pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Result<Pipeline> {
     let models = Models::of_bundle(Arc::new(bundle.clone()))?;
     parts::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_of_mentions_shows_in_the_file() {
+    fn format_of_mentions_is_detected() {
         check("a.tsv", b"ring\tS1|MESH:S2\n", &[": ring = S1|S2"], 0);
         check("a.txt", b"7||0|4||Shape||ring|disc||S1\n", &["7: ring, disc = S1"], 0);
         check("a.txt", b"S1\tCircle\tround thing\n\nS2\tSquare\tbox\n", &[": round thing = S1", ": box = S2"], 0);

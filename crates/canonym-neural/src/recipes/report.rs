@@ -36,7 +36,7 @@ pub struct Report {
     /// Drop of accuracy@1 on each dev set, in points, when a feature group is removed and the model is fitted again.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ablation: BTreeMap<&'static str, BTreeMap<String, f64>>,
-    /// Which documents of dev sets were trained on, where some were.
+    /// Dev documents that were used for training, if any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, Seen>,
     calibration: CalibrationReport,
@@ -166,17 +166,17 @@ fn dev_points<'a>(
 /// Two-fold cross-validation of the calibration over dev documents.
 fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
     let half = |set: &Prepared, point: &Point| set.document_of[point.example] % 2;
-    let mut said = Vec::new();
+    let mut predictions = Vec::new();
     for here in 0..2 {
         let others = dev_points(sets, judged).filter(|(set, point)| half(set, point) != here).map(|(_, point)| point);
         let calibration = fit_calibration(others);
         let own = dev_points(sets, judged).filter(|(set, point)| half(set, point) == here && point.rank == 0);
-        said.extend(own.map(|(_, point)| (calibration.probability(point.score, point.margin), point.right)));
+        predictions.extend(own.map(|(_, point)| (calibration.probability(point.score, point.margin), point.right)));
     }
     let first = dev_points(sets, judged).filter(|(_, point)| point.rank == 0);
     CalibrationReport {
         softmax: calibration_error(first.map(|(_, point)| (point.share, point.right))),
-        cross_fitted: calibration_error(said.into_iter()),
+        cross_fitted: calibration_error(predictions.into_iter()),
     }
 }
 

@@ -1,11 +1,11 @@
-//! ResCNN: pre-trained on the names of terminologies, trained on queries, fused with the lexical linker.
+//! Trains the ResCNN name encoder: pre-training on terminologies, training on queries, fusion with the lexical linker.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::bundle::{Bundle, FILE, FORMAT, Manifest};
+use crate::bundle::{Bundle, FILE, FORMAT, NameManifest};
 use crate::checkpoint::{self, read_embeddings};
 use crate::index::FlatIndex;
 use crate::models::fusion::Fusion;
@@ -44,40 +44,40 @@ use crate::system::parts::{LEXICAL_PART, lexical_learned};
 pub struct Experiment {
     system: String,
     seed: u64,
-    /// What stands for `{fold}` in paths.
+    /// Value of `{fold}` in paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fold: Option<u64>,
     data: DataConfig,
     vocabulary: VocabularyConfig,
     #[serde(default)]
     model: ResCnnConfig,
-    /// Training on the names of the terminologies, each other's synonyms.
+    /// Pre-training on synonyms of the terminologies.
     pretrain: Option<StageConfig>,
     /// Training on the queries.
     train: StageConfig,
 }
 
-/// Where pieces of words and their embeddings come from.
+/// Source of wordpieces and embeddings.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged, try_from = "VocabularyFields")]
 enum VocabularyConfig {
-    /// Learned from the names and queries, the embeddings trained with the rest.
+    /// Wordpieces learned from names and queries; embeddings trained with the model.
     Learned {
-        /// Pieces at most.
+        /// Maximum number of wordpieces.
         size: usize,
-        /// The width of their embeddings.
+        /// Width of the embeddings.
         dim: usize,
     },
-    /// Those of a BERT checkpoint.
+    /// Wordpieces and embeddings of a BERT checkpoint.
     Checkpoint {
-        /// Its folder, relative to the data root.
+        /// Folder of the checkpoint, relative to the data root.
         bert: PathBuf,
-        /// Whether the embeddings are trained, too, and not kept as they are (as published).
+        /// Whether the embeddings are fine-tuned; frozen in the paper.
         trained: bool,
     },
 }
 
-/// The entries of both kinds, so that one that is misspelt can be named.
+/// The fields of both variants, so that serde can report unknown ones.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VocabularyFields {
@@ -103,13 +103,13 @@ impl TryFrom<VocabularyFields> for VocabularyConfig {
     }
 }
 
-/// One training.
+/// Settings of a training stage.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StageConfig {
     #[serde(default, skip_serializing_if = "ObjectiveKind::is_default")]
     objective: ObjectiveKind,
-    /// Candidates of the marginal likelihood; batches of it are as large as these say.
+    /// Candidates, and thereby batch sizes, of the marginal likelihood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     candidates: Option<CandidateConfig>,
     #[serde(default)]
@@ -118,14 +118,14 @@ struct StageConfig {
     run: RunConfig,
 }
 
-/// What a training is for.
+/// Training objective.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ObjectiveKind {
-    /// As ResCNN is trained: names of one concept come together, others go apart.
+    /// Multi-similarity loss over synonyms, as in ResCNN.
     #[default]
     MultiSimilarity,
-    /// As BioSyn is trained: of the candidates that are found for a query the right ones become likely.
+    /// Marginal likelihood of the correct candidates of a query, as in BioSyn.
     MarginalLikelihood,
 }
 
@@ -135,10 +135,10 @@ impl ObjectiveKind {
     }
 }
 
-/// The trainings of this system.
+/// The training stages of this system.
 const STAGES: [&str; 3] = ["pretrain", "train", "refit"];
 
-/// Numbers for the ids of concepts, the same in every terminology of a run.
+/// Integer labels of concept ids, shared by all terminologies of a run.
 #[derive(Debug, Default)]
 struct Labels {
     number_of: HashMap<String, u32>,
@@ -151,13 +151,13 @@ impl Labels {
     }
 }
 
-/// A terminology and its forms as the model sees them.
+/// A terminology and its tokenised forms.
 struct Prepared {
     kb: Arc<KnowledgeBase>,
     names: Names,
 }
 
-/// The figures of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
@@ -168,22 +168,22 @@ struct Report {
     n_dev_mentions: usize,
     n_concepts: usize,
     n_names: usize,
-    /// The share of dev mentions whose concepts the terminology has, which no system can pass.
+    /// Fraction of dev mentions whose concepts the terminology contains: an upper bound of accuracy.
     dev_coverage: f64,
-    /// Lines of each file that are not UTF-8 and were read as Windows-1252.
+    /// Number of lines per file that are not UTF-8 and were read as Windows-1252.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     n_decoded: BTreeMap<String, u64>,
-    /// Accuracy@1 of dev mentions before the last training, by words, by vectors and by both.
+    /// Accuracy@1 of dev mentions before the refit: lexical, dense and hybrid.
     dev: BTreeMap<&'static str, f64>,
-    /// The same in the terminology without mentions of the training part as names.
+    /// The same with the terminology without training mentions as names.
     dev_clean: Option<BTreeMap<&'static str, f64>>,
-    /// What the sparse side weighs in the end, where it was learned.
+    /// Learned weight of the sparse scores, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     sparse_weight: Option<f32>,
     cosine_weight: f32,
-    /// Accuracy of parts of dev mentions for each weight of the cosine.
+    /// Accuracy on parts of dev mentions for each cosine weight.
     by_cosine_weight: Vec<(f32, f64)>,
-    /// Which of the held-out queries a part was trained on, where one was.
+    /// Held-out queries that a part was trained on, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
@@ -227,7 +227,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         .map(|config| compile_terminology(config, root, &arguments.out.join("synonyms.kb")))
         .collect::<canonym_core::Result<_>>()?;
 
-    let trained_names = single(&queries).map(|one| one.query.as_str());
+    let trained_names = single_part(&queries).map(|one| one.query.as_str());
     let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
     let texts: Vec<String> = trained_names.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
     let mut parameters = Parameters::default();
@@ -249,12 +249,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let dev_terminology = prepare(&dev_terminology);
     let mut synonyms: Vec<Names> = synonyms.iter().map(|kb| prepare(kb).names).collect();
     synonyms.push(terminology.names.clone());
-    let anchors = known(anchors_of(single(&queries), &pieces, &mut labels), &terminology.names);
+    let anchors = known(anchors_of(single_part(&queries), &pieces, &mut labels), &terminology.names);
     if anchors.pieces.is_empty() {
         let error = canonym_core::Error::invalid("no query has a concept of the terminology");
         return Err(error.with_hint("ids of queries and terminology have to be written alike"));
     }
-    let dev_anchors = anchors_of(single(&dev_queries), &pieces, &mut labels);
+    let dev_anchors = anchors_of(single_part(&dev_queries), &pieces, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
     let dev_each = each(&dev_parts, &pieces, &mut labels);
     tell_unknown("held-out queries", &dev_parts, &dev_terminology.kb);
@@ -299,8 +299,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
 
     let sparse_weight = chosen.get(SPARSE_WEIGHT).ok().map(|weight| weight.values[0]);
     let lexical = LexicalModel::embedded();
-    let manifest = |fusion| -> canonym_core::Result<Manifest> {
-        Ok(Manifest {
+    let manifest = |fusion| -> canonym_core::Result<NameManifest> {
+        Ok(NameManifest {
             format: FORMAT,
             rescnn: experiment.model.clone(),
             fusion,
@@ -317,13 +317,13 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         fingerprint: 0,
         learned,
     };
-    let judged = judge(&bundle, &dev_terminology.kb, &dev_parts)?;
+    let judged = collect_evidence(&bundle, &dev_terminology.kb, &dev_parts)?;
     let fusion =
         hybrid::calibrated(&judged, hybrid::fit_fusion(&judged, &hybrid::COSINE_WEIGHTS, hybrid::USUAL_COSINE_WEIGHT));
-    let dev = ways(&judged, &dev_queries, fusion);
+    let dev = accuracies(&judged, &dev_queries, fusion);
     let clean = clean.or_else(|| data.dev_terminology.is_some().then(|| terminology.kb.clone()));
     let dev_clean = match clean {
-        Some(kb) => Some(ways(&judge(&bundle, &kb, &dev_parts)?, &dev_queries, fusion)),
+        Some(kb) => Some(accuracies(&collect_evidence(&bundle, &kb, &dev_parts)?, &dev_queries, fusion)),
         None => None,
     };
     let by_cosine_weight: Vec<(f32, f64)> =
@@ -346,7 +346,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         n_pieces: pieces.len(),
         n_trained,
         n_parameters,
-        n_queries: single(&queries).count(),
+        n_queries: single_part(&queries).count(),
         n_dev_mentions: dev_queries.len(),
         n_concepts: dev_terminology.kb.n_concepts(),
         n_names: dev_terminology.kb.n_names(),
@@ -362,17 +362,17 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     };
     write_run(&arguments.out, &experiment, &report, &provenance)?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
-    // What was kept to go on with.
+    // Remove the files kept for resuming.
     for name in ["clean.kb", "dev.kb", "synonyms.kb"] {
-        let made = arguments.out.join(name);
-        if made.exists() {
-            std::fs::remove_file(&made).map_err(|error| canonym_core::Error::io("remove", &made, error))?;
+        let path = arguments.out.join(name);
+        if path.exists() {
+            std::fs::remove_file(&path).map_err(|error| canonym_core::Error::io("remove", &path, error))?;
         }
     }
     stage::remove_kept(&arguments.out, &STAGES)
 }
 
-/// What the model learns from: queries train it; held-out ones choose weights, and train it in the end where the experiment says so.
+/// The training record: training queries, held-out queries (tuning, or training if refitted), and that of the lexical model.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let data = &experiment.data;
     let Queries { train, dev, .. } = read_queries(data, root)?;
@@ -385,11 +385,11 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     Ok(all)
 }
 
-/// What the record calls the model.
+/// Name of the model in training records.
 pub const NAMES_PART: &str = "name encoder";
 
-/// The mentions of one part: what the protocol trains on.
-fn single(mentions: &[MentionQuery]) -> impl Iterator<Item = &Labelled> {
+/// The mentions of one part; the protocol trains only on these.
+fn single_part(mentions: &[MentionQuery]) -> impl Iterator<Item = &Labelled> {
     mentions.iter().filter(|mention| mention.parts.len() == 1).map(|mention| &mention.parts[0])
 }
 
@@ -397,13 +397,13 @@ fn forms(kb: &KnowledgeBase) -> Vec<String> {
     (0..kb.n_forms()).map(|form| kb.forms().get(form).to_owned()).collect()
 }
 
-/// The forms of a terminology, each with the concepts that it names.
+/// Tokenised forms of a terminology with the labels of their concepts.
 fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
     let mut names = Names::default();
     for form in 0..kb.n_forms() {
         let mut concepts: Vec<u32> = Vec::new();
         for name in kb.names_of_form(FormId(form as u32)) {
-            // A concept may carry several ids; each counts.
+            // A concept may have several ids, separated by `|`.
             concepts.extend(kb.id(kb.concept_of(name)).split('|').map(|id| labels.of(bare(id))));
         }
         concepts.sort_unstable();
@@ -414,7 +414,7 @@ fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
     names
 }
 
-/// Queries as names, in order.
+/// Tokenised queries with the labels of their concepts, in order.
 fn each(queries: &[Labelled], pieces: &Pieces, labels: &mut Labels) -> Names {
     let mut names = Names::default();
     for query in queries {
@@ -424,7 +424,7 @@ fn each(queries: &[Labelled], pieces: &Pieces, labels: &mut Labels) -> Names {
     names
 }
 
-/// Queries as names, each once.
+/// As [`each`], without duplicates.
 fn anchors_of<'a>(queries: impl Iterator<Item = &'a Labelled>, pieces: &Pieces, labels: &mut Labels) -> Names {
     let queries: Vec<Labelled> = queries.cloned().collect();
     without_repeats(each(&queries, pieces, labels))
@@ -442,7 +442,7 @@ fn without_repeats(names: Names) -> Names {
     kept
 }
 
-/// The queries that have a concept with a name.
+/// Keeps the queries with a concept in `names`.
 fn known(queries: Names, names: &Names) -> Names {
     let named: BTreeSet<u32> = names.concepts.iter().flatten().copied().collect();
     let mut kept = Names::default();
@@ -455,7 +455,7 @@ fn known(queries: Names, names: &Names) -> Names {
     kept
 }
 
-/// The names whose concept has another one.
+/// Merges tables; keeps the names that have a synonym.
 fn with_synonym(tables: Vec<Names>) -> Names {
     let mut all = Names::default();
     for table in tables {
@@ -483,7 +483,7 @@ struct Stage<'a> {
     seed: u64,
     pieces: &'a Pieces,
     out: &'a Path,
-    /// What a checkpoint has to be of: config and data.
+    /// Identity of configuration and data, which a checkpoint must match.
     of: &'a str,
 }
 
@@ -517,8 +517,8 @@ impl Stage<'_> {
     }
 }
 
-/// The evidence for each part of the held-out queries.
-fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> canonym_core::Result<Vec<Judged>> {
+/// The evidence for each part of the held-out queries: candidates, and whether each is correct.
+fn collect_evidence(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> canonym_core::Result<Vec<Judged>> {
     let names: Arc<NameEncoder> = Arc::new(bundle.name_encoder()?);
     let index = Arc::new(FlatIndex::new(names.encode_forms(kb)));
     let linker =
@@ -531,15 +531,15 @@ fn judge(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> canony
     Ok(judged.collect())
 }
 
-/// The share of mentions that could be right: one concept of each part, and there is one for all mentions, has a name.
+/// Fraction of mentions each of whose parts has a concept with a name.
 fn coverage(mentions: &[MentionQuery], parts: &Names, names: &Names) -> f64 {
     let named: BTreeSet<u32> = names.concepts.iter().flatten().copied().collect();
     let known: Vec<bool> = parts.concepts.iter().map(|ids| ids.iter().any(|id| named.contains(id))).collect();
-    share_of_mentions(mentions, &known)
+    fraction_of_mentions(mentions, &known)
 }
 
-/// The share of mentions of which all parts are so.
-fn share_of_mentions(mentions: &[MentionQuery], parts: &[bool]) -> f64 {
+/// Fraction of mentions for which `parts` is true in all parts.
+fn fraction_of_mentions(mentions: &[MentionQuery], parts: &[bool]) -> f64 {
     let mut at = 0;
     let whole = mentions.iter().filter(|mention| {
         let own = &parts[at..at + mention.parts.len()];
@@ -549,15 +549,15 @@ fn share_of_mentions(mentions: &[MentionQuery], parts: &[bool]) -> f64 {
     whole.count() as f64 / mentions.len().max(1) as f64
 }
 
-/// Accuracy by words, by vectors and by both.
-fn ways(judged: &[Judged], mentions: &[MentionQuery], hybrid: Fusion) -> BTreeMap<&'static str, f64> {
-    let ways = [("lexical", Fusion::LEXICAL), ("dense", Fusion::DENSE), ("hybrid", hybrid)];
-    ways.into_iter().map(|(name, fusion)| (name, accuracy(judged, mentions, &fusion))).collect()
+/// Accuracy of lexical, dense and hybrid linking.
+fn accuracies(judged: &[Judged], mentions: &[MentionQuery], hybrid: Fusion) -> BTreeMap<&'static str, f64> {
+    let modes = [("lexical", Fusion::LEXICAL), ("dense", Fusion::DENSE), ("hybrid", hybrid)];
+    modes.into_iter().map(|(name, fusion)| (name, accuracy(judged, mentions, &fusion))).collect()
 }
 
-/// The share of mentions all of whose parts are right.
+/// Fraction of mentions all of whose parts are linked correctly.
 fn accuracy(judged: &[Judged], mentions: &[MentionQuery], fusion: &Fusion) -> f64 {
     let best = hybrid::best_rows(judged, fusion);
     let right: Vec<bool> = judged.iter().zip(best).map(|(query, best)| best.is_some_and(|row| query[row].1)).collect();
-    share_of_mentions(mentions, &right)
+    fraction_of_mentions(mentions, &right)
 }

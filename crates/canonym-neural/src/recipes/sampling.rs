@@ -1,8 +1,8 @@
-//! Which documents to annotate first: a simulation in which an annotated corpus answers in the place of people.
+//! Compares active-learning strategies by simulation: an annotated corpus takes the place of the annotators.
 //!
-//! As in the application: a model reads all documents, a strategy chooses the next ones, each prediction in them is accepted, corrected or
-//! rejected and what is missing is added, and the model that was started from learns on all that is annotated by then. Every run of a seed
-//! begins with the same documents, chosen by chance.
+//! As in the application, a model predicts on all documents, a strategy selects the next ones, predictions in them are accepted, corrected
+//! or rejected, missing mentions are added, and the base model is adapted to all documents annotated so far. All runs of a seed start with
+//! the same randomly chosen documents.
 
 mod effort;
 mod plot;
@@ -35,7 +35,7 @@ use crate::system::linked::{MentionSource, System, SystemConfig};
 use crate::system::parts::Models;
 use effort::Effort;
 
-/// What `system` of an experiment says.
+/// Value of `system` in an experiment.
 pub const SYSTEM: &str = "sampling";
 
 /// An experiment.
@@ -44,39 +44,39 @@ pub const SYSTEM: &str = "sampling";
 struct Experiment {
     system: String,
     seeds: Vec<u64>,
-    /// The model to start from: a bundle that finds mentions and has not seen the documents.
+    /// Base model: a bundle that detects mentions and was not trained on the documents.
     from: String,
-    /// The model whose weights of evidence are taken over, where it is not the one to start from.
+    /// Model that provides the evidence weights, if not the base model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision_of: Option<String>,
     /// Documents to annotate, relative to the data root.
     pool: Vec<PathBuf>,
-    /// Documents on which models are judged.
+    /// Test documents.
     judge: Vec<PathBuf>,
-    /// Of the documents on which models are judged the first of this number; all where it is 0.
+    /// Use only the first so many test documents; 0 for all.
     #[serde(default)]
     n_judged: usize,
     terminology: Terminology,
-    /// Names of strategies of the queue.
+    /// Names of queue strategies.
     strategies: Vec<String>,
-    /// How many documents are annotated when a model is trained, smallest first.
+    /// Numbers of annotated documents at which a model is trained, ascending.
     sizes: Vec<usize>,
-    /// Steps for each document of a training, and the least and most there are.
+    /// Training steps per document; the total is limited by `min_steps` and `max_steps`.
     steps_per_document: u64,
     #[serde(alias = "least_steps")]
     min_steps: u64,
     #[serde(alias = "most_steps")]
     max_steps: u64,
-    /// How many uses of a name in the texts that the model comes from one use here counts for.
+    /// Count added to the mention-entity prior for each use of a name.
     use_counts: u32,
     #[serde(default)]
     batch: TagsConfig,
-    /// Steps are set by the documents.
+    /// Training settings; the number of steps is computed.
     #[serde(default)]
     run: RunConfig,
 }
 
-/// The concepts that mentions are linked to.
+/// Target terminology.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Terminology {
@@ -87,19 +87,19 @@ struct Terminology {
     trees: Option<Trees>,
 }
 
-/// A model, what was annotated for it, and how good it is.
+/// Annotation effort and scores of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Point {
     n_documents: usize,
-    /// Marks that an annotator decided on, right predictions among them.
+    /// Decisions of the annotator, including accepted predictions.
     decisions: usize,
-    /// The same without right predictions.
+    /// Decisions without accepted predictions.
     corrections: usize,
     spans_f1: f64,
     strict_f1: f64,
 }
 
-/// One way through the documents.
+/// The models trained by one strategy with one seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Run {
     strategy: String,
@@ -107,62 +107,62 @@ struct Run {
     points: Vec<Point>,
 }
 
-/// The figures of an experiment.
+/// Report of an experiment.
 #[derive(Debug, Serialize)]
 struct Report {
     n_documents: usize,
     n_judged: usize,
-    /// Which of the documents that judge a part has learned from, where one has.
+    /// Test documents that a part was trained or tuned on, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
-    /// The model that was started from.
+    /// Base model.
     before: Point,
-    /// With all documents, one a seed.
+    /// Runs on all documents, one per seed.
     full: Vec<Run>,
     runs: Vec<Run>,
-    /// By strategy and figure: what it takes to reach each goal.
+    /// Effort to reach each goal, by strategy, score and goal.
     effort: BTreeMap<String, BTreeMap<&'static str, BTreeMap<&'static str, Saved>>>,
 }
 
-/// Effort to reach a goal.
+/// Effort of a strategy to reach a goal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Saved {
-    /// Medians over seeds; none where fewer than half of the runs got there.
+    /// Medians over seeds, here and below; `None` unless more than half of the runs reach the goal.
     documents: Option<f64>,
     decisions: Option<f64>,
     corrections: Option<f64>,
-    /// Decisions beside those of documents chosen by chance, of the same seed: the mean ratio, the least and the most.
+    /// Ratio of decisions to those of random selection with the same seed: mean, minimum and maximum.
     beside_chance: Option<[f64; 3]>,
-    /// Runs that got there, of all.
+    /// Number of runs that reach the goal, and number of runs.
     reached: [usize; 2],
 }
 
-/// The share of a figure with all documents that effort is measured to.
+/// First goal, as a fraction of the score with all documents.
 const SHARE: f64 = 0.95;
 
-/// The share of the way from the first model to the one of all documents that it is measured to, too.
+/// Second goal, as a fraction of the gain from the base model to all documents.
 const GAIN: f64 = 0.8;
 
-/// A goal from a figure before and one with all documents.
+/// A goal: its name, and its value given the score of the base model and that with all documents.
 type Goal = (&'static str, fn(f64, f64) -> f64);
 
-/// What effort is measured to.
+/// The goals.
 const GOALS: [Goal; 2] = [
     ("95 % of the figure", |_, full| SHARE * full),
     ("80 % of the gain", |before, full| before + GAIN * (full - before)),
 ];
 
-/// A figure of a point.
+/// A score: its name and its value at a point.
 type Figure = (&'static str, fn(&Point) -> f64);
 
-/// The figures that are reported.
+/// The reported scores.
 const FIGURES: [Figure; 2] =
     [("mentions", |point| point.spans_f1), ("mentions with concepts", |point| point.strict_f1)];
 
-/// The strategy that others are measured by.
+/// The baseline strategy.
 const CHANCE: &str = "random";
 
-/// Runs an experiment; runs that have ended are kept and not done again.
+/// Runs an experiment. Completed runs are saved and not repeated.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
@@ -175,10 +175,10 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
     let models = parts::models(&experiment.from)?;
     let mut known = models.learned(MentionSource::Detect)?;
-    let mut beginning = models.dense.ok_or_else(|| adapt::no_tagger(&experiment.from))?;
+    let mut base = models.dense.ok_or_else(|| adapt::no_tagger(&experiment.from))?;
     if let Some(other) = &experiment.decision_of {
         let other = parts::models(other)?.dense.ok_or_else(|| adapt::no_tagger(other))?;
-        // Of that model the weights of evidence alone are used.
+        // Only the evidence weights of that model are used.
         let mut of_decision = other.learned.clone();
         if let Some(learned) = &mut of_decision {
             learned.sources.retain(|source| source.part == EVIDENCE_PART);
@@ -186,7 +186,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         }
         known.join(EVIDENCE_PART, of_decision.as_ref());
         let decision = other.manifest.tagger.as_ref().map(|tagger| tagger.decision);
-        let own = Arc::make_mut(&mut beginning).manifest.tagger.as_mut();
+        let own = Arc::make_mut(&mut base).manifest.tagger.as_mut();
         if let (Some(own), Some(decision)) = (own, decision) {
             own.decision = decision;
         }
@@ -198,12 +198,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     known.add(source("pool", Trained, Path::new("pool"), of_documents(&pool)));
     let seen = check_known(&known, &judged, ("documents that judge", arguments.allow_seen))?;
-    let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), beginning, pool, judged, out };
-    let (read, before) = simulation.read(&simulation.beginning)?;
+    let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), base, pool, judged, out };
+    let (read, before) = simulation.read(&simulation.base)?;
     let kept = out.join("runs.jsonl");
     let mut runs = load(&kept)?;
     for seed in &experiment.seeds {
-        simulation.all_of_seed(*seed, (&strategies, &read, before), &mut runs, &kept)?;
+        simulation.run_seed(*seed, (&strategies, &read, before), &mut runs, &kept)?;
     }
     let (full, runs): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.strategy == ALL);
     let effort =
@@ -213,32 +213,32 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let paths = experiment.pool.iter().chain(&experiment.judge).chain([&terminology.path]).collect();
     write_text(out, "curves.svg", &plot::draw(&report.runs, &report.full, &report.before))?;
     write_run(out, &experiment, &report, &provenance(paths, root)?)?;
-    status::say(&table_of(&report));
+    status::say(&summary(&report));
     Ok(())
 }
 
-/// What runs with all documents are called.
+/// Strategy name of runs with all documents.
 const ALL: &str = "all";
 
 impl Experiment {
-    /// The strategies, where all settings can be used.
+    /// Checks the settings and parses the strategies.
     fn check(&self) -> canonym_core::Result<Vec<Strategy>> {
-        let refused = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
+        let invalid = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
-            return Err(refused("`sizes` has to grow from at least one document", hint));
+            return Err(invalid("`sizes` has to grow from at least one document", hint));
         }
         if self.seeds.is_empty() {
-            return Err(refused("there is no seed", "write some, such as `seeds = [1, 2, 3]`"));
+            return Err(invalid("there is no seed", "write some, such as `seeds = [1, 2, 3]`"));
         }
         let parse = |name: &String| {
             Strategy::parse(name)
-                .map_err(|error| refused(&error.to_string(), error.hint().unwrap_or("see the guide of annotation")))
+                .map_err(|error| invalid(&error.to_string(), error.hint().unwrap_or("see the guide of annotation")))
         };
         self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()
     }
 
-    fn lesson(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
+    fn adaptation(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
         let wanted = self.steps_per_document * n_documents as u64;
         let n_steps = wanted.clamp(self.min_steps, self.max_steps);
         adapt::Experiment {
@@ -256,25 +256,25 @@ impl Experiment {
     }
 }
 
-/// What all runs share.
+/// The state shared by all runs.
 struct Simulation<'a> {
     experiment: &'a Experiment,
     kb: Arc<KnowledgeBase>,
-    beginning: Arc<Bundle>,
+    base: Arc<Bundle>,
     pool: Vec<AnnotatedDocument>,
     judged: Vec<AnnotatedDocument>,
     out: &'a Path,
 }
 
-/// What a model reads in each document of the pool.
+/// Predictions for each document of the pool.
 type Predictions = Vec<Vec<Annotation>>;
 
 impl Simulation<'_> {
-    /// Every run of a seed that is not done.
-    fn all_of_seed(
+    /// Performs the runs of a seed that are not completed yet.
+    fn run_seed(
         &self,
         seed: u64,
-        (strategies, before, beginning): (&[Strategy], &Predictions, Point),
+        (strategies, before, base): (&[Strategy], &Predictions, Point),
         runs: &mut Vec<Run>,
         kept: &Path,
     ) -> canonym_core::Result<()> {
@@ -301,22 +301,22 @@ impl Simulation<'_> {
         let (read, point) = self.learn(seed, &order[..first])?;
         let effort = self.effort(&order[..first], before);
         let point = effort.at(point);
-        let begun = Begun { order: &order, read: &read, effort, point, before: beginning, full: aim };
+        let start = Start { order: &order, read: &read, effort, point, before: base, full: aim };
         for strategy in strategies {
             if !is_done(runs, strategy.name()) {
                 status::say(&format!("seed {seed}: {}", strategy.name()));
-                runs.push(self.one_run(*strategy, seed, &begun)?);
+                runs.push(self.run_strategy(*strategy, seed, &start)?);
                 save(kept, runs)?;
             }
         }
         Ok(())
     }
 
-    fn one_run(&self, strategy: Strategy, seed: u64, begun: &Begun<'_>) -> canonym_core::Result<Run> {
-        let Begun { order, before, full, mut effort, .. } = *begun;
-        let mut run = Run { strategy: strategy.name().to_owned(), seed, points: vec![begun.point] };
-        let mut read = begun.read.clone();
-        let mut chosen: Vec<usize> = order[..begun.point.n_documents].to_vec();
+    fn run_strategy(&self, strategy: Strategy, seed: u64, start: &Start<'_>) -> canonym_core::Result<Run> {
+        let Start { order, before, full, mut effort, .. } = *start;
+        let mut run = Run { strategy: strategy.name().to_owned(), seed, points: vec![start.point] };
+        let mut read = start.read.clone();
+        let mut chosen: Vec<usize> = order[..start.point.n_documents].to_vec();
         for size in self.experiment.sizes.iter().map(|size| (*size).min(order.len())) {
             let Some(more) = size.checked_sub(chosen.len()).filter(|more| *more > 0) else { continue };
             let left: Vec<usize> = order.iter().copied().filter(|row| !chosen.contains(row)).collect();
@@ -346,7 +346,7 @@ impl Simulation<'_> {
         Ok(run)
     }
 
-    /// The documents that a strategy chooses among those that are left.
+    /// Rows of the `n` documents that a strategy selects from those left.
     fn next(
         &self,
         strategy: Strategy,
@@ -360,34 +360,35 @@ impl Simulation<'_> {
             return farthest_first(&waiting, &done, n).into_iter().map(|ranked| left[ranked.row]).collect();
         }
         let least = |row: usize| {
-            // Scores as the interface keeps them.
+            // Rounded as in stored predictions.
             let rounded = |score: f32| (f64::from(score) * 1e4).round() / 1e4;
             let sure = |one: &Annotation| {
                 let scores: Vec<f64> = one.candidates.iter().map(|candidate| rounded(candidate.score)).collect();
-                confidence(strategy, one.score.map_or(0.0, rounded), margin(&scores))
+                let p_mention = one.p_mention.or(one.score).map_or(0.0, rounded);
+                confidence(strategy, p_mention, margin(&scores, one.p_link.map(rounded)))
             };
             read[row].iter().map(sure).reduce(f64::min)
         };
         let waiting: Vec<Waiting> = left.iter().map(|row| Waiting { least: least(*row), was_read: true }).collect();
-        // Those that are left stand in an order of chance already.
+        // The documents left are in random order already.
         let seed = chosen.len() as u64;
         rank(strategy, &waiting, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
     }
 
-    /// Trains on documents of the pool; what the model reads, and how good it is.
+    /// Trains on documents of the pool. Returns the predictions and scores of the model.
     fn learn(&self, seed: u64, chosen: &[usize]) -> canonym_core::Result<(Predictions, Point)> {
         let complete: Vec<AnnotatedDocument> = chosen.iter().map(|row| self.pool[*row].clone()).collect();
-        let lesson = TrainingSplit { complete: &complete, incomplete: &[], held_out: &[] };
+        let split = TrainingSplit { complete: &complete, incomplete: &[], held_out: &[] };
         let work = self.out.join("work");
         std::fs::create_dir_all(&work).map_err(|error| canonym_core::Error::io("create", &work, error))?;
         remove_kept(&work, &[adapt::STAGE])?;
-        let learned = learn(&self.experiment.lesson(seed, chosen.len()), &self.beginning, lesson, &work)?;
+        let learned = learn(&self.experiment.adaptation(seed, chosen.len()), &self.base, split, &work)?;
         let (read, mut point) = self.read(&Arc::new(learned.bundle))?;
         point.n_documents = chosen.len();
         Ok((read, point))
     }
 
-    /// What a model reads in the pool, and how well it reads what it is judged on.
+    /// Predictions of a model for the pool, and its scores on the test documents.
     fn read(&self, bundle: &Arc<Bundle>) -> canonym_core::Result<(Predictions, Point)> {
         let config = SystemConfig {
             mentions: MentionSource::Detect,
@@ -417,15 +418,15 @@ impl Simulation<'_> {
     }
 }
 
-/// Where the runs of a seed begin.
-struct Begun<'a> {
-    /// Rows of the pool in an order of chance.
+/// Initial state of the runs of a seed.
+struct Start<'a> {
+    /// Rows of the pool in random order.
     order: &'a [usize],
-    /// What the first model reads.
+    /// Predictions of the first model.
     read: &'a Predictions,
     effort: Effort,
     point: Point,
-    /// The model that all started from, and the one of all documents.
+    /// Scores of the base model, and of the model trained on all documents.
     before: Point,
     full: Point,
 }
@@ -436,7 +437,7 @@ impl Effort {
     }
 }
 
-/// What it takes by a strategy to reach each goal of each figure.
+/// Effort of a strategy by score and goal.
 fn saved(
     strategy: &str,
     runs: &[Run],
@@ -460,7 +461,7 @@ fn saved(
 }
 
 impl Saved {
-    /// What it took for each seed, beside documents chosen by chance.
+    /// Aggregates over seeds: `own` and `by_chance` have documents, decisions and corrections, or `None` if the goal was not reached.
     fn of(own: &BTreeMap<u64, Option<[f64; 3]>>, by_chance: &BTreeMap<u64, Option<[f64; 3]>>) -> Saved {
         let got: Vec<[f64; 3]> = own.values().flatten().copied().collect();
         let enough = 2 * got.len() > own.len();
@@ -483,7 +484,7 @@ impl Saved {
     }
 }
 
-/// Documents, decisions and corrections at which a line through the points first reaches a value.
+/// Documents, decisions and corrections at which linear interpolation of the points first reaches `aim`.
 fn reached(points: &[Point], aim: f64, figure: impl Fn(&Point) -> f64) -> Option<[f64; 3]> {
     let costs = |point: &Point| [point.n_documents as f64, point.decisions as f64, point.corrections as f64];
     let first = points.first().filter(|point| figure(point) >= aim);
@@ -503,7 +504,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     if values.len().is_multiple_of(2) { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
 }
 
-/// Runs that have ended.
+/// Loads the completed runs.
 fn load(path: &Path) -> canonym_core::Result<Vec<Run>> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -524,7 +525,7 @@ fn save(path: &Path, runs: &[Run]) -> canonym_core::Result<()> {
     write_text(path.parent().unwrap_or(Path::new(".")), &name, &text)
 }
 
-fn table_of(report: &Report) -> String {
+fn summary(report: &Report) -> String {
     let mut text = String::from("what it takes (medians over seeds):");
     for (strategy, figures) in &report.effort {
         for (figure, goals) in figures {
@@ -558,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_reached_between_two_points() {
+    fn effort_is_interpolated_between_points() {
         let points = [point(10, 100, 0.5), point(20, 300, 0.7), point(40, 400, 0.8)];
         let figure = |point: &Point| point.spans_f1;
         assert_eq!(reached(&points, 0.6, figure).map(|place| place.map(f64::round)), Some([15.0, 200.0, 100.0]));
@@ -567,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn strategies_stand_beside_chance_of_the_same_seed() {
+    fn strategies_are_compared_with_random_of_the_same_seed() {
         let full = [run(ALL, 1, &[point(100, 1000, 0.8)]), run(ALL, 2, &[point(100, 1000, 0.8)])];
         let runs = [
             run(CHANCE, 1, &[point(10, 100, 0.5), point(50, 500, 0.76)]),

@@ -11,16 +11,18 @@ use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::{FeatureExtractor, TokenFeatures, Vocabulary, Words};
 use crate::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
 use crate::models::tagger::typed::LabelSet;
-use crate::objectives::tags::{Corpus, Example, HeldOut, Score, Tags, TagsConfig, score};
+use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, count};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::for_step;
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::learned::{self, Learned, Seen};
+use canonym_core::eval::matching::Counts;
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
-use canonym_core::link::recognise::{expanded, short_forms};
+use canonym_core::link::recognise::expanded;
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +182,7 @@ struct CorpusReport {
 
 #[derive(Debug, Serialize)]
 struct LayerReport {
-    n_gold: usize,
+    n_gold: u64,
     precision: f64,
     recall: f64,
     f1: f64,
@@ -248,7 +250,7 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
         let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
         let mut texts = Vec::new();
         for document in &corpus.documents {
-            let view = viewer.view(&document.document.text, &mut words);
+            let view = viewer.view(&Analysis::new(&document.document.text), &mut words);
             let mentions = mentions(experiment, corpus.config, document, &view.tokens, &mut report);
             if !view.tokens.is_empty() {
                 texts.push((view, mentions));
@@ -296,7 +298,7 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
     seconds.insert("train", started.elapsed().as_secs_f64());
     let mut dev = BTreeMap::new();
     for (name, texts) in &held_out {
-        let scores = score(&experiment.model, &parameters, n_layers, &words, texts)?;
+        let scores = count(&experiment.model, &parameters, n_layers, &words, texts)?;
         let named = experiment.layer.iter().zip(scores).filter(|(_, score)| score.n_gold > 0);
         dev.insert(name.clone(), named.map(|(layer, score)| (layer.name.clone(), layer_report(score))).collect());
     }
@@ -336,12 +338,13 @@ fn usages(corpora: &[Read<'_>]) -> MentionPrior {
         let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
         for document in documents {
             let text = document.document.text.as_str();
-            let uses = short_forms(text);
+            let analysis = Analysis::new(text);
+            let uses = analysis.short_forms();
             for annotation in &document.annotations {
                 if !taught.contains(&annotation.semantic_type) && !taught.contains(&"*".to_owned()) {
                     continue;
                 }
-                let name = expanded(text, &annotation.spans, &uses);
+                let name = expanded(text, &annotation.spans, uses);
                 match annotation.ids.as_slice() {
                     [] => usages.add(&name, None),
                     // In a composite mention it is unknown which part has which id.
@@ -357,13 +360,9 @@ fn usages(corpora: &[Read<'_>]) -> MentionPrior {
     usages
 }
 
-fn layer_report(score: Score) -> LayerReport {
-    LayerReport {
-        n_gold: score.n_gold,
-        precision: score.n_right as f64 / score.n_found.max(1) as f64,
-        recall: score.n_right as f64 / score.n_gold.max(1) as f64,
-        f1: score.f1(),
-    }
+fn layer_report(counts: Counts) -> LayerReport {
+    let score = counts.score();
+    LayerReport { n_gold: counts.n_gold, precision: score.precision, recall: score.recall, f1: score.f1 }
 }
 
 /// Record of the training documents, including held-out corpora if they select the checkpoint.

@@ -58,7 +58,7 @@ impl DetectThenLink {
         Ok(DetectThenLink { kb: kb.clone(), finder, linker, joint, least })
     }
 
-    /// Detects the mentions of each document; their scores are mention probabilities.
+    /// Detects the mentions of each document.
     fn find(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<Mention>>> {
         match &self.finder {
             Finder::Pipeline(pipeline) => Ok(pipeline.mentions(documents)),
@@ -79,13 +79,13 @@ impl DetectThenLink {
 
     /// Combines mention and link probability and applies the threshold.
     fn decided(&self, mention: &Mention, mut link: Link) -> LinkedMention {
-        let first = link.candidates.first().map_or(0.0, |best| best.score);
-        let score = self.joint.map_or(mention.score * first, |joint| joint.probability(mention.score, first));
-        link.candidates.iter_mut().for_each(|candidate| candidate.score *= score / first.max(1e-6));
-        link.nil |= score < self.least;
+        let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
+        let p_both =
+            self.joint.map_or(mention.p_mention * p_link, |joint| joint.probability(mention.p_mention, p_link));
+        link.nil |= p_both < self.least;
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let semantic_type = of_kb.or_else(|| mention.semantic_type.clone());
-        LinkedMention { mention: Mention { score, semantic_type, ..mention.clone() }, link }
+        LinkedMention { mention: Mention { semantic_type, ..mention.clone() }, link, p_both }
     }
 }
 
@@ -110,8 +110,8 @@ impl Annotator for DetectThenLink {
         let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
             let linked = self.decided(mention, link);
             for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
-                let change = f64::from(log_odds(candidate.score)) - explained.log_odds;
-                explained.add(contribution("mention", IS_MENTION, f64::from(mention.score), change));
+                let change = f64::from(log_odds(linked.p_both_of(candidate))) - explained.log_odds;
+                explained.add(contribution("mention", IS_MENTION, f64::from(mention.p_mention), change));
             }
             (linked, explanation)
         };

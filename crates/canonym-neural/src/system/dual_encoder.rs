@@ -271,7 +271,7 @@ impl DualLinker {
         if !self.voices.usages.is_empty() {
             self.voices.usages.weigh(name, &mut link.candidates);
             link.candidates.truncate(self.config.link.top_k.max(1));
-            link.nil = link.candidates.first().is_none_or(|best| best.score < self.config.link.min_score);
+            link.nil = link.candidates.first().is_none_or(|best| best.p_link < self.config.link.min_score);
         }
         (link, evidence)
     }
@@ -398,10 +398,6 @@ struct Decided {
     evidence: Vec<Evidence>,
     /// The name used for lexical fusion and mention prior.
     name: String,
-    /// Mention probability of the span.
-    of_span: f32,
-    /// Factor applied to the link probabilities to include the mention probability.
-    share: f32,
 }
 
 impl DualLinker {
@@ -425,8 +421,7 @@ impl DualLinker {
                 .zip(&decided)
                 .filter_map(|(found, decided)| Some((found, decided.as_ref()?)))
                 .map(|(found, decided)| {
-                    let probability =
-                        if self.joint.is_some() { decided.linked.mention.score } else { found.probability };
+                    let probability = if self.joint.is_some() { decided.linked.p_both } else { found.probability };
                     Found { probability, ..*found }
                 })
                 .collect();
@@ -450,25 +445,23 @@ impl DualLinker {
         (mut link, evidence): (Link, Vec<Evidence>),
         name: String,
     ) -> Option<Decided> {
-        let of_span = found.probability;
-        let first = link.candidates.first().map_or(0.0, |best| best.score);
-        let (score, share) = match self.joint {
+        let p_mention = found.probability;
+        let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
+        let p_both = match self.joint {
             Some(joint) => {
-                let score = joint.probability(of_span, first);
-                if of_span < self.min_span && score < joint.least {
+                let p_both = joint.probability(p_mention, p_link);
+                if p_mention < self.min_span && p_both < joint.least {
                     return None;
                 }
-                let share = score / first.max(1e-6);
-                link.candidates.iter_mut().for_each(|candidate| candidate.score *= share);
-                link.nil |= score < joint.least.max(self.config.link.min_score);
-                (score, share)
+                link.nil |= p_both < joint.least.max(self.config.link.min_score);
+                p_both
             }
-            None => (of_span * first, 1.0),
+            None => p_mention * p_link,
         };
         let semantic_type = link.candidates.first().and_then(|best| self.kb.types(best.concept).next());
         let semantic_type = semantic_type.map(str::to_owned);
-        let linked = LinkedMention { mention: Mention { score, semantic_type, ..mention }, link };
-        Some(Decided { linked, evidence, name, of_span, share })
+        let linked = LinkedMention { mention: Mention { p_mention, semantic_type, ..mention }, link, p_both };
+        Some(Decided { linked, evidence, name })
     }
 
     /// Like [`Annotator::annotate`], with gold mention boundaries in `borders` leaking into the tokenisation: the published evaluation.
@@ -539,17 +532,12 @@ impl Annotator for DualLinker {
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let explain = |document: &Document, one: Decided| {
-            let Decided { linked, evidence, name, of_span, share } = one;
+            let Decided { linked, evidence, name } = one;
             let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
-            // Candidate probabilities given that the span is a mention; the span probability scales all candidates equally.
-            let mut of_link = linked.link.clone();
-            of_link.candidates.iter_mut().for_each(|candidate| candidate.score /= share.max(1e-6));
-            let mut explanation = self.explanation(&name, (&of_link, &evidence));
+            let mut explanation = self.explanation(&name, (&linked.link, &evidence));
             for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
-                let change = f64::from(joint::log_odds(candidate.score)) - explained.log_odds;
-                if self.joint.is_some() {
-                    explained.add(contribution("mention", joint::IS_MENTION, f64::from(of_span), change));
-                }
+                let change = f64::from(joint::log_odds(linked.p_both_of(candidate))) - explained.log_odds;
+                explained.add(contribution("mention", joint::IS_MENTION, f64::from(linked.mention.p_mention), change));
             }
             (linked, explanation)
         };

@@ -181,9 +181,9 @@ pub(crate) fn explain_ranked(
         let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
         let by_name = ("name", OF_NAMES, one.name, fusion.name);
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
-        let (model, probable) = ((ranking, fusion.lexical), (margin, candidate.score));
+        let (model, probable) = ((ranking, fusion.lexical), (margin, candidate.p_link));
         let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
-        explained(kb, name, (one.scored.name, candidate), parts)
+        explained(kb, name, (one.scored.name, candidate.concept, candidate.p_link), parts)
     };
     let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
     tell_differences(&mut candidates);
@@ -205,13 +205,13 @@ pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &
             parts.clone_from(&one.contributions);
             known = one.log_odds;
         }
-        let more = log_odds(candidate.score) - known;
+        let more = log_odds(candidate.p_link) - known;
         if more.abs() > 1e-3 {
             let sentence = "mention-entity prior (annotated texts)";
-            parts.push(contribution("usages", sentence, f64::from(candidate.score), more));
+            parts.push(contribution("usages", sentence, f64::from(candidate.p_link), more));
         }
         let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
-        Some(explained(kb, name, (best, candidate), parts))
+        Some(explained(kb, name, (best, candidate.concept, candidate.p_link), parts))
     };
     explanation.candidates = link.candidates.iter().filter_map(explain).collect();
     tell_differences(&mut explanation.candidates);

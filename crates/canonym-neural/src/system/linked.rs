@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::RecogniseConfig;
@@ -311,7 +311,7 @@ fn take_texts(batch: &mut [AnnotatedDocument]) -> Vec<Document> {
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
     let mention =
-        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
     document.annotations.iter().map(mention).collect()
 }
 
@@ -336,7 +336,8 @@ fn with_links(
         for (annotation, link) in document.annotations.iter_mut().zip(links) {
             annotation.ids.clear();
             annotation.parts.clear();
-            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.p_link));
+            (annotation.p_mention, annotation.p_link) = (None, None);
             annotation.nil = link.nil;
             annotation.candidates = records(kb, &link, raw_ids);
         }
@@ -349,19 +350,25 @@ fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, r
         spans: linked.mention.spans.clone(),
         text: linked.mention.surface(&document.text),
         semantic_type: linked.mention.semantic_type.clone().unwrap_or_default(),
-        score: Some(linked.mention.score),
+        score: Some(linked.score()),
+        p_mention: Some(linked.mention.p_mention),
+        p_link: linked.link.candidates.first().map(|best| best.p_link),
         nil: linked.link.nil,
-        candidates: records(kb, &linked.link, raw),
+        candidates: linked
+            .link
+            .candidates
+            .iter()
+            .map(|one| record(kb, one.concept, linked.p_both_of(one), raw))
+            .collect(),
         ..Annotation::default()
     }
 }
 
-/// The candidates of a link in the form that corpus files use.
+/// The candidates of a given mention in the form that corpus files use.
 pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
-    let record = |candidate: &canonym_core::link::Candidate| CandidateRecord {
-        id: terminology::shown_id(kb, candidate.concept, raw),
-        name: kb.preferred_name(candidate.concept).to_owned(),
-        score: candidate.score,
-    };
-    link.candidates.iter().map(record).collect()
+    link.candidates.iter().map(|one| record(kb, one.concept, one.p_link, raw)).collect()
+}
+
+fn record(kb: &KnowledgeBase, concept: ConceptId, score: f32, raw: bool) -> CandidateRecord {
+    CandidateRecord { id: terminology::shown_id(kb, concept, raw), name: kb.preferred_name(concept).to_owned(), score }
 }

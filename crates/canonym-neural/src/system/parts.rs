@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
 use crate::bundle::dual_encoder::DualBundle;
-use crate::bundle::{self, Bundle};
+use crate::bundle::{self, AnyBundle, Bundle};
 use crate::index::FlatIndex;
 use crate::index::cache::{VectorCache, cache_folder};
 use crate::models::mention_prior::KbMentionPrior;
@@ -237,9 +237,14 @@ fn of_path(folder: &Path) -> canonym_core::Result<Models> {
 /// The models of a bundle of any kind.
 fn of_file(path: &Path) -> canonym_core::Result<Models> {
     let (file, bytes) = bundle::read_file(path)?;
-    match bundle::system_in(&bytes, &file)?.as_deref() {
-        Some(bundle::dual_encoder::SYSTEM) => Models::of_dual(Arc::new(DualBundle::from_bytes(&bytes, &file)?)),
-        _ => Models::of_bundle(Arc::new(Bundle::from_bytes(&bytes, &file)?)),
+    match AnyBundle::from_bytes(&bytes, &file)? {
+        AnyBundle::DualEncoder(bundle) => Models::of_dual(Arc::new(*bundle)),
+        AnyBundle::Names(bundle) => Models::of_bundle(Arc::new(*bundle)),
+        AnyBundle::CrossEncoder(_) => {
+            let error =
+                canonym_core::Error::artifact(&file, "it is a model of the system `cross-encoder`, which only reranks");
+            Err(error.with_hint("use it with `--rerank`, and a model that links with `--model`"))
+        }
     }
 }
 
@@ -429,7 +434,7 @@ impl Linker for NameLinker {
                     for (name, link) in names.iter().zip(&mut links) {
                         usages.weigh(name, &mut link.candidates);
                         link.candidates.truncate(config.top_k.max(1));
-                        link.nil = link.candidates.first().is_none_or(|best| best.score < config.min_score);
+                        link.nil = link.candidates.first().is_none_or(|best| best.p_link < config.min_score);
                     }
                     links
                 };

@@ -52,7 +52,7 @@ impl Linker for RetrieveAndRerank {
         self.reranker.rerank(inputs, &mut links)?;
         for link in links.iter_mut().flatten() {
             link.candidates.truncate(self.config.top_k.max(1));
-            link.nil = link.candidates.first().is_none_or(|best| best.score < self.config.min_score);
+            link.nil = link.candidates.first().is_none_or(|best| best.p_link < self.config.min_score);
         }
         Ok(links)
     }

@@ -1,8 +1,10 @@
 //! Training: the loop with checkpoints, the optimiser, and losses. Knows an [`Objective`], never a model.
 
 pub mod losses;
+pub mod objective;
 pub mod optimise;
 
 mod run;
 
-pub use run::{Objective, Progress, Run, RunConfig, Scored, Select};
+pub use objective::{Losses, Objective, Outputs, Values};
+pub use run::{Progress, Run, RunConfig, Scored, Select};

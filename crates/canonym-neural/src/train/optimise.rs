@@ -231,7 +231,7 @@ mod tests {
                 let mut tape = Tape::new(&rows);
                 let weight = tape.parameter("table").unwrap();
                 let output = tape.gather(weight, read.to_vec());
-                let gradients = tape.backward(output, Matrix::new(read.len(), 2, vec![0.25; 2 * read.len()]));
+                let gradients = tape.backward([(output, Matrix::new(read.len(), 2, vec![0.25; 2 * read.len()]))]);
                 assert!(gradients.of(0).unwrap().rows().is_some());
                 // The same via a product with the table, which gives a dense gradient.
                 let mut tape = Tape::new(&all);
@@ -239,7 +239,7 @@ mod tests {
                 let chosen = read.iter().flat_map(|row| (0..4).map(move |at| f32::from(at == *row))).collect();
                 let input = tape.input(Matrix::new(read.len(), 4, chosen));
                 let output = tape.linear(input, weight, None);
-                let whole = tape.backward(output, Matrix::new(read.len(), 2, vec![0.25; 2 * read.len()]));
+                let whole = tape.backward([(output, Matrix::new(read.len(), 2, vec![0.25; 2 * read.len()]))]);
                 assert!(whole.of(0).unwrap().rows().is_none());
                 let norms = (of_rows.step(&mut rows, &gradients, 0.1), of_all.step(&mut all, &whole, 0.1));
                 assert!((norms.0 - norms.1).abs() < 1e-6, "{norms:?}");

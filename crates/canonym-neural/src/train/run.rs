@@ -11,53 +11,18 @@ use canonym_core::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::autograd::{Gradients, Packs, Tape, Var};
+use crate::autograd::{Gradients, Packs, Tape};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tensor::random::{self, SplitMix64};
-use crate::train::losses::Loss;
+use crate::tensor::random;
+use crate::train::objective::{Losses, Objective, Outputs, Values};
 use crate::train::optimise::{Adam, AdamConfig};
 
 /// Key of the objective's state in a checkpoint.
-const MEMORY: &str = "memory";
+const OBJECTIVE_STATE: &str = "memory";
 
 /// Number of batches prepared ahead of the current step.
 const AHEAD: usize = 2;
-
-/// A training objective.
-pub trait Objective: Sync {
-    /// Inputs and targets of a step.
-    type Batch: Send + Sync;
-
-    /// Called at the start of each mining interval with the current weights, for example to mine hard negatives.
-    fn begin_round(&mut self, parameters: &Parameters, round: u64) -> Result<()>;
-
-    /// The batch of a step. It depends only on the arguments and the last [`Objective::begin_round`], and is prepared in the background.
-    fn batch(&self, step: u64, rng: &mut SplitMix64) -> Self::Batch;
-
-    /// Number of parts of a batch with independent forward passes, which run in parallel. It must not depend on the machine, because
-    /// gradients are summed part by part.
-    fn n_parts(&self, batch: &Self::Batch) -> usize;
-
-    /// Records the forward pass of a part and returns its output.
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Self::Batch, part: usize, rng: &mut SplitMix64) -> Result<Var>;
-
-    /// Loss of a batch and its gradient, from the concatenated outputs of all parts.
-    fn loss(&self, batch: &Self::Batch, values: &Matrix) -> Loss;
-
-    /// Score on held-out data, higher is better; `None` without held-out data.
-    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>>;
-
-    /// State gathered by [`Objective::begin_round`] that cannot be recomputed from the weights; saved in checkpoints.
-    fn memory(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    /// Restores the state of an objective over the same data.
-    fn recall(&mut self, _memory: &[u8]) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// Settings of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -128,8 +93,11 @@ pub struct Run {
     /// Evaluations since the best one.
     pub n_worse: u64,
     /// State of the objective.
-    pub memory: Vec<u8>,
+    pub state: Vec<u8>,
 }
+
+/// The output values of a part, and its tape unless activations are recomputed.
+type Part<'a> = (Vec<(&'static str, Matrix)>, Option<(Tape<'a>, Outputs)>);
 
 /// Weights and their score.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,13 +110,15 @@ pub struct Scored {
 
 /// Progress events of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Progress {
+pub enum Progress<'a> {
     /// A step was made.
     Step {
         /// Number of the step, from 1.
         step: u64,
         /// Loss of its batch.
         loss: f64,
+        /// Names and values of the losses that add up to it.
+        losses: &'a [(&'static str, f64)],
         /// Learning rate.
         rate: f32,
         /// Gradient norm before clipping.
@@ -167,7 +137,7 @@ impl Run {
     /// A new run.
     pub fn new(config: RunConfig, seed: u64, parameters: Parameters) -> Run {
         let adam = Adam::new(config.adam, parameters.len());
-        Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0, memory: Vec::new() }
+        Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0, state: Vec::new() }
     }
 
     /// Whether the run is complete or has stopped early.
@@ -180,16 +150,16 @@ impl Run {
     pub fn train<O: Objective>(
         &mut self,
         objective: &mut O,
-        observe: &mut dyn FnMut(&Run, Progress) -> Result<()>,
+        observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>,
     ) -> Result<()> {
         let per_round = self.config.steps_per_round.max(1);
-        if !self.memory.is_empty() {
-            objective.recall(&self.memory)?;
+        if !self.state.is_empty() {
+            objective.load_state(&self.state)?;
         }
         while !self.is_over() {
             let round = self.n_made / per_round;
             objective.begin_round(&self.parameters, round)?;
-            self.memory = objective.memory();
+            self.state = objective.save_state();
             let steps = self.n_made..((round + 1) * per_round).min(self.config.n_steps);
             self.round(objective, steps, observe)?;
             let last = self.n_made >= self.config.n_steps;
@@ -215,7 +185,7 @@ impl Run {
         &mut self,
         objective: &O,
         steps: std::ops::Range<u64>,
-        observe: &mut dyn FnMut(&Run, Progress) -> Result<()>,
+        observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>,
     ) -> Result<()> {
         let seed = self.seed;
         std::thread::scope(|scope| {
@@ -231,7 +201,7 @@ impl Run {
             });
             let mut packs = Arc::new(Packs::new(self.parameters.len()));
             for (batch, mut rng) in batches {
-                let (loss, gradients) = self.gradients(objective, &batch, rng.next_u64(), &packs)?;
+                let (losses, gradients) = self.gradients(objective, &batch, rng.next_u64(), &packs)?;
                 let rate = self.config.adam.rate_at(self.n_made, self.config.n_steps);
                 let norm = self.adam.step(&mut self.parameters, &gradients, rate);
                 match Arc::get_mut(&mut packs) {
@@ -239,51 +209,61 @@ impl Run {
                     None => packs = Arc::new(Packs::new(self.parameters.len())),
                 }
                 self.n_made += 1;
-                observe(self, Progress::Step { step: self.n_made, loss: loss.value, rate, norm })?;
+                let (loss, losses) = (losses.total(), losses.terms.as_slice());
+                observe(self, Progress::Step { step: self.n_made, loss, losses, rate, norm })?;
             }
             Ok(())
         })
     }
 
-    /// Loss of a batch and gradients of the weights, summed over its parts.
+    /// Losses of a batch and gradients of the weights, summed over its parts.
     fn gradients<O: Objective>(
         &self,
         objective: &O,
         batch: &O::Batch,
         seed: u64,
         packs: &Arc<Packs>,
-    ) -> Result<(Loss, Gradients)> {
+    ) -> Result<(Losses, Gradients)> {
         let forward = |part: usize| {
             let mut tape = Tape::of_one_thread(&self.parameters, packs);
-            let output = objective.forward(&mut tape, batch, part, &mut random::for_step(seed, part as u64))?;
-            Ok((tape, output))
+            let outputs = objective.forward(&mut tape, batch, part, &mut random::for_step(seed, part as u64))?;
+            Ok((tape, outputs))
         };
         let n_parts = objective.n_parts(batch);
         let first = |part: usize| {
-            let (tape, output) = forward(part)?;
-            let value = tape.value(output).clone();
-            Ok((value, (!self.config.recompute).then_some((tape, output))))
+            let (tape, outputs) = forward(part)?;
+            let values = outputs.iter().map(|(name, output)| (name, tape.value(output).clone())).collect();
+            Ok((values, (!self.config.recompute).then_some((tape, outputs))))
         };
-        let parts: Vec<(Matrix, Option<(Tape<'_>, Var)>)> =
-            (0..n_parts).into_par_iter().with_max_len(1).map(first).collect::<Result<_>>()?;
-        let n_rows = parts.iter().map(|(value, _)| value.n_rows).sum();
-        let n_cols = parts.first().map_or(0, |(value, _)| value.n_cols);
-        let values = parts.iter().flat_map(|(value, _)| value.values.iter().copied()).collect();
-        let loss = objective.loss(batch, &Matrix::new(n_rows, n_cols, values));
-        if !loss.value.is_finite() {
-            let message = format!("the loss at step {} is {}", self.n_made + 1, loss.value);
+        let parts: Vec<Part<'_>> = (0..n_parts).into_par_iter().with_max_len(1).map(first).collect::<Result<_>>()?;
+        let mut values = Values::default();
+        for (name, value) in parts.iter().flat_map(|(of_part, _)| of_part) {
+            values.push(name, value);
+        }
+        let losses = objective.losses(batch, &values);
+        if !losses.total().is_finite() {
+            let message = format!("the loss at step {} is {}", self.n_made + 1, losses.total());
             return Err(Error::invalid(message).with_hint("try a smaller `learning_rate`"));
         }
-        let mut at = 0;
-        let mut gradients = Vec::with_capacity(n_parts);
-        for (value, kept) in parts {
-            let end = at + value.values.len();
-            gradients.push((Matrix::new(value.n_rows, n_cols, loss.gradient.values[at..end].to_vec()), kept));
-            at = end;
-        }
-        let backward = |(part, (gradients, kept)): (usize, (Matrix, Option<(Tape<'_>, Var)>))| {
-            let (tape, output) = kept.map_or_else(|| forward(part), Ok)?;
-            Ok(tape.backward(output, gradients))
+        // The rows of each output go back to the parts that they came from.
+        let mut next_row: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut gradients_of = |of_part: Vec<(&'static str, Matrix)>| -> Vec<Option<Matrix>> {
+            let gradient = |(name, value): (&'static str, Matrix)| {
+                let first = next_row.entry(name).or_default();
+                let rows = *first..*first + value.n_rows;
+                *first = rows.end;
+                let all = losses.gradient(name)?;
+                let values = all.values[rows.start * all.n_cols..rows.end * all.n_cols].to_vec();
+                Some(Matrix::new(value.n_rows, all.n_cols, values))
+            };
+            of_part.into_iter().map(gradient).collect()
+        };
+        let gradients: Vec<(Vec<Option<Matrix>>, Option<(Tape<'_>, Outputs)>)> =
+            parts.into_iter().map(|(values, kept)| (gradients_of(values), kept)).collect();
+        let backward = |(part, (gradients, kept)): (usize, (Vec<Option<Matrix>>, Option<(Tape<'_>, Outputs)>))| {
+            let (tape, outputs) = kept.map_or_else(|| forward(part), Ok)?;
+            let with_gradient = outputs.iter().zip(gradients).filter_map(|((_, output), one)| Some((output, one?)));
+            Ok(tape.backward(with_gradient))
         };
         // Gradients are summed in the order of parts, so the result does not depend on how many run at once.
         let at_once = if self.config.recompute { rayon::current_num_threads() } else { n_parts.max(1) };
@@ -292,7 +272,7 @@ impl Run {
         loop {
             let some: Vec<_> = left.by_ref().take(at_once).collect();
             if some.is_empty() {
-                return Ok((loss, sum));
+                return Ok((losses, sum));
             }
             let each: Vec<Gradients> = some.into_par_iter().with_max_len(1).map(backward).collect::<Result<_>>()?;
             each.into_iter().for_each(|gradients| sum.add(gradients));
@@ -327,8 +307,8 @@ impl Run {
             // As bits, so that a checkpoint restores the exact value.
             best_score: self.best.as_ref().map(|best| best.score.to_bits()),
         };
-        if !self.memory.is_empty() {
-            all.add_table(MEMORY, self.memory.clone());
+        if !self.state.is_empty() {
+            all.add_table(OBJECTIVE_STATE, self.state.clone());
         }
         let state = serde_json::to_string(&state)
             .map_err(|error| Error::invalid(format!("cannot write the training state: {error}")))?;
@@ -359,7 +339,7 @@ impl Run {
                 *best.at_mut(row) = value("best")?;
             }
         }
-        self.memory = all.table(MEMORY).map(<[u8]>::to_vec).unwrap_or_default();
+        self.state = all.table(OBJECTIVE_STATE).map(<[u8]>::to_vec).unwrap_or_default();
         self.n_made = state.n_made;
         self.adam.n_made = state.n_made;
         self.n_worse = state.n_worse;
@@ -382,6 +362,7 @@ mod tests {
     use crate::models::rescnn::ResCnnConfig;
     use crate::objectives::Names;
     use crate::objectives::synonyms::{SynonymConfig, Synonyms};
+    use crate::tensor::random::SplitMix64;
 
     fn names() -> Names {
         let mut rng = SplitMix64::new(8);
@@ -425,11 +406,15 @@ mod tests {
         Run::new(CONFIG, 11, parameters)
     }
 
-    fn train(run: &mut Run, observe: &mut dyn FnMut(&Run, Progress) -> Result<()>) -> Result<()> {
+    fn train(run: &mut Run, observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>) -> Result<()> {
         train_with(run, 2, observe)
     }
 
-    fn train_with(run: &mut Run, n_hard: usize, observe: &mut dyn FnMut(&Run, Progress) -> Result<()>) -> Result<()> {
+    fn train_with(
+        run: &mut Run,
+        n_hard: usize,
+        observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>,
+    ) -> Result<()> {
         let (model, names) = (model(), names());
         let config = SynonymConfig { batch: 20, n_hard, n_searched: 5, ..Default::default() };
         let mut objective =

@@ -137,7 +137,7 @@ fn gradients_are_as_long_as_those_of_pytorch() {
     let output = tape.stack(rows, pooled);
     // Of half the squares of all values the gradient is the values.
     let gradient: Matrix = tape.value(output).clone();
-    let gradients = tape.backward(output, gradient);
+    let gradients = tape.backward([(output, gradient)]);
     let ours = |name: &str| {
         let gradient = gradients.of(parameters.find(name).unwrap()).unwrap();
         gradient.matrix().values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()

@@ -97,11 +97,11 @@ pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask
         let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("concept not found"))?;
         let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
         let others = links.iter().flat_map(|link| &link.candidates);
-        let others = others.filter(|one| one.concept != found && one.score >= LEAST_NEAR);
+        let others = others.filter(|one| one.concept != found && one.p_link >= LEAST_NEAR);
         let row = |one: &canonym_core::link::Candidate| CandidateRow {
             id: kb.id(one.concept).to_owned(),
             name: kb.preferred_name(one.concept).to_owned(),
-            score: rounded(one.score),
+            score: rounded(one.p_link),
         };
         Ok(others.take(top_k).map(row).collect())
     });

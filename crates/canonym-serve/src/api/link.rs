@@ -164,7 +164,7 @@ pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<B
         let row = |candidate: &canonym_core::link::Candidate| CandidateRow {
             id: kb.id(candidate.concept).to_owned(),
             name: kb.preferred_name(candidate.concept).to_owned(),
-            score: rounded(candidate.score),
+            score: rounded(candidate.p_link),
         };
         let mapped = request.names.into_iter().zip(links);
         Ok(mapped

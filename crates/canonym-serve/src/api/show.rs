@@ -50,6 +50,8 @@ pub fn marks(
             is_nil: mark.is_nil,
             is_unsure: mark.is_unsure,
             score: mark.score,
+            p_mention: mark.p_mention,
+            p_link: mark.p_link,
             candidates: mark.candidates.clone(),
             disagrees: others.remove(&id).unwrap_or_default(),
             by: decided_by(mark, names),

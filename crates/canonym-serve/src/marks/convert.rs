@@ -101,6 +101,8 @@ pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, unmarked: Unmarked, 
         concept,
         is_unsure: value(&annotation.attributes, UNSURE) == Some("true"),
         score: annotation.score.map(rounded),
+        p_mention: annotation.p_mention.map(rounded),
+        p_link: annotation.p_link.map(rounded),
         candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
         by: None,
         at,
@@ -134,6 +136,8 @@ pub fn of_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
         is_nil: annotation.nil,
         is_unsure: false,
         score: annotation.score.map(rounded),
+        p_mention: annotation.p_mention.map(rounded),
+        p_link: annotation.p_link.map(rounded),
         candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
         by: None,
         at,
@@ -179,6 +183,7 @@ pub fn to_file(mark: &MarkState) -> Annotation {
             none.or_else(needed).into_iter().collect()
         }
     };
+    let model = |value: Option<f64>| value.filter(|_| is_open).map(|value| value as f32);
     let record =
         |row: &CandidateRow| CandidateRecord { id: row.id.clone(), name: row.name.clone(), score: row.score as f32 };
     Annotation {
@@ -189,7 +194,9 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         key: original.key,
         parts: if is_as_read { original.parts } else { Vec::new() },
         attributes: original.attributes.into_iter().map(|(name, value)| Attribute { name, value }).collect(),
-        score: mark.score.filter(|_| is_open).map(|score| score as f32),
+        score: model(mark.score),
+        p_mention: model(mark.p_mention),
+        p_link: model(mark.p_link),
         nil: is_open && mark.is_nil,
         candidates: if is_open { mark.candidates.iter().map(record).collect() } else { Vec::new() },
     }

@@ -404,6 +404,8 @@ impl DocumentState<'_> {
             is_nil,
             is_unsure: false,
             score: None,
+            p_mention: None,
+            p_link: None,
             candidates: Vec::new(),
             by: Some(self.user),
             at: self.at,

@@ -252,6 +252,8 @@ mod tests {
             is_nil: concept == "-",
             is_unsure: false,
             score: None,
+            p_mention: None,
+            p_link: None,
             candidates: Vec::new(),
             by: Some(person),
             at: 0,

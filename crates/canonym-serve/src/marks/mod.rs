@@ -8,6 +8,7 @@ pub mod decide;
 pub mod disagree;
 pub mod predict;
 
+use canonym_core::active::margin;
 use canonym_core::corpus::CandidateRecord;
 use canonym_core::text::Span;
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,7 @@ pub struct CandidateRow {
     pub id: String,
     /// The preferred name.
     pub name: String,
-    /// The probability, 0 to 1.
+    /// The probability that mention and concept are correct, 0 to 1.
     pub score: f64,
 }
 
@@ -133,8 +134,14 @@ pub struct MarkState {
     pub is_nil: bool,
     /// Whether it is marked as unsure.
     pub is_unsure: bool,
-    /// The model's score.
+    /// The model's score: p(mention and concept), or p(mention) if unlinked.
     pub score: Option<f64>,
+    /// The model's probability that the span is a mention; missing in older events.
+    #[serde(default)]
+    pub p_mention: Option<f64>,
+    /// The model's probability that the concept is correct, given the mention; missing in older events.
+    #[serde(default)]
+    pub p_link: Option<f64>,
     /// The model's candidates, best first.
     pub candidates: Vec<CandidateRow>,
     /// Who decided last.
@@ -180,11 +187,16 @@ impl MarkState {
         self.model.is_some() || self.original.is_some()
     }
 
-    /// The margin between the first two candidates; the first score if there is only one.
+    /// The model's probability that the span is a mention; its score if that is all it stored.
+    pub fn p_mention(&self) -> Option<f64> {
+        self.p_mention.or(self.score)
+    }
+
+    /// The margin between the first two candidates; the probability of the first if there is only one.
     pub fn margin(&self) -> Option<f64> {
-        let first = self.candidates.first()?;
-        let second = self.candidates.get(1).map_or(0.0, |second| second.score);
-        Some((first.score - second).max(0.0))
+        self.candidates.first()?;
+        let scores: Vec<f64> = self.candidates.iter().take(2).map(|candidate| candidate.score).collect();
+        Some(margin(&scores, self.p_link))
     }
 }
 

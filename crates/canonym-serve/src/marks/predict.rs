@@ -110,6 +110,8 @@ mod tests {
             is_nil: false,
             is_unsure: false,
             score: None,
+            p_mention: None,
+            p_link: None,
             candidates: Vec::new(),
             by: None,
             at: 0,

@@ -89,7 +89,7 @@ fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), c
         };
         let body = serde_json::to_string(mark)?;
         let sql = "INSERT OR REPLACE INTO marks
-            (id, document_id, source, state, is_deleted, event_id, body, kind, place, margin, was_read)
+            (id, document_id, source, state, is_deleted, event_id, body, kind, p_mention, margin, was_read)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         connection.prepare_cached(sql)?.execute(params![
             change.id,
@@ -100,7 +100,7 @@ fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), c
             event,
             body,
             mark.kind,
-            finite(mark.score),
+            finite(mark.p_mention()),
             finite(mark.margin()),
             mark.was_read()
         ])?;

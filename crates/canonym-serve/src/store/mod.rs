@@ -34,8 +34,13 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// Migrations, one for each version. A released migration is never changed.
-const MIGRATIONS: [&str; 4] =
-    [include_str!("001.sql"), include_str!("002.sql"), include_str!("003.sql"), include_str!("004.sql")];
+const MIGRATIONS: [&str; 5] = [
+    include_str!("001.sql"),
+    include_str!("002.sql"),
+    include_str!("003.sql"),
+    include_str!("004.sql"),
+    include_str!("005.sql"),
+];
 
 /// The current version.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;

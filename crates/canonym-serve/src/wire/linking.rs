@@ -61,8 +61,14 @@ pub struct AnnotationOut {
     /// The semantic type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Probability that span and concept are right.
+    /// Probability that span and concept are correct; that the span is a mention if `nil` is true.
     pub score: f64,
+    /// Probability that the span is a mention; missing for a given mention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_mention: Option<f64>,
+    /// Probability that the best candidate is correct, given that the span is a mention; missing for a given mention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_link: Option<f64>,
     /// Whether it is unlinked.
     pub nil: bool,
     /// Candidate concepts, best first.
@@ -94,6 +100,8 @@ impl LinkedOut {
             text: annotation.text.clone(),
             kind: annotation.semantic_type.clone(),
             score: rounded(annotation.score.unwrap_or_default()),
+            p_mention: annotation.p_mention.map(rounded),
+            p_link: annotation.p_link.map(rounded),
             nil: annotation.nil,
             candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
             explanation: reasons.next(),

@@ -205,8 +205,12 @@ pub struct Mark {
     pub is_nil: bool,
     /// Whether it is marked as unsure.
     pub is_unsure: bool,
-    /// The model's score.
+    /// The model's score: probability that span and concept are correct; that the span is a mention if unlinked.
     pub score: Option<f64>,
+    /// The model's probability that the span is a mention.
+    pub p_mention: Option<f64>,
+    /// The model's probability that the concept is correct, given that the span is a mention.
+    pub p_link: Option<f64>,
     /// The model's candidates, best first.
     pub candidates: Vec<CandidateRow>,
     /// Overlapping annotations that conflict with it.

@@ -166,7 +166,11 @@ async fn everybody_keeps_the_projects_of_before_there_were_members() {
         ada.project(CORPUS).await
     };
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
-    connection.execute_batch("DROP TABLE members; PRAGMA user_version = 3;").unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE members; ALTER TABLE marks RENAME COLUMN p_mention TO place; PRAGMA user_version = 3;",
+        )
+        .unwrap();
     assert!(people::has_accounts(&connection).unwrap());
     drop(connection);
     let server = Server::new(folder.path());

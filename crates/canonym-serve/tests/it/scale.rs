@@ -17,7 +17,7 @@ const DERIVED: [&str; 7] = [
     "SELECT * FROM work ORDER BY 1, 2, 3",
     "SELECT * FROM said ORDER BY 1, 2",
     "SELECT * FROM chosen ORDER BY 1, 2, 3",
-    "SELECT id, document_id, source, state, is_deleted, event_id, body, kind, place, margin, was_read FROM marks ORDER BY id",
+    "SELECT id, document_id, source, state, is_deleted, event_id, body, kind, p_mention, margin, was_read FROM marks ORDER BY id",
     "SELECT id, is_finished, version FROM documents ORDER BY id",
 ];
 
@@ -171,7 +171,7 @@ async fn what_is_asked_of_large_projects_is_found_by_indexes() {
     let open = "m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
     for (sql, index) in [
         (
-            format!("SELECT min(place + margin) FROM marks m WHERE m.document_id = 1 AND {open}"),
+            format!("SELECT min(p_mention + margin) FROM marks m WHERE m.document_id = 1 AND {open}"),
             "COVERING INDEX marks_at_a_glance",
         ),
         ("SELECT 1 FROM marks m WHERE m.document_id = 1 AND m.was_read".to_owned(), "COVERING INDEX marks_at_a_glance"),

@@ -184,7 +184,7 @@ impl Engine for Ruled {
     fn map(&self, names: &[String], _: usize) -> canonym_core::Result<Vec<Link>> {
         let link = |name: &String| match canonym_core::kb::search::search(&self.kb, name, 1).first() {
             Some(hit) => {
-                Link { candidates: vec![Candidate { concept: hit.concept, name: None, score: 0.9 }], nil: false }
+                Link { candidates: vec![Candidate { concept: hit.concept, name: None, p_link: 0.9 }], nil: false }
             }
             None => Link { candidates: Vec::new(), nil: true },
         };

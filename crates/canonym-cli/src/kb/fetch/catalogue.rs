@@ -1,24 +1,24 @@
-//! Terminologies that anybody may download, and where their publishers offer them.
+//! Freely downloadable terminologies and their URLs.
 //!
-//! What needs an account (UMLS, SNOMED CT, ICD-11) is not here. A year or version in an address is the one that was
-//! current when the table was written; `--url` names another.
+//! Terminologies that need an account (UMLS, SNOMED CT, ICD-11) are not listed. A year or version in a URL was
+//! current when the table was written; `--url` selects another.
 
-/// A terminology and where it lies.
+/// A terminology and its download.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminology {
-    /// The word on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// Title for `--list`.
     pub title: &'static str,
-    /// The file at its publisher; the last part is the name that it gets here.
+    /// URL at the publisher; its last part is the default file name.
     pub url: &'static str,
-    /// What `kb build --format` takes.
+    /// Value for `kb build --format`.
     pub format: &'static str,
-    /// The prefix that its ids need, where they have none.
+    /// Value for `kb build --prefix`; empty if the ids have prefixes.
     pub prefix: &'static str,
-    /// What the publisher asks of users.
+    /// Licence or terms of use.
     pub licence: &'static str,
-    /// What the address of the publisher's checksum ends with, behind that of the file; empty where there is none.
+    /// Suffix that turns `url` into the URL of the published checksum; empty if there is none.
     pub checksum: &'static str,
 }
 
@@ -119,7 +119,7 @@ pub fn find(name: &str) -> Option<&'static Terminology> {
     ALL.iter().find(|one| one.name.eq_ignore_ascii_case(name))
 }
 
-/// The last part of the path of an address; `None` where it ends with a slash or has no path.
+/// The last part of the path of a URL; `None` if it ends with a slash or has no path.
 pub fn file_name(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let path = rest.split(['?', '#']).next().unwrap_or_default();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_end_with_the_name_of_a_file() {
+    fn file_name_is_the_last_part_of_the_path() {
         assert_eq!(file_name("https://x.org/a/b.obo?y=z/w"), Some("b.obo"));
         assert_eq!([file_name("https://x.org"), file_name("https://x.org/a/"), file_name("b.obo")], [None; 3]);
     }

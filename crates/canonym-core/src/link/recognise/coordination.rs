@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::scan::{Found, Tier, Word, lookup};
 use crate::kb::subset::View;
 use crate::text::Span;
+use crate::text::analysis::Analysis;
 use crate::text::composite::{Part, coordinations, split_composite};
-use crate::text::sentences::sentences;
 
 /// A discontinuous name in a text.
 pub struct Coordinated {
@@ -19,10 +19,12 @@ pub struct Coordinated {
 }
 
 /// The discontinuous names of a text, from expansions of coordinations in which every conjunct is a name.
-pub fn coordinated(view: View<'_>, text: &str, words: &[Word]) -> Vec<Coordinated> {
+pub fn coordinated(view: View<'_>, analysis: &Analysis<'_>, words: &[Word]) -> Vec<Coordinated> {
+    let text = analysis.text;
     let mut all: Vec<Coordinated> = Vec::new();
     let mut seen: HashSet<Vec<Span>> = HashSet::new();
-    for part in sentences(text).into_iter().flat_map(|sentence| around_conjunctions(text, words, sentence)) {
+    let sentences = analysis.sentences().iter();
+    for part in sentences.flat_map(|sentence| around_conjunctions(text, words, *sentence)) {
         for window in coordinations(text, part) {
             if !all_known(text, words, window) {
                 continue;

@@ -14,9 +14,11 @@ use super::scan::ScanScratch;
 use super::{DictionaryAnnotator, DictionaryMatch};
 use crate::corpus::AnnotatedDocument;
 use crate::eval::ids::IdSet;
+use crate::eval::matching::Counts;
 use crate::kb::KnowledgeBase;
 use crate::link::fit::{calibration_error as error_of, logistic};
 use crate::text::Span;
+use crate::text::analysis::Analysis;
 
 /// The matches of one corpus with labels, and the number of gold mentions.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +49,7 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                 let ids = IdSet::parse_one(kb.id(spotted.readings[0].0.concept));
                 gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
-            let spotted = annotator.spot(&document.document, scratch);
+            let spotted = annotator.spot(&Analysis::new(&document.document.text), scratch);
             (
                 spotted
                     .iter()
@@ -78,9 +80,8 @@ pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
 pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f64, f64) {
     let kept = corpus.places.iter().filter(|(features, _)| model.probability(features) >= threshold);
     let (n_kept, n_right) = kept.fold((0usize, 0usize), |(n, right), place| (n + 1, right + usize::from(place.1)));
-    let precision = n_right as f64 / n_kept.max(1) as f64;
-    let recall = n_right as f64 / corpus.n_gold.max(1) as f64;
-    (precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9))
+    let score = Counts::one_to_one(corpus.n_gold, n_kept, n_right).score();
+    (score.precision, score.recall, score.f1)
 }
 
 /// Expected calibration error of the accepted matches, ten bins.

@@ -26,7 +26,7 @@ use crate::Result;
 use crate::kb::subset::{Subset, View};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::link::explain::Explanation;
-use crate::text::abbreviations::{find_abbreviations, occurrences};
+use crate::text::analysis::Analysis;
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
@@ -126,7 +126,7 @@ impl DictionaryAnnotator {
     /// The linked mentions of one document.
     pub fn annotate_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<LinkedMention> {
         let threshold = self.threshold();
-        self.spot(document, scratch)
+        self.spot(&Analysis::new(&document.text), scratch)
             .into_iter()
             .filter(|spotted| spotted.readings[0].1 >= threshold)
             .map(|spotted| self.linked(&spotted))
@@ -134,18 +134,21 @@ impl DictionaryAnnotator {
     }
 
     pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
-        let candidate = |(reading, score): &(SenseCandidate, f32)| Candidate {
+        // At most one sense is right, so the probabilities of all senses add up to that of a mention.
+        let p_mention = spotted.readings.iter().map(|(_, p)| p).sum::<f32>().clamp(1e-6, 1.0);
+        let candidate = |(reading, p): &(SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
-            score: *score,
+            p_link: (p / p_mention).min(1.0),
         };
         let candidates: Vec<Candidate> =
             spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
-        let mention = Mention { spans: spotted.spans.clone(), semantic_type, score: candidates[0].score };
-        let nil = self.config.min_score.is_some_and(|wanted| mention.score < wanted);
-        LinkedMention { mention, link: Link { candidates, nil } }
+        let mention = Mention { spans: spotted.spans.clone(), semantic_type, p_mention };
+        let p_both = spotted.readings[0].1;
+        let nil = self.config.min_score.is_some_and(|wanted| p_both < wanted);
+        LinkedMention { mention, link: Link { candidates, nil }, p_both }
     }
 
     /// Mentions below this probability are dropped; those below a higher `min_score` are reported unlinked.
@@ -154,20 +157,20 @@ impl DictionaryAnnotator {
     }
 
     /// The matches left after overlaps are resolved, in text order, before the threshold is applied.
-    pub fn spot(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<DictionaryMatch> {
-        self.spot_and_sense(document, scratch).0
+    pub fn spot(&self, analysis: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<DictionaryMatch> {
+        self.spot_and_sense(analysis, scratch).0
     }
 
     /// Like [`DictionaryAnnotator::spot`], with all forms of the sense inventory that the text uses without defining
     /// them.
     pub fn spot_and_sense(
         &self,
-        document: &Document,
+        analysis: &Analysis<'_>,
         scratch: &mut ScanScratch,
     ) -> (Vec<DictionaryMatch>, Vec<Sensed>) {
-        let text = document.text.as_str();
-        let words = words(&self.kb, text, scratch);
-        let uses = short_forms(text);
+        let text = analysis.text;
+        let words = words(&self.kb, analysis, scratch);
+        let uses = analysis.short_forms();
         let unlikely = UNLIKELY * self.threshold();
         let mut spotted = self.read_all(text, &words, |_| true);
         if let Some((joined, is_joined)) = join_prefixes(&self.kb, text, &words) {
@@ -182,7 +185,7 @@ impl DictionaryAnnotator {
                 self.read_all(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true)),
             );
         }
-        if let Some(expanded) = expand(&words, &uses) {
+        if let Some(expanded) = expand(&words, uses) {
             let meant = self.read_all(text, &expanded, |found| found.expanded);
             let by_definition: HashSet<Span> = meant.iter().map(|place| place.span).collect();
             spotted.retain(|place| !by_definition.contains(&place.span));
@@ -210,7 +213,7 @@ impl DictionaryAnnotator {
         if !self.config.nested {
             spotted = longest(spotted);
         }
-        for part in coordination::coordinated(self.view(), text, &words) {
+        for part in coordination::coordinated(self.view(), analysis, &words) {
             let place = self.read(text, &part.words, &part.found);
             spotted.extend(place.map(|place| DictionaryMatch { spans: part.spans, ..place }));
         }
@@ -428,19 +431,6 @@ const LIKE: f32 = 0.7;
 
 /// Matches below this fraction of the threshold do not suppress others.
 const UNLIKELY: f32 = 0.5;
-
-/// Every use of a short form that the text defines, with the span of its long form, in text order.
-pub fn short_forms(text: &str) -> Vec<(Span, Span)> {
-    let abbreviations = find_abbreviations(text);
-    if abbreviations.is_empty() {
-        return Vec::new();
-    }
-    let mut uses = occurrences(text, &abbreviations);
-    uses.extend(abbreviations.iter().enumerate().map(|(row, abbreviation)| (abbreviation.short, row)));
-    uses.sort_unstable();
-    uses.dedup_by_key(|(span, _)| *span);
-    uses.into_iter().map(|(span, row)| (span, abbreviations[row].long)).collect()
-}
 
 /// The text of a mention with its short forms replaced by their long forms, unless the long form is in the mention
 /// itself. `uses` are in text order.

@@ -14,8 +14,9 @@ use crate::kb::lexicon::{MAX_TOKENS, TokenHashes, bag_key, hash_token};
 use crate::kb::subset::View;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
+use crate::text::analysis::Analysis;
 use crate::text::normalise::fold_token_into;
-use crate::text::tokens::{Gap, Token, tokenize_into};
+use crate::text::tokens::{Gap, Token};
 use crate::text::words::is_prefix;
 
 /// Maximum number of tokens of a window that matches a name literally.
@@ -77,7 +78,6 @@ impl Found {
 /// Caches of a thread, kept between documents.
 #[derive(Debug, Default)]
 pub struct ScanScratch {
-    tokens: Vec<Token>,
     folded: String,
     /// Hashes of tokens by the hash of the token as written.
     remembered: HashMap<u64, (TokenHashes, bool, u16), Hashed>,
@@ -85,14 +85,14 @@ pub struct ScanScratch {
 }
 
 /// The words of a text.
-pub fn words(kb: &KnowledgeBase, text: &str, scratch: &mut ScanScratch) -> Vec<Word> {
-    let ScanScratch { tokens, folded, remembered, .. } = scratch;
-    tokenize_into(text, tokens);
+pub fn words(kb: &KnowledgeBase, analysis: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<Word> {
+    let ScanScratch { folded, remembered, .. } = scratch;
+    let (text, tokens) = (analysis.text, analysis.tokens());
     if remembered.len() > MAX_REMEMBERED {
         remembered.clear();
     }
     let mut words = Vec::with_capacity(tokens.len());
-    for token in tokens.iter() {
+    for token in tokens {
         let written = token.span.of(text);
         let hash = xxh3_64(written.as_bytes());
         let (hashes, known, frequency) = match remembered.get(&hash) {

@@ -19,6 +19,7 @@ use crate::input::Input;
 use crate::kb::subset::View;
 use crate::kb::{ConceptId, NameId, Scope};
 use crate::text::Span;
+use crate::text::analysis::Analysis;
 
 const SENSES: &str = include_str!("../../../assets/senses.tsv");
 const TOPICS: &str = include_str!("../../../assets/topics.tsv");
@@ -403,7 +404,7 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
     for long in sense.long_forms() {
-        let of_long = words(kb, long, &mut scratch);
+        let of_long = words(kb, &Analysis::new(long), &mut scratch);
         let Some(found) = lookup(view, long, &of_long) else { continue };
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
         for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {

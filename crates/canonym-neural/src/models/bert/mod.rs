@@ -404,7 +404,7 @@ pub(crate) mod tests {
             let output = config.forward(&mut tape, "", &sequences, Some(&mut SplitMix64::new(2))).unwrap();
             let value = tape.value(output).clone();
             let gradients = drawn(value.n_rows, value.n_cols, &mut SplitMix64::new(3));
-            (value, tape.backward(output, gradients))
+            (value, tape.backward([(output, gradients)]))
         };
         let ((value, gradients), (near, near_gradients)) = (run(&single), run(&brain));
         assert!(far(&value, &near) < 0.02, "{}", far(&value, &near));

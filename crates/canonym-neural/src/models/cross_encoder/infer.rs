@@ -137,8 +137,8 @@ fn order(candidates: &mut [Candidate], scores: &[f32]) {
     }
     let mut probabilities = scores.to_vec();
     softmax(&mut probabilities);
-    candidates.iter_mut().zip(probabilities).for_each(|(candidate, share)| candidate.score = share);
-    candidates.sort_by(|left, right| right.score.total_cmp(&left.score));
+    candidates.iter_mut().zip(probabilities).for_each(|(candidate, share)| candidate.p_link = share);
+    candidates.sort_by(|left, right| right.p_link.total_cmp(&left.p_link));
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn link(n: u32) -> Link {
-        let candidates = (0..n).map(|row| Candidate { concept: ConceptId(row), name: None, score: 0.1 });
+        let candidates = (0..n).map(|row| Candidate { concept: ConceptId(row), name: None, p_link: 0.1 });
         Link { candidates: candidates.collect(), nil: n == 2 }
     }
 
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!((left.nil, left.candidates.len()), (right.nil, right.candidates.len()));
         for (left, right) in left.candidates.iter().zip(&right.candidates) {
             assert_eq!(left.concept, right.concept);
-            assert!((left.score - right.score).abs() < 1e-5);
+            assert!((left.p_link - right.p_link).abs() < 1e-5);
         }
     }
 
@@ -224,9 +224,9 @@ mod tests {
                 let mut alone = [vec![before[at].clone()]];
                 cross_encoder.rerank(&[input], &mut alone).unwrap();
                 assert_near(&alone[0][0], expected);
-                let sum: f32 = expected.candidates.iter().map(|candidate| candidate.score).sum();
+                let sum: f32 = expected.candidates.iter().map(|candidate| candidate.p_link).sum();
                 assert!(expected.candidates.is_empty() || (sum - 1.0).abs() < 1e-5);
-                assert!(expected.candidates.is_sorted_by(|left, right| left.score >= right.score));
+                assert!(expected.candidates.is_sorted_by(|left, right| left.p_link >= right.p_link));
             }
         }
         let mut of_others = vec![vec![link(1)]; 4];

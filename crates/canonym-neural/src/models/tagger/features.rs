@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use canonym_core::kb::lexicon::{TokenHashes, hash_token};
-use canonym_core::link::recognise::short_forms;
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::normalise::fold_token_into;
 use canonym_core::text::tokens::{Token, is_greek, tokenize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -151,8 +151,8 @@ pub struct FeatureExtractor {
 
 impl FeatureExtractor {
     /// Token features of a text; new words are added to `words`.
-    pub fn view(&self, text: &str, words: &mut Words) -> TokenFeatures {
-        let tokens = tokenize(text);
+    pub fn view(&self, analysis: &Analysis<'_>, words: &mut Words) -> TokenFeatures {
+        let (text, tokens) = (analysis.text, analysis.tokens().to_vec());
         let numbers: Vec<u32> = tokens.iter().map(|token| self.word(token.span.of(text), words)).collect();
         let mut gaps = Vec::with_capacity(tokens.len() + 1);
         let mut end = 0;
@@ -164,18 +164,19 @@ impl FeatureExtractor {
         let hashes: Vec<TokenHashes> = numbers.iter().map(|number| words.get(*number).hashes).collect();
         let mut bits = vec![0; tokens.len()];
         self.gazetteer.mark(&tokens, &hashes, &mut bits);
-        self.mark_abbreviations(text, &tokens, &hashes, &mut bits);
+        self.mark_abbreviations(analysis, &hashes, &mut bits);
         TokenFeatures { tokens, words: numbers, gaps, bits }
     }
 
     /// Copies the gazetteer classes of a long form to its abbreviation.
-    fn mark_abbreviations(&self, text: &str, tokens: &[Token], hashes: &[TokenHashes], bits: &mut [u64]) {
-        for (short, long) in short_forms(text) {
+    fn mark_abbreviations(&self, analysis: &Analysis<'_>, hashes: &[TokenHashes], bits: &mut [u64]) {
+        let tokens = analysis.tokens();
+        for (short, long) in analysis.short_forms() {
             let within = |span: canonym_core::text::Span| {
                 let first = tokens.partition_point(|token| token.span.start < span.start);
                 first..tokens.partition_point(|token| token.span.end <= span.end).max(first)
             };
-            let (short, long) = (within(short), within(long));
+            let (short, long) = (within(*short), within(*long));
             for class in
                 (0..MAX_CLASSES).filter(|class| self.gazetteer.classes(&hashes[long.clone()]) & (1 << class) != 0)
             {
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn words_without_capitals_are_one_group_and_short_forms_have_the_classes_of_their_long_forms() {
         let mut words = Words::default();
-        let view = viewer().view("Liver disease (LD); LD of liver.", &mut words);
+        let view = viewer().view(&Analysis::new("Liver disease (LD); LD of liver."), &mut words);
         let rows: Vec<u32> = view.words.iter().map(|word| words.get(*word).row).collect();
         assert_eq!(rows, [1, 0, 0, 0, 0, 1]);
         let groups: Vec<u32> = view.words.iter().map(|word| words.get(*word).group).collect();

@@ -284,6 +284,7 @@ mod tests {
     use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::models::tagger::gazetteer::Gazetteer;
     use crate::tensor::random::SplitMix64;
+    use canonym_core::text::analysis::Analysis;
 
     const TEXTS: [&str; 3] = [
         "Liver disease (LD) after aspirin. Liver disease was seen; LD resolved.",
@@ -309,7 +310,8 @@ mod tests {
             ..TaggerConfig::default()
         };
         let (viewer, mut words) = (viewer(), Words::default());
-        let views: Vec<TokenFeatures> = TEXTS.iter().map(|text| viewer.view(text, &mut words)).collect();
+        let views: Vec<TokenFeatures> =
+            TEXTS.iter().map(|text| viewer.view(&Analysis::new(text), &mut words)).collect();
         let mut parameters = Parameters::default();
         config.init(&mut parameters, viewer.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
         config.check(&parameters, viewer.vocabulary.n_rows(), 2).unwrap();
@@ -333,10 +335,10 @@ mod tests {
         assert_eq!(first, expected.n_rows);
         // Bit-identical, whatever was read before.
         let (mut alone, mut few) = (Words::default(), WordRows::default());
-        let view = viewer.view(TEXTS[2], &mut alone);
+        let view = viewer.view(&Analysis::new(TEXTS[2]), &mut alone);
         tagger.tabulate(&alone, &mut few);
         assert_eq!(tagger.scores(&view, &alone, &few), tagger.scores(&views[2], &words, &rows));
-        let empty = viewer.view("…", &mut words);
+        let empty = viewer.view(&Analysis::new("…"), &mut words);
         assert!(tagger.tag(&empty, (&words, &rows), |_| true).likeliest(0, 0.0).is_empty());
         assert_eq!(tagger.tag(&empty, (&words, &rows), |_| true).mention(0, 0, 0), 0.0);
         assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
@@ -359,7 +361,7 @@ mod tests {
         let mut parameters = Parameters::default();
         config.init(&mut parameters, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(4));
         let tagger = Tagger::new(&config, &parameters, 1).unwrap();
-        let view = viewer.view(&"liver disease after aspirin in asthma ".repeat(1000), &mut words);
+        let view = viewer.view(&Analysis::new(&"liver disease after aspirin in asthma ".repeat(1000)), &mut words);
         let mut rows = WordRows::default();
         tagger.tabulate(&words, &mut rows);
         let tagged = tagger.tag(&view, (&words, &rows), |_| true);

@@ -1,5 +1,6 @@
 //! The tagger with its feature extractor and label sets.
 
+use canonym_core::text::analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
 use super::features::{FeatureExtractor, TokenFeatures, Words};
@@ -55,14 +56,14 @@ impl TypedTagger {
     /// Token features of a text, and the tagger output for the `wanted` label sets.
     pub fn read(
         &self,
-        text: &str,
+        analysis: &Analysis<'_>,
         scratch: &mut TaggerScratch,
         wanted: impl Fn(usize) -> bool,
     ) -> (TokenFeatures, Tagged) {
         if scratch.words.len() > MAX_WORDS {
             (scratch.words, scratch.rows) = Default::default();
         }
-        let view = self.viewer.view(text, &mut scratch.words);
+        let view = self.viewer.view(analysis, &mut scratch.words);
         self.tagger.tabulate(&scratch.words, &mut scratch.rows);
         let tagged = self.tagger.tag(&view, (&scratch.words, &scratch.rows), wanted);
         (view, tagged)
@@ -70,7 +71,8 @@ impl TypedTagger {
 
     /// For each label set, the probability that the whole name is a mention.
     pub fn marks_name(&self, name: &str, scratch: &mut TaggerScratch) -> Vec<f32> {
-        let (view, tagged) = self.read(&in_order(name), scratch, |layer| self.layers[layer].name.is_some());
+        let name = in_order(name);
+        let (view, tagged) = self.read(&Analysis::new(&name), scratch, |layer| self.layers[layer].name.is_some());
         let n = view.tokens.len();
         let of_layer = |layer: usize| if n == 0 { 0.0 } else { tagged.mention(layer, 0, n - 1) };
         (0..self.layers.len()).map(of_layer).collect()

@@ -1,6 +1,7 @@
 use super::*;
 use crate::models::dual_encoder::tests::{KINDS, drawn};
 use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
+use crate::train::objective::tests::check_gradients;
 use crate::train::optimise::{AdamConfig, Schedule};
 use crate::train::{Progress, Run, RunConfig};
 
@@ -62,16 +63,16 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
             let batch = objective.batch(step, &mut SplitMix64::new(step));
             n_asked += batch.asked.len();
             let sizes = batch.asked.iter().map(|(_, candidates)| candidates.len());
-            let most = if shared { batch.n_names } else { 1 + 2 + 3 };
+            let most = if shared { names.pieces.len() } else { 1 + 2 + 3 };
             assert!(sizes.clone().all(|n| n > 1 && n <= most), "{sizes:?}");
         }
         // An epoch contains every mention once, except for those whose concept has no name.
         assert_eq!(n_asked, 46);
-        let memory = objective.memory();
+        let memory = objective.save_state();
         let mut other = Linking::new(&model, config(shared), (&readings, &names), 11);
-        other.recall(&memory).unwrap();
+        other.load_state(&memory).unwrap();
         assert_eq!(other.hard_negatives, objective.hard_negatives);
-        assert!(other.recall(b"1 2\n").is_err() && other.recall(&[0xff]).is_err());
+        assert!(other.load_state(b"1 2\n").is_err() && other.load_state(&[0xff]).is_err());
     }
 }
 
@@ -86,25 +87,13 @@ fn the_gradient_of_vectors_is_that_of_differences() {
             let mut objective = Linking::new(&model, config, (&readings, &names), 11);
             objective.begin_round(&parameters, 0).unwrap();
             let batch = objective.batch(1, &mut SplitMix64::new(1));
-            let mut values = Matrix::default();
+            let mut values = Values::default();
             for part in 0..objective.n_parts(&batch) {
                 let mut tape = Tape::new(&parameters);
-                let rows = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(3)).unwrap();
-                let rows = tape.value(rows);
-                let all = [values.values.as_slice(), &rows.values].concat();
-                values = Matrix::new(values.n_rows + rows.n_rows, rows.n_cols, all);
+                let outputs = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(3)).unwrap();
+                outputs.iter().for_each(|(name, output)| values.push(name, tape.value(output)));
             }
-            let loss = objective.loss(&batch, &values);
-            for at in (0..values.values.len()).step_by(7) {
-                let moved = |by: f32| {
-                    let mut moved = values.clone();
-                    moved.values[at] += by;
-                    objective.loss(&batch, &moved).value
-                };
-                let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
-                let own = f64::from(loss.gradient.values[at]);
-                assert!((slope - own).abs() < 2e-3, "{mention:?} {at}: {slope} {own}");
-            }
+            check_gradients(|values| objective.losses(&batch, values), &values, 7, (1e-2, 2e-3));
         }
     }
 }
@@ -145,7 +134,8 @@ fn mentions_come_near_names_that_are_kept_as_they_are() {
     for name in of_names {
         assert_eq!(run.parameters.get(&name).unwrap(), parameters.get(&name).unwrap());
     }
-    assert_eq!(objective.batch(0, &mut SplitMix64::new(1)).n_names, 0);
+    let parts = objective.batch(0, &mut SplitMix64::new(1)).parts;
+    assert!(!parts.iter().any(|part| matches!(part, Part::Names(_))));
 }
 
 #[test]
@@ -185,5 +175,6 @@ fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
     let batch = linking.batch(0, &mut SplitMix64::new(1));
     assert_eq!(batch.windows[0].mentions, [(1, 1), (4, 4), (4, 5)]);
     // It is linked only in the window with the most context.
-    assert_eq!(batch.n_mentions, 2);
+    let Part::Windows(_, mentions) = &batch.parts[0] else { panic!("no window") };
+    assert_eq!(mentions.len(), 2);
 }

@@ -2,6 +2,7 @@
 
 use crate::models::joint::Joint;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::eval::matching::Counts;
 use canonym_core::link::Link;
 use canonym_core::text::{Mention, Span};
 use serde::Serialize;
@@ -58,8 +59,8 @@ pub fn compared(found: &[Vec<Mention>], links: &[Vec<Link>], gold: &[Gold]) -> V
         let is_mention = here.peek().is_some();
         let best = link.candidates.first();
         let is_right = best.is_some_and(|best| here.any(|mention| mention.concepts.contains(&best.concept.0)));
-        let of_link = best.map_or(0.0, |best| best.score);
-        Found { span, of_span: mention.score, of_link, is_mention, is_right }
+        let of_link = best.map_or(0.0, |best| best.p_link);
+        Found { span, of_span: mention.p_mention, of_link, is_mention, is_right }
     };
     let of_document = |((found, links), gold): ((&Vec<Mention>, &Vec<Link>), &Gold)| {
         found.iter().zip(links).map(|(mention, link)| one(mention, link, gold)).collect()
@@ -109,7 +110,7 @@ fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<Found>> + Clone, n_gold
     let of = |least: f32| {
         let given = left.iter().filter(|one| one.probability(&joint) >= least);
         let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
-        2.0 * n_right as f64 / (n + n_gold).max(1) as f64
+        Counts::one_to_one(n_gold, n, n_right).score().f1
     };
     joint.least = LEAST_SPANS.into_iter().max_by(|left, right| of(*left).total_cmp(&of(*right))).unwrap_or(0.5);
     joint
@@ -126,7 +127,7 @@ pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
         let given = left.iter().filter(|one| one.probability(joint) >= joint.least);
         given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
     };
-    let f1 = |n: usize, n_right: usize| 2.0 * n_right as f64 / (n + n_gold).max(1) as f64;
+    let score = |n: usize, n_right: usize| Counts::one_to_one(n_gold, n, n_right).score();
     let (n, n_right) = given(&resolved(all.iter(), &weights), &weights);
     let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
     for (own, other) in [(0, 1), (1, 0)] {
@@ -144,10 +145,10 @@ pub fn judge_joint(all: &[Vec<Found>], gold: &[Gold]) -> JointReport {
     let error: f64 = bins.iter().map(|(_, sum, n_right)| (sum - *n_right as f64).abs()).sum();
     JointReport {
         weights,
-        precision: n_right as f64 / n.max(1) as f64,
-        recall: n_right as f64 / n_gold.max(1) as f64,
-        f1: f1(n, n_right),
-        f1_by_halves: f1(by_halves.0, by_halves.1),
+        precision: score(n, n_right).precision,
+        recall: score(n, n_right).recall,
+        f1: score(n, n_right).f1,
+        f1_by_halves: score(by_halves.0, by_halves.1).f1,
         calibration_error: error / n_all.max(1) as f64,
     }
 }
@@ -163,8 +164,8 @@ mod tests {
     fn a_mention_without_a_concept_is_rightly_found_and_wrongly_linked() {
         let span = Span { start: 2, end: 6 };
         let gold = vec![vec![GoldMention { span, concepts: Vec::new(), means_something: false }]];
-        let found = [vec![Mention { score: 0.9, ..Mention::contiguous(span) }]];
-        let candidate = Candidate { concept: ConceptId(0), name: None, score: 0.9 };
+        let found = [vec![Mention { p_mention: 0.9, ..Mention::contiguous(span) }]];
+        let candidate = Candidate { concept: ConceptId(0), name: None, p_link: 0.9 };
         let links = [vec![Link { candidates: vec![candidate], nil: false }]];
         let compared = compared(&found, &links, &gold);
         assert!(compared[0][0].is_mention && !compared[0][0].is_right);

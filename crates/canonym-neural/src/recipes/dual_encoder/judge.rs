@@ -13,6 +13,7 @@ use crate::system::pipeline::PipelineConfig;
 use crate::tensor::matrix::Matrix;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::matching::Counts;
 use canonym_core::eval::matching::{Measure, Score};
 use canonym_core::eval::report::{EvalConfig, Report as EvalReport, evaluate};
 use canonym_core::kb::KnowledgeBase;
@@ -74,7 +75,7 @@ pub fn judge(
     let gold: Vec<Vec<&Annotation>> =
         documents.iter().map(|document| document.annotations.iter().filter(has_concept).collect()).collect();
     let mention =
-        |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, score: 1.0 };
+        |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
     let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
     let marked: Vec<Marked<'_>> =
         texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
@@ -188,7 +189,7 @@ fn search(
     let n_places: usize = gold.iter().map(Vec::len).sum();
     let linked = |borders: &[Vec<Span>]| -> canonym_core::Result<Vec<Vec<Found>>> {
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
-        let mention = |(span, score): &(Span, f32)| Mention { score: *score, ..Mention::contiguous(*span) };
+        let mention = |(span, p_mention): &(Span, f32)| Mention { p_mention: *p_mention, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
         let marked: Vec<Marked<'_>> =
             texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
@@ -203,7 +204,8 @@ fn search(
         };
         LEAST_SPANS.into_iter().map(of).collect()
     };
-    let f1 = |n_right: usize, n_found: usize| 2.0 * n_right as f64 / (n_found + n_gold).max(1) as f64;
+    let score = |n_right: usize, n_found: usize| Counts::one_to_one(n_gold, n_found, n_right).score();
+    let f1 = |n_right: usize, n_found: usize| score(n_right, n_found).f1;
     let all = linked(&[])?;
     let rows = by_span(&all);
     let best = rows.iter().copied().max_by(|left, right| f1(left.3, left.1).total_cmp(&f1(right.3, right.1)));
@@ -217,9 +219,9 @@ fn search(
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
         min_span,
-        spans_f1: 2.0 * n_spans as f64 / (n_found + n_places).max(1) as f64,
-        precision: n_right as f64 / n_found.max(1) as f64,
-        recall: n_right as f64 / n_gold.max(1) as f64,
+        spans_f1: Counts::one_to_one(n_places, n_found, n_spans).score().f1,
+        precision: score(n_right, n_found).precision,
+        recall: score(n_right, n_found).recall,
         f1: f1(n_right, n_found),
         leaky_f1: leaky.fold(0.0, f64::max),
         by_least_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),

@@ -4,6 +4,7 @@ use std::ops::Add;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use canonym_core::eval::ids::IdSet;
+use canonym_core::eval::matching::Counts;
 use canonym_core::text::Span;
 
 /// Decisions by kind. Each prediction is reviewed once.
@@ -15,7 +16,7 @@ pub struct Effort {
     pub relinked: usize,
     /// Predictions that overlap a mention with other boundaries, which are corrected.
     pub moved: usize,
-    /// Those of them that need another concept as well.
+    /// Those of `moved` that also need another concept.
     pub moved_and_relinked: usize,
     /// Other predictions, which are rejected.
     pub rejected: usize,
@@ -107,8 +108,9 @@ impl Effort {
         let at_place = self.accepted + self.relinked;
         let n_found = at_place + self.moved + self.rejected;
         let n_gold = at_place + self.moved + self.added;
-        let f1 = |n_right: usize, n: usize| 2.0 * n_right as f64 / n.max(1) as f64;
-        (f1(at_place, n_found + n_gold), f1(self.links.right, self.links.found + self.links.gold))
+        let f1 = |counts: Counts| counts.score().f1;
+        let links = Counts::one_to_one(self.links.gold, self.links.found, self.links.right);
+        (f1(Counts::one_to_one(n_gold, n_found, at_place)), f1(links))
     }
 }
 
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mark_is_decided_once() {
+    fn each_mention_is_decided_once() {
         let gold = [(0, 5, "A"), (10, 15, "B"), (20, 25, "C"), (30, 35, "D"), (40, 45, "E")];
         let document = AnnotatedDocument {
             annotations: gold.map(|(start, end, id)| annotation(start, end, id)).to_vec(),
@@ -162,11 +164,12 @@ mod tests {
         assert_eq!(effort, expected);
         assert_eq!((effort.decisions(), effort.corrections()), (7, 6));
         // Two of five spans, one of five links.
-        assert_eq!(effort.f1(), (0.4, 0.2));
+        let (spans, links) = effort.f1();
+        assert!((spans - 0.4).abs() < 1e-9 && (links - 0.2).abs() < 1e-9);
     }
 
     #[test]
-    fn no_concept_is_right_where_none_is_meant() {
+    fn unlinked_predictions_are_right_for_nil_mentions() {
         let document = AnnotatedDocument { annotations: vec![annotation(0, 5, "-1")], ..AnnotatedDocument::default() };
         let none = Annotation { nil: true, ..annotation(0, 5, "A") };
         let effort = Effort::of(&document, &[none]);

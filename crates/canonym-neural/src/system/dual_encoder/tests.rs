@@ -57,7 +57,7 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
             for (left, right) in
                 alone.iter().flat_map(|link| &link.candidates).zip(links.iter().flat_map(|link| &link.candidates))
             {
-                assert!(left.concept == right.concept && (left.score - right.score).abs() < 1e-4);
+                assert!(left.concept == right.concept && (left.p_link - right.p_link).abs() < 1e-4);
             }
         }
         assert_eq!(linker.link_names(&["gout", "", "liver ache"]).unwrap().len(), 3);
@@ -67,7 +67,7 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
 #[test]
 fn a_further_voice_compares_names_by_themselves_where_words_count() {
     let voice = || {
-        let names = crate::bundle::tests::bundle().name_encoder().unwrap();
+        let names = crate::bundle::names::tests::bundle().name_encoder().unwrap();
         let vectors = names.encode_forms(&kb());
         Arc::new(NameEvidence {
             names: Some(NameScorer::new(names, FlatIndex::new(vectors))),
@@ -116,14 +116,14 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
         let counted = plain.with_name_evidence(Arc::new(voices));
         let after = counted.link(&marked).unwrap().remove(0);
         assert_eq!(counted.kb().id(after[0].candidates[0].concept), "A:3");
-        assert!(after[0].candidates[0].score > 0.9 && !after[0].nil, "{after:?}");
+        assert!(after[0].candidates[0].p_link > 0.9 && !after[0].nil, "{after:?}");
         assert_eq!(after[1], before[1], "of other names nothing was counted");
         for (link, (again, explanation)) in after.iter().zip(Linker::explain(&counted, &marked).unwrap().remove(0)) {
             assert_eq!(*link, again);
             for (candidate, explained) in link.candidates.iter().zip(&explanation.candidates) {
                 let sum: f64 = explained.contributions.iter().map(|part| part.log_odds).sum();
                 assert!((sum - explained.log_odds).abs() < 1e-2, "{explained:?}");
-                assert!((explained.score - f64::from(candidate.score)).abs() < 1e-3, "{explained:?}");
+                assert!((explained.score - f64::from(candidate.p_link)).abs() < 1e-3, "{explained:?}");
             }
         }
         let found = counted.annotate(std::slice::from_ref(&document)).unwrap().remove(0);
@@ -172,7 +172,7 @@ fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
         }
         for one in linked {
             let span = one.mention.spans[0];
-            assert!(!span.of(&document.text).trim().is_empty() && one.mention.score <= 1.0);
+            assert!(!span.of(&document.text).trim().is_empty() && one.p_both <= 1.0);
         }
     }
     let nested = linker(|_| (), DualConfig { nested: true, ..CONFIG }, None).annotate(&documents).unwrap();
@@ -204,13 +204,13 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
             for (one, (again, explanation)) in found.iter().zip(explained) {
                 assert_eq!(one, again);
                 let (_, of_span) = spans.iter().find(|(span, _)| *span == one.mention.spans[0]).unwrap();
-                assert!(*of_span >= 0.3 || one.mention.score >= weights.least, "one of both is likely");
-                assert_eq!(one.link.nil, one.mention.score < weights.least);
-                assert!((one.link.candidates[0].score - one.mention.score).abs() < 1e-6);
+                assert!(*of_span >= 0.3 || one.p_both >= weights.least, "one of both is likely");
+                assert_eq!(one.link.nil, one.p_both < weights.least);
+                assert!((one.p_both_of(&one.link.candidates[0]) - one.p_both).abs() < 1e-6);
                 for (candidate, explained) in one.link.candidates.iter().zip(&explanation.candidates) {
                     let sum: f64 = explained.contributions.iter().map(|part| part.log_odds).sum();
                     assert!((sum - explained.log_odds).abs() < 1e-2, "{explained:?}");
-                    assert!((explained.score - f64::from(candidate.score)).abs() < 1e-3, "{explained:?}");
+                    assert!((explained.score - f64::from(one.p_both_of(candidate))).abs() < 1e-3, "{explained:?}");
                 }
             }
         }

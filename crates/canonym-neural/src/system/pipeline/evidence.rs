@@ -56,7 +56,7 @@ pub(super) fn logit(probability: f32) -> f32 {
 
 /// Feature vector of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
 pub(super) fn evidence(place: &SpanProposal, marks: &[f32], layers: &[LabelSet]) -> Evidence {
-    let linked = place.link.candidates.first().map_or(0.0, |best| best.score);
+    let linked = place.link.candidates.first().map_or(0.0, |best| best.p_link);
     let read = place.spotted.as_ref().map(DictionaryMatch::best);
     let exact = place.spotted.as_ref().filter(|spotted| spotted.is_unambiguous());
     let sense = read.and_then(|(reading, _)| reading.sense);

@@ -1,8 +1,8 @@
 //! Explanations of the pipeline: the contribution of each feature to the log-odds of a mention and its concept.
 
 use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
-use canonym_core::link::recognise::short_forms;
 use canonym_core::link::{Candidate, LinkedMention};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
@@ -16,9 +16,9 @@ impl Pipeline {
         let proposals = self.proposals(documents);
         let of_document = |(document, proposals): (&Document, Vec<SpanProposal>)| {
             let text = document.text.as_str();
-            let (map, uses) = (OffsetMap::new(text), short_forms(text));
+            let (map, analysis) = (OffsetMap::new(text), Analysis::new(text));
             let given = self.given(proposals);
-            given.iter().map(|place| self.explain_place(text, &map, &uses, place)).collect()
+            given.iter().map(|place| self.explain_place(text, &map, analysis.short_forms(), place)).collect()
         };
         documents.par_iter().zip(proposals).map(of_document).collect()
     }
@@ -60,13 +60,13 @@ impl Pipeline {
             let contributions = match rank {
                 0 => parts(),
                 _ => {
-                    let behind = f64::from(candidate.score.clamp(1e-6, 1.0 - 1e-6));
+                    let behind = f64::from(linked.p_both_of(candidate).clamp(1e-6, 1.0 - 1e-6));
                     let log_odds = (behind / (1.0 - behind)).ln();
                     vec![contribution("rank", "another concept is more likely for this name", 1.0, log_odds)]
                 }
             };
             let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &compared, (name, candidate), contributions))
+            Some(explained(&self.kb, &compared, (name, candidate.concept, linked.p_both_of(candidate)), contributions))
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));

@@ -1,5 +1,6 @@
 //! Fits the pipeline's decision weights on corpora that neither tagger nor name encoder was trained on.
 
+use canonym_core::eval::matching::Counts;
 use canonym_core::link::fit::logistic;
 use serde::Serialize;
 
@@ -172,8 +173,8 @@ fn given_mentions(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decisi
 }
 
 fn measures((n, n_right): (usize, usize), n_gold: usize) -> [f64; 3] {
-    let (precision, recall) = (n_right as f64 / n.max(1) as f64, n_right as f64 / n_gold.max(1) as f64);
-    [precision, recall, 2.0 * precision * recall / (precision + recall).max(1e-9)]
+    let score = Counts::one_to_one(n_gold, n, n_right).score();
+    [score.precision, score.recall, score.f1]
 }
 
 #[cfg(test)]

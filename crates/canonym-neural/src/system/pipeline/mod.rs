@@ -24,8 +24,9 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
-use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded, short_forms};
+use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded};
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::register::research;
 use canonym_core::text::tokens::{Gap, Token};
 use canonym_core::text::words::is_prefix;
@@ -214,12 +215,12 @@ impl Pipeline {
     }
 
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
-        let text = document.text.as_str();
+        let (text, analysis) = (document.text.as_str(), Analysis::new(&document.text));
         let layers = &self.recognizer.layers;
         let (view, tagged) = self
             .recognizer
-            .read(text, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
-        let uses = short_forms(text);
+            .read(&analysis, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
+        let uses = analysis.short_forms();
         let mut proposals: Vec<SpanProposal> = Vec::new();
         let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
@@ -237,15 +238,15 @@ impl Pipeline {
                 let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
                 let span = closed(text, span);
                 place_of.entry(vec![span]).or_insert_with(|| {
-                    proposals.push(SpanProposal::new(text, vec![span], &uses));
+                    proposals.push(SpanProposal::new(text, vec![span], uses));
                     proposals.len() - 1
                 });
             }
         }
-        let (spotted, sensed) = self.dictionary.spot_and_sense(document, &mut scratch.scan);
+        let (spotted, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
         for spotted in spotted {
             let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
-                proposals.push(SpanProposal::new(text, spotted.spans.clone(), &uses));
+                proposals.push(SpanProposal::new(text, spotted.spans.clone(), uses));
                 proposals.len() - 1
             });
             proposals[at].spotted = Some(spotted);
@@ -313,10 +314,10 @@ impl Pipeline {
             return;
         }
         let Some(spotted) = &place.spotted else { return };
-        let read = |(reading, score): &(canonym_core::link::recognise::accept::SenseCandidate, f32)| Candidate {
+        let read = |(reading, p_link): &(canonym_core::link::recognise::accept::SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
-            score: *score,
+            p_link: *p_link,
         };
         // The dictionary puts the sense that fits the document first; for unambiguous names both sides agree.
         let best = spotted.readings[0].0.concept;
@@ -331,8 +332,8 @@ impl Pipeline {
             place.link = Link { candidates, nil: false };
             return;
         }
-        let score = place.link.candidates.first().map_or(0.0, |first| first.score);
-        candidates[0].score = score.max(candidates[0].score);
+        let p_link = place.link.candidates.first().map_or(0.0, |first| first.p_link);
+        candidates[0].p_link = p_link.max(candidates[0].p_link);
         let others =
             place.link.candidates.iter().filter(|one| candidates.iter().all(|known| known.concept != one.concept));
         let others: Vec<Candidate> = others.copied().collect();
@@ -362,11 +363,12 @@ impl Pipeline {
         self.given(proposals).iter().map(|place| self.linked(place)).collect()
     }
 
-    /// Detected mentions of each document without links; their scores are mention probabilities.
+    /// Detected mentions of each document without links.
     pub fn mentions(&self, documents: &[Document]) -> Vec<Vec<Mention>> {
         let mention = |place: SpanProposal| {
             let semantic_type = self.linked(&place).mention.semantic_type;
-            Mention { semantic_type, score: probability(&self.decision.mention, &place.evidence), spans: place.spans }
+            let p_mention = probability(&self.decision.mention, &place.evidence);
+            Mention { semantic_type, p_mention, spans: place.spans }
         };
         self.proposals(documents)
             .into_par_iter()
@@ -395,28 +397,23 @@ impl Pipeline {
     }
 
     fn linked(&self, place: &SpanProposal) -> LinkedMention {
-        let probability = self.decision.link(place);
+        let (p_mention, p_both) = (probability(&self.decision.mention, &place.evidence), self.decision.link(place));
         let mut link = place.link.clone();
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let (layer, tagged) = place.tagged;
         let of_tagger = (tagged >= LEAST_TYPED).then(|| self.recognizer.layers[layer].name.clone()).flatten();
-        // The first candidate gets the link probability; the others are scaled along.
-        let first = link.candidates.first().map_or(1.0, |best| best.score).max(1e-6);
+        // Two models give p(mention) and p(mention and concept); the link has what is left, and the other candidates are scaled along.
+        let first = link.candidates.first().map_or(1.0, |best| best.p_link).max(1e-6);
+        let p_link = (p_both / p_mention.max(1e-6)).clamp(1e-6, 1.0);
         for candidate in &mut link.candidates {
-            candidate.score = candidate.score.min(first) / first * probability;
+            candidate.p_link = candidate.p_link.min(first) / first * p_link;
         }
-        link.nil = probability < self.min_link(place) || link.candidates.is_empty();
+        link.nil = p_both < self.min_link(place) || link.candidates.is_empty();
         link.candidates.truncate(self.config.top_k.max(1));
         // The semantic type comes from the knowledge base for a linked mention, from the tagger for an unlinked one.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
-        // The score is the link probability of a linked mention, the mention probability of an unlinked one.
-        let score = if link.nil {
-            crate::models::decision::probability(&self.decision.mention, &place.evidence)
-        } else {
-            probability
-        };
-        let mention = Mention { spans: place.spans.clone(), semantic_type, score };
-        LinkedMention { mention, link }
+        let mention = Mention { spans: place.spans.clone(), semantic_type, p_mention };
+        LinkedMention { mention, link, p_both }
     }
 }
 
@@ -537,7 +534,8 @@ mod tests {
     #[test]
     fn short_forms_are_written_out_and_brackets_closed() {
         let text = "Liver disease (LD) and LD cirrhosis of poly(ADP-ribose) polymerase";
-        let uses = short_forms(text);
+        let analysis = Analysis::new(text);
+        let uses = analysis.short_forms();
         let span = |of: &str, from: usize| {
             let start = from + text[from..].find(of).unwrap();
             Span::new(start, start + of.len())

@@ -1,74 +1,56 @@
-//! What an evaluation tells of its input beside the figures: reasons for which they are 0 that are none of the system.
+//! Warnings about the input of an evaluation, such as reasons for scores of 0 that are not errors of the system.
 
 use std::collections::HashMap;
 
-use canonym_core::eval::DocumentPair;
-use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::matching::Measure;
-use canonym_core::eval::report::{EvalConfig, Report};
+use super::DocumentPair;
+use super::ids::IdSet;
+use super::matching::Measure;
+use super::report::{EvalConfig, Report};
 
-use super::inputs::Gold;
-use crate::progress;
-use crate::system::Mentions;
+/// If a smaller fraction of the ids has a prefix that also occurs on the other side, the kinds of ids differ.
+const MIN_SHARED: f64 = 0.05;
 
-/// Where less than this share of the ids has a prefix that the other side knows, too, they are written in other ways.
-const FEW: f64 = 0.05;
-
-/// More letters than this at the start of an id are a word, and no prefix.
+/// Maximum length of a prefix without a colon.
 const MAX_LETTERS: usize = 10;
 
-/// Tells where ids of one side cannot agree with those of the other, or where a side has none.
-pub fn of_ids<'a>(gold: impl Iterator<Item = &'a IdSet>, predicted: impl Iterator<Item = &'a IdSet>) {
-    for line in lines(&Side::of(gold), &Side::of(predicted)) {
-        progress::say(&line);
-    }
+/// A warning and a hint if gold and predictions use different kinds of ids, or a warning if one side has none.
+pub fn of_ids<'a>(gold: impl Iterator<Item = &'a IdSet>, predicted: impl Iterator<Item = &'a IdSet>) -> Vec<String> {
+    lines(&Side::of(gold), &Side::of(predicted))
 }
 
-/// Tells where the mentions come from if nobody said it: of all that decides a figure this is most often taken for the other way.
-pub fn of_mentions(asked: Option<Mentions>, gold: &Gold) {
-    if asked.is_some() || !matches!(gold, Gold::Documents(_)) {
-        return;
-    }
-    progress::say(match gold.is_mentions_only() {
-        true => {
-            "the texts contain only mentions, so they are linked as given; use `--mentions detect` to detect mentions"
-        }
-        false => "mentions are detected by the model; use `--mentions gold` to link the gold mentions",
-    });
-}
-
-/// Tells where the row of types is 0 because one side has none.
-pub fn of_types(documents: &[DocumentPair], report: &Report) {
+/// Warnings if the score of types is 0 because one side has none.
+pub fn of_types(documents: &[DocumentPair], report: &Report) -> Vec<String> {
     if report.metrics.get(&Measure::Type).is_none_or(|score| score.f1 > 0.0) {
-        return;
+        return Vec::new();
     }
     let sides = [
         ("gold has", documents.iter().flat_map(|document| &document.gold).collect::<Vec<_>>()),
         ("predictions have", documents.iter().flat_map(|document| &document.predicted).collect()),
     ];
-    for (has, entries) in sides {
-        if !entries.is_empty() && entries.iter().all(|entry| entry.types.is_empty()) {
-            progress::say(&format!("warning: {has} no types, so `type` is 0"));
-        }
-    }
+    let has_none = |(_, entries): &(&str, Vec<&_>)| {
+        let untyped = |entry: &&super::Entry| entry.types.is_empty();
+        !entries.is_empty() && entries.iter().all(untyped)
+    };
+    let warning = |(has, _)| format!("warning: {has} no types, so `type` is 0");
+    sides.into_iter().filter(has_none).map(warning).collect()
 }
 
-/// Tells where curves were asked for and there is nothing to draw them by.
-pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) {
-    let Some(curves) = config.curves.filter(|_| report.curves.is_empty()) else { return };
+/// A warning if curves were requested but cannot be computed.
+pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) -> Option<String> {
+    let curves = config.curves.filter(|_| report.curves.is_empty())?;
     let option = if curves.wanted_precision.is_some() { "--want-precision" } else { "--curves" };
     let why = if has_scores { "have the same score, or almost none" } else { "have no scores" };
-    progress::say(&format!("warning: `{option}` has no effect: predictions {why}"));
+    Some(format!("warning: `{option}` has no effect: predictions {why}"))
 }
 
-/// The ids of one side.
+/// The ids of gold or predictions.
 #[derive(Default)]
 struct Side<'a> {
-    /// How often each prefix stands before an id, and the first such id.
+    /// Count of each prefix, and the first id with it.
     prefixes: HashMap<&'a str, (u64, &'a str)>,
     n_ids: u64,
     n_entries: u64,
-    /// The first id of the most frequent prefix; of equal ones the first.
+    /// The first id with the most frequent prefix; ties go to the prefix met first.
     example: Option<&'a str>,
 }
 
@@ -92,14 +74,14 @@ impl<'a> Side<'a> {
         side
     }
 
-    /// The share of the ids with a prefix that `other` has, too.
+    /// Fraction of the ids whose prefix also occurs in `other`.
     fn share_in(&self, other: &Side<'_>) -> f64 {
         let known = self.prefixes.iter().filter(|(prefix, _)| other.prefixes.contains_key(*prefix));
         known.map(|(_, (n, _))| *n).sum::<u64>() as f64 / self.n_ids.max(1) as f64
     }
 }
 
-/// What stands before the colon of an id, with it, or the letters that it starts with.
+/// The part of an id up to and including the colon, or else its leading letters.
 fn prefix(id: &str) -> &str {
     if let Some(colon) = id.find(':') {
         return &id[..=colon];
@@ -116,7 +98,7 @@ fn lines(gold: &Side<'_>, predicted: &Side<'_>) -> Vec<String> {
         let has = if gold.example.is_none() { "gold has" } else { "predictions have" };
         return vec![format!("warning: {has} no ids; only spans and types can be scored")];
     };
-    if gold.share_in(predicted).max(predicted.share_in(gold)) >= FEW {
+    if gold.share_in(predicted).max(predicted.share_in(gold)) >= MIN_SHARED {
         return Vec::new();
     }
     let of_side = |id: &str| id.split_once(':').map(|(before, _)| before.to_owned());
@@ -146,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_other_spellings_are_told() {
+    fn different_kinds_of_ids_are_reported() {
         check(
             &["L1", "L2"],
             &["CLINIC:L2"],
@@ -173,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_agree_is_no_matter() {
+    fn ids_that_can_match_give_no_warning() {
         check(&["MESH:D1", "D2"], &["D3"], expect![""]);
         check(&["123"], &["OMIM:456"], expect![""]);
         check(&["DOID:1", "MONDO:2"], &["MONDO:3"], expect![""]);

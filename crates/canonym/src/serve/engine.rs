@@ -1,4 +1,4 @@
-//! The systems of the command line as an engine of the server.
+//! The linking systems as the engine of the server.
 
 use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
@@ -18,11 +18,11 @@ use super::trainer::ContextModel;
 use canonym_neural::system::linked::{MentionSource, System, SystemConfig, drop_unlinked, records};
 use canonym_neural::system::parts::{Models, NameLinker};
 
-/// Systems that are kept, one for each way to link: they are made when they are asked for first.
+/// Maximum number of cached systems, one per set of options, built on first use.
 const MAX_SYSTEMS: usize = 4;
 
-/// Candidates that names get at least, so that one linker serves most questions.
-const USUAL_TOP_K: usize = 10;
+/// Minimum number of candidates per name, so one linker serves most requests.
+const MIN_TOP_K: usize = 10;
 
 /// A knowledge base and a model, ready to link.
 pub struct ServeEngine {
@@ -33,25 +33,25 @@ pub struct ServeEngine {
     linkers: Mutex<Vec<(usize, Arc<NameLinker>)>>,
 }
 
-/// Opens a knowledge base and a model, and makes what is asked for first.
+/// Opens a knowledge base and a model, and builds the default system and linker.
 pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine> {
     let models = parts::models(model)?;
     let kb = terminology::open_for(kb, model)?;
     let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
     let engine = ServeEngine { kb, models, name, systems: Mutex::default(), linkers: Mutex::default() };
     engine.system(&LinkOptions::default())?;
-    engine.linker(USUAL_TOP_K)?;
+    engine.linker(MIN_TOP_K)?;
     Ok(engine)
 }
 
 impl ServeEngine {
-    /// What a training has to know of the model where it is a dual encoder.
+    /// The facts about the model that training needs; `None` unless it is a dual encoder.
     pub fn context_model(&self) -> canonym_core::Result<Option<ContextModel>> {
         let Some(bundle) = &self.models.dual else { return Ok(None) };
         Ok(Some(ContextModel { finds: bundle.manifest.model.search.is_some(), learned: self.learned()? }))
     }
 
-    /// Mentions without a concept are dropped afterwards, so one system serves both ways.
+    /// The cached system for `options`; `nil` is ignored, as unlinked mentions are dropped afterwards.
     fn system(&self, options: &LinkOptions) -> canonym_core::Result<Arc<System>> {
         let options = LinkOptions { nil: Nil::Keep, ..*options };
         let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +79,7 @@ impl ServeEngine {
     }
 
     fn linker(&self, top_k: usize) -> canonym_core::Result<Arc<NameLinker>> {
-        let top_k = if top_k <= USUAL_TOP_K { USUAL_TOP_K } else { 100 };
+        let top_k = if top_k <= MIN_TOP_K { MIN_TOP_K } else { 100 };
         let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, linker)) = linkers.iter().find(|(other, _)| *other == top_k) {
             return Ok(linker.clone());
@@ -134,7 +134,7 @@ impl Engine for ServeEngine {
         top_k: usize,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
         let mention =
-            |spans: &[canonym_core::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, score: 1.0 };
+            |spans: &[canonym_core::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, p_mention: 1.0 };
         let mentions: Vec<Vec<Mention>> = documents
             .iter()
             .map(|document| document.annotations.iter().map(|one| mention(&one.spans)).collect())
@@ -149,7 +149,7 @@ impl Engine for ServeEngine {
         for (document, links) in documents.iter_mut().zip(links) {
             for (annotation, mut link) in document.annotations.iter_mut().zip(links) {
                 link.candidates.truncate(top_k);
-                annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.score));
+                annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.p_link));
                 annotation.nil = link.nil;
                 annotation.candidates = records(&self.kb, &link, false);
             }

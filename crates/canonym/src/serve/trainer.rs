@@ -1,4 +1,5 @@
-//! Trainings of the server: `canonym train` in a process of its own, so that pages stay fast, a cancel is a kill, and a crash harms nothing else.
+//! Training for the server: `canonym train` in a child process, so that pages stay fast, cancelling is a kill, and a
+//! crash does not affect the server.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -18,51 +19,53 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
-use crate::train::ENDS_WITH_INPUT;
 use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out};
 use canonym_neural::recipes::dual_encoder::fine_tuning;
 use canonym_neural::system::terminology::TERMINOLOGY;
 
-/// How often a running training is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Environment variable set by a parent process: training ends when standard input closes.
+pub const ENDS_WITH_INPUT: &str = "CANONYM_ENDS_WITH_INPUT";
 
-/// Steps for each document, and the least and most there are.
+/// Polling interval of a running training.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Steps per document, and the limits of the total.
 const STEPS_PER_DOCUMENT: u64 = 3;
 const LEAST_STEPS: u64 = 60;
 const MOST_STEPS: u64 = 600;
 
-/// One complete document of this number is held out.
+/// One in this many complete documents is held out.
 const HOLD_OUT: usize = 5;
 
-/// Rounds of a training; each ends with a look at what is held out.
+/// Rounds of training; each ends with an evaluation on the held-out documents.
 const ROUNDS: u64 = 6;
 
-/// Trains by this program itself.
+/// Trains by running this program as a child process.
 pub struct ProcessTrainer {
-    /// The compiled knowledge base; the embedded one where `None`.
+    /// Compiled knowledge base; the embedded one if `None`.
     pub kb: Option<PathBuf>,
-    /// The model that the server was started with.
+    /// Model that the server was started with.
     pub model: String,
-    /// What it is where it is a dual encoder: that is what learns on then.
+    /// Set if the model is a dual encoder, which is then fine-tuned.
     pub context: Option<ContextModel>,
 }
 
-/// What a training has to know of a dual encoder.
+/// The facts about a dual encoder that training needs.
 #[derive(Debug, Clone)]
 pub struct ContextModel {
-    /// Whether it finds mentions, and not only links them.
+    /// Whether it detects mentions, and not only links them.
     pub finds: bool,
-    /// What its parts learned from.
+    /// Training record of its parts.
     pub learned: Learned,
 }
 
-/// What the caller of the interface may set.
+/// Settings accepted by the API.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Settings {
-    /// Steps of the training.
+    /// Number of training steps.
     steps: Option<u64>,
-    /// One document of this number is held out.
+    /// One in this many documents is held out.
     hold_out: Option<usize>,
 }
 
@@ -72,7 +75,7 @@ impl Settings {
             true => Ok(Settings::default()),
             false => serde_json::from_value(settings.clone()).map_err(|error| {
                 Error::invalid(format!("invalid settings: {error}"))
-                    .with_hint("valid use `steps` and `hold_out`, both numbers")
+                    .with_hint("use `steps` and `hold_out`, both numbers")
             }),
         }
     }
@@ -83,7 +86,7 @@ impl Settings {
     }
 }
 
-/// A process that ends with its owner.
+/// A child process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -95,30 +98,30 @@ impl Drop for Running {
 }
 
 impl ProcessTrainer {
-    /// The model that trainings start from: models of words have no weights to learn on.
-    fn beginning(&self) -> &str {
+    /// The model that training starts from: lexical models have no weights to fine-tune.
+    fn base_model(&self) -> &str {
         match self.model.as_str() {
             "lexical" | "bm25" => "default",
             other => other,
         }
     }
 
-    /// The compiled knowledge base of the server, where it is not the embedded one: a dual encoder brings its own.
+    /// The compiled knowledge base, or that in the folder of a dual encoder; `None` for the embedded one.
     fn kb(&self) -> Option<PathBuf> {
         let own = Path::new(&self.model).join(TERMINOLOGY);
         self.kb.clone().or_else(|| (self.context.is_some() && own.exists()).then_some(own))
     }
 
-    /// Documents that are complete, and others that have marks: a text without any says nothing where it is not complete, and one that is not
-    /// complete would teach a model that reads whole texts to overlook what is not marked yet.
-    fn divided<'a>(&self, documents: &'a [TrainingDocument]) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
+    /// Splits the usable documents into complete and incomplete ones. Incomplete documents without annotations are left
+    /// out, and all incomplete ones if the model detects mentions: it would learn to miss unannotated mentions.
+    fn split<'a>(&self, documents: &'a [TrainingDocument]) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
         let needs_all = self.context.as_ref().is_some_and(|model| model.finds);
-        let says_something =
+        let is_usable =
             |one: &&TrainingDocument| one.is_finished || (!needs_all && !one.document.annotations.is_empty());
-        documents.iter().filter(says_something).partition(|one| one.is_finished)
+        documents.iter().filter(is_usable).partition(|one| one.is_finished)
     }
 
-    /// Writes what the training reads, and its configuration; how many steps it has.
+    /// Writes the training data and the experiment file. Returns the number of steps.
     fn prepare(&self, training: &Training) -> Result<u64> {
         let settings = Settings::of(&training.settings)?;
         let folder = &training.output;
@@ -132,23 +135,23 @@ impl ProcessTrainer {
         Ok(n_steps)
     }
 
-    /// Of a dual encoder: the encoder of names stays, so the vectors of the terminology are those that are kept. Held-out documents that it was
-    /// trained on are not watched.
+    /// Number of steps and experiment file for a dual encoder. The name encoder is frozen, so the stored vectors of the
+    /// terminology stay valid. Held-out documents that the model was trained on are left out of the dev set.
     fn fine_tuning(&self, training: &Training, settings: Settings, model: &ContextModel) -> Result<(u64, String)> {
-        let (complete, incomplete) = self.divided(&training.documents);
+        let (complete, incomplete) = self.split(&training.documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
         let of = |wanted: bool| {
             complete.iter().zip(&is_held_out).filter(move |(_, is)| **is == wanted).map(|(one, _)| &one.document)
         };
         let learned: Vec<&AnnotatedDocument> = of(false).chain(incomplete.iter().map(|one| &one.document)).collect();
-        let prints: Vec<Option<u64>> = of(true).map(|one| fingerprint(&one.document.text)).collect();
-        let is_seen = model.learned.only(Role::Trained).has_seen(&prints);
-        let watched: Vec<&AnnotatedDocument> =
+        let fingerprints: Vec<Option<u64>> = of(true).map(|one| fingerprint(&one.document.text)).collect();
+        let is_seen = model.learned.only(Role::Trained).has_seen(&fingerprints);
+        let dev_documents: Vec<&AnnotatedDocument> =
             of(true).zip(is_seen).filter(|(_, is_seen)| !is_seen).map(|(one, _)| one).collect();
         let n_steps = settings.n_steps(learned.len());
         let mut paths = Vec::new();
-        for (name, documents) in [("learned.jsonl", learned), ("held-out.jsonl", watched)] {
+        for (name, documents) in [("learned.jsonl", learned), ("held-out.jsonl", dev_documents)] {
             let path = training.output.join(name);
             write_documents(&path, documents.iter().copied())?;
             paths.push(if documents.is_empty() { Vec::new() } else { vec![PathBuf::from(name)] });
@@ -164,13 +167,13 @@ impl ProcessTrainer {
 
     fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
         let folder = &training.output;
-        let (complete, incomplete) = self.divided(&training.documents);
+        let (complete, incomplete) = self.split(&training.documents);
         let mut experiment = Experiment {
             system: SYSTEM.to_owned(),
             seed: training.seed,
-            // Always from the model of the server: earlier decisions are learned again from their documents, so nothing is forgotten
-            // and nothing drifts.
-            from: self.beginning().to_owned(),
+            // Always start from the model of the server: earlier decisions are in the documents, so nothing is forgotten and
+            // nothing drifts.
+            from: self.base_model().to_owned(),
             documents: Vec::new(),
             incomplete: Vec::new(),
             hold_out: settings.hold_out.unwrap_or(HOLD_OUT),
@@ -206,29 +209,29 @@ impl ProcessTrainer {
         let program = std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))?;
         let mut command = Command::new(&program);
         command.arg("--quiet").arg("train").arg(folder.join("training.toml"));
-        // The server leaves out of its figures what a model has seen.
+        // The server excludes seen documents from its scores.
         command.arg("--data-root").arg(folder).arg("--out").arg(folder).arg("--allow-seen");
-        // The pipe closes when the server is gone, even where it was killed.
+        // The pipe closes when the server ends, even if it was killed.
         command.env(ENDS_WITH_INPUT, "1").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().map(Running).map_err(|error| Error::io("start", &program, error))
     }
 }
 
 impl Trainer for ProcessTrainer {
-    fn train(&self, training: &Training, told: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Trained> {
+    fn train(&self, training: &Training, on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Trained> {
         let n_steps = self.prepare(training)?;
         let mut running = self.start(&training.output)?;
         let mut log = LogTail { path: training.output.join("log.jsonl"), n_read: 0 };
         let mut progress = Progress { message: "reading documents".to_owned(), ..Progress::default() };
         let ended = loop {
-            // Asked before the log is read, so that no round is missed.
+            // Polled before the log is read, so no round is missed.
             let ended =
                 running.0.try_wait().map_err(|error| Error::io("wait for", Path::new("the training"), error))?;
             let mut points = log.new_points();
             let last = points.pop();
             for point in points.into_iter().map(Some).chain([last]) {
                 if let Some(point) = &point {
-                    // The rest is for judging.
+                    // The rest is evaluation.
                     progress.done = (0.85 * point.step as f64 / n_steps as f64).min(0.85);
                     progress.message = match point.step < n_steps {
                         true => format!("step {} of {n_steps}", point.step),
@@ -236,7 +239,7 @@ impl Trainer for ProcessTrainer {
                     };
                 }
                 progress.point = point;
-                if told(progress.clone()).is_break() {
+                if on_progress(progress.clone()).is_break() {
                     drop(running);
                     return Err(cancelled(&training.output));
                 }
@@ -244,33 +247,33 @@ impl Trainer for ProcessTrainer {
             if let Some(ended) = ended {
                 break ended;
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         };
         if !ended.success() {
-            let mut said = String::new();
+            let mut message = String::new();
             if let Some(stderr) = running.0.stderr.take() {
-                // What cannot be read is left out of the reason.
-                let _ = stderr.take(1 << 16).read_to_string(&mut said);
+                // An unreadable message is left out of the reason.
+                let _ = stderr.take(1 << 16).read_to_string(&mut message);
             }
-            let reason = said.trim().strip_prefix("error: ").unwrap_or(said.trim()).to_owned();
+            let reason = message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned();
             let reason = if reason.is_empty() { format!("training ended with {ended}") } else { reason };
             remove(&training.output)?;
             return Err(Error::invalid(reason));
         }
         let path = training.output.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
-        let unread = |error: serde_json::Error| Error::parse(&path, error.line() as u64, error.to_string());
-        // The server judges all models of a project itself, on the same documents.
+        let invalid_json = |error: serde_json::Error| Error::parse(&path, error.line() as u64, error.to_string());
+        // The server evaluates all models of a project itself, on the same documents.
         let (name, card) = match self.context {
             Some(_) => {
                 let held_out = self.held_out(&training.documents, &training.settings)?;
                 let n_held_out = held_out.into_iter().filter(|is_held_out| *is_held_out).count();
-                of_context(&serde_json::from_str(&text).map_err(unread)?, short(&self.model), n_held_out)
+                context_summary(&serde_json::from_str(&text).map_err(invalid_json)?, short(&self.model), n_held_out)
             }
             None => {
-                let report: Report = serde_json::from_str(&text).map_err(unread)?;
+                let report: Report = serde_json::from_str(&text).map_err(invalid_json)?;
                 let n = report.n_documents + report.n_incomplete;
-                (format!("{} + {n} documents", short(self.beginning())), card(&report))
+                (format!("{} + {n} documents", short(self.base_model())), card(&report))
             }
         };
         Ok(Trained { name, card, dev: None })
@@ -278,7 +281,7 @@ impl Trainer for ProcessTrainer {
 
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
         let settings = Settings::of(settings)?;
-        let (complete, incomplete) = self.divided(documents);
+        let (complete, incomplete) = self.split(documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
         let n_held_out = is_held_out.iter().filter(|is_held_out| **is_held_out).count();
@@ -328,13 +331,13 @@ fn run_of(n_steps: u64, adam: AdamConfig) -> RunConfig {
     RunConfig { n_steps, steps_per_round: n_steps / ROUNDS, evaluate_every: 1, adam, ..RunConfig::default() }
 }
 
-/// A path that means the same to a program in another folder.
+/// An absolute path, since the child process reads paths relative to another folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
 
-/// The name and the card of a dual encoder, by its report.
-fn of_context(report: &serde_json::Value, model: String, n_held_out: usize) -> (String, String) {
+/// Name and card of a fine-tuned dual encoder, from its report.
+fn context_summary(report: &serde_json::Value, model: String, n_held_out: usize) -> (String, String) {
     let count = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64).unwrap_or(0);
     let n = count("/train/n_documents");
     let n_mentions = count("/train/n_mentions");
@@ -347,7 +350,7 @@ fn short(model: &str) -> String {
     Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What the report of an adaptation says; figures are added by the server.
+/// The card of an adapted model; the server adds the scores.
 fn card(report: &Report) -> String {
     let Report { n_documents, n_incomplete, n_mentions, n_held_out, .. } = report;
     let mut card = format!(
@@ -359,7 +362,7 @@ fn card(report: &Report) -> String {
     card
 }
 
-/// A training that nobody waits for leaves no model.
+/// Removes the output of a cancelled training; returns the error to report.
 fn cancelled(folder: &Path) -> Error {
     remove(folder).err().unwrap_or_else(|| Error::invalid("training was cancelled"))
 }
@@ -368,15 +371,15 @@ fn remove(folder: &Path) -> Result<()> {
     std::fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, error))
 }
 
-/// The log of a training while it grows.
+/// Reads the log of a training as it grows.
 struct LogTail {
     path: PathBuf,
-    /// Bytes of whole lines that were read.
+    /// Bytes read so far, in whole lines.
     n_read: usize,
 }
 
 impl LogTail {
-    /// The rounds that have ended.
+    /// The rounds that have ended since the last call.
     fn new_points(&mut self) -> Vec<CurvePoint> {
         let Ok(text) = std::fs::read_to_string(&self.path) else { return Vec::new() };
         let Some(new) = text.get(self.n_read..) else { return Vec::new() };
