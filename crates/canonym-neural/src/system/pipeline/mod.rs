@@ -540,9 +540,9 @@ mod tests {
             let start = from + text[from..].find(of).unwrap();
             Span::new(start, start + of.len())
         };
-        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], &uses), "Liver disease cirrhosis");
-        assert_eq!(expanded(text, &[span("LD", 0)], &uses), "Liver disease");
-        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], &uses), "Liver disease (LD)");
+        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], uses), "Liver disease cirrhosis");
+        assert_eq!(expanded(text, &[span("LD", 0)], uses), "Liver disease");
+        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], uses), "Liver disease (LD)");
         assert_eq!(closed(text, span("poly(ADP-ribose", 0)).of(text), "poly(ADP-ribose)");
         assert_eq!(closed(text, span("Liver", 0)).of(text), "Liver");
     }
