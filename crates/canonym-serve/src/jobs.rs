@@ -94,12 +94,13 @@ fn keep_ends(app: &App) -> bool {
         let now = app.now();
         let kept = app.store.write(|transaction| {
             jobs::end(transaction, *id, end, now)?;
-            Ok(jobs::get(transaction, *id, now).ok())
+            Ok(jobs::get(transaction, *id, now))
         });
         match kept {
             Ok(job) => {
-                if let Some(job) = job {
-                    app.bus.publish(job.project_id, "job", &job);
+                match job {
+                    Ok(job) => app.bus.publish(job.project_id, "job", &job),
+                    Err(error) => tracing::error!("cannot publish the end of job {id}: {error:?}"),
                 }
                 ended.remove(0);
             }
@@ -195,6 +196,10 @@ fn predict_batch(
         let mut versions = Vec::new();
         let mut next = events::next_mark(transaction)?;
         for (id, linked) in batch.iter().zip(&linked) {
+            // Somebody may have finished it since the job began.
+            if documents::is_finished(transaction, *id)? {
+                continue;
+            }
             let marks: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
             let predicted = linked.annotations.iter().map(|one| convert::of_model(one, name, now)).collect();

@@ -181,6 +181,9 @@ export interface Mark {
   is_nil: boolean;
   is_unsure: boolean;
   score: number | null;
+  /** The model's probability of the mention, and of the link given the mention. */
+  p_mention?: number | null;
+  p_link?: number | null;
   candidates: Candidate[];
   disagrees: number[];
   by: string | null;

@@ -144,7 +144,7 @@ fn a_training_ends_with_the_program_that_started_it() {
 fn what_cannot_be_adapted_is_told() {
     let place = place();
     let cases = [
-        ("from=\"lexical\"", "the model `lexical` finds no mentions", "start from `default`"),
+        ("from=\"lexical\"", "the model `lexical` does not detect mentions", "start from `default`"),
         ("documents=[\"none.txt\"]", "none.txt", "hint: "),
         ("kb=\"none.kb\"", "none.kb", "hint: "),
     ];
@@ -158,5 +158,5 @@ fn what_cannot_be_adapted_is_told() {
     place.write("complete.pubtator.txt", "1|t|Nothing here.\n1|a|\n\n");
     place.write("others.pubtator.txt", "2|t|Nor here.\n2|a|\n\n");
     let (ok, errors) = train(&place, "model", &[]);
-    assert!(!ok && errors.contains("no mention is marked") && errors.contains("hint: mark some"), "{errors}");
+    assert!(!ok && errors.contains("no annotated mentions") && errors.contains("hint: annotate some"), "{errors}");
 }

@@ -193,7 +193,7 @@ fn what_the_embedded_weights_learned_from_is_refused_where_models_are_trained() 
                     terminology = { path = \"gadgets.tsv\" }\nstrategies = [\"random\"]\nsizes = [1]\nsteps_per_document = 1\n\
                     least_steps = 1\nmost_steps = 1\nuse_counts = 1\n";
     place.write("sampling.toml", sampling);
-    for (name, told_of) in [("adapt", "held-out documents"), ("sampling", "documents that judge")] {
+    for (name, told_of) in [("adapt", "held-out documents"), ("sampling", "test documents")] {
         let (ok, _, told) = said(&place, &["train", &format!("{name}.toml"), "--data-root", ".", "--out", "out"]);
         assert!(!ok && told.contains(&format!("{told_of}: 1 of 1 documents was seen in training")), "{told}");
         assert!(told.contains("recognition weights (trained on 1 of runs/everyday/dev.jsonl)"), "{told}");

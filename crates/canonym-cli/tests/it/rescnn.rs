@@ -348,7 +348,7 @@ fn what_cannot_be_trained_or_opened_is_refused_with_a_hint() {
     for (set, expected) in [
         ("model.width=0", "`width` is 0"),
         ("model.kernels=[2]", "kernel width 2 is even"),
-        ("vocabulary.dim=0", "without pieces or embeddings"),
+        ("vocabulary.dim=0", "must be positive"),
         ("data.terminology.format=nope", "unknown source format `nope`"),
     ] {
         let errors = train(set);

@@ -82,11 +82,11 @@ fn each_strategy_is_followed_from_the_same_beginning_and_ended_runs_are_kept() {
 fn settings_that_make_no_sense_are_refused() {
     let place = place();
     for (set, expected) in [
-        ("sizes=[]", "has to grow from at least one document"),
-        ("sizes=[4,2]", "has to grow from at least one document"),
-        ("seeds=[]", "there is no seed"),
+        ("sizes=[]", "must be positive and ascending"),
+        ("sizes=[4,2]", "must be positive and ascending"),
+        ("seeds=[]", "no seeds"),
         ("strategies=[\"guess\"]", "unknown strategy `guess`"),
-        ("from=lexical", "the model `lexical` finds no mentions"),
+        ("from=lexical", "the model `lexical` does not detect mentions"),
     ] {
         let (ok, errors) = train(&place, &[set]);
         assert!(!ok && errors.contains(expected) && errors.contains("hint: "), "{set}: {errors}");

@@ -146,7 +146,7 @@ pub struct Figures {
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no adaptation"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid adaptation experiment"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let models = parts::models(&experiment.from)?;
@@ -224,7 +224,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<can
 
 /// The error for a base model without a tagger.
 pub fn no_tagger(model: &str) -> canonym_core::Error {
-    let error = canonym_core::Error::invalid(format!("the model `{model}` finds no mentions"));
+    let error = canonym_core::Error::invalid(format!("the model `{model}` does not detect mentions"));
     error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
 }
 
@@ -270,8 +270,8 @@ pub fn learn(
     let types: BTreeSet<String> = annotations(complete).map(typed).collect();
     let n_mentions = annotations(complete).chain(annotations(incomplete)).count();
     if n_mentions == 0 {
-        let error = canonym_core::Error::invalid("no mention is marked in the documents");
-        return Err(error.with_hint("mark some, and say which documents are complete"));
+        let error = canonym_core::Error::invalid("the documents have no annotated mentions");
+        return Err(error.with_hint("annotate some mentions, and list complete documents under `documents`"));
     }
     let layers = Layers::of(&tagger.layers, &types);
     let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };
@@ -492,19 +492,26 @@ pub fn judge(
     let mut mentions: Vec<Vec<Mention>> = Vec::new();
     let mut golds: Vec<IdSet> = Vec::new();
     for (document, found) in documents.iter().zip(&found) {
-        let mut gold: BTreeMap<&[Span], IdSet> = BTreeMap::new();
+        let mut gold: BTreeMap<&[Span], Vec<IdSet>> = BTreeMap::new();
         for annotation in &document.annotations {
-            gold.insert(&annotation.spans, IdSet::parse(&annotation.ids));
+            gold.entry(&annotation.spans).or_default().push(IdSet::parse(&annotation.ids));
         }
-        n_gold += gold.len();
+        n_gold += document.annotations.len();
         n_found += found.len();
+        // Each annotation is matched by one mention at most.
+        let mut left = gold.clone();
         for one in found {
-            let Some(ids) = gold.get(one.mention.spans.as_slice()) else { continue };
+            let Some(left) = left.get_mut(one.mention.spans.as_slice()).filter(|left| !left.is_empty()) else {
+                continue;
+            };
+            let right = left.iter().position(|ids| is_right(ids, best(one)));
+            left.remove(right.unwrap_or(0));
             n_spans += 1;
-            n_right += usize::from(is_right(ids, best(one)));
+            n_right += usize::from(right.is_some());
         }
         n_named += found.iter().filter(|one| best(one).is_some()).count();
-        let linked = gold.into_iter().filter(|(_, ids)| !ids.is_nil());
+        let each = gold.into_iter().flat_map(|(spans, all)| all.into_iter().map(move |ids| (spans, ids)));
+        let linked = each.filter(|(_, ids)| !ids.is_nil());
         let (spans, ids): (Vec<&[Span]>, Vec<IdSet>) = linked.unzip();
         n_meant += ids.len();
         let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, p_mention: 1.0 };
@@ -535,9 +542,9 @@ fn card(of_parent: &str, report: &Report) -> String {
         let line = |name: &str, before: f64, after: f64| {
             format!("{name} on held-out documents: {:.1} before, {:.1} after.\n", 100.0 * before, 100.0 * after)
         };
-        card += &line("F1 of mentions with their concepts", before.strict_f1, after.strict_f1);
+        card += &line("Linking F1 (span + concept)", before.strict_f1, after.strict_f1);
         card += &line("F1 of mentions", before.spans_f1, after.spans_f1);
         card += &line("Accuracy of given mentions", before.accuracy, after.accuracy);
     }
-    card + "\nThe model that it comes from:\n" + of_parent
+    card + "\nBase model:\n" + of_parent
 }

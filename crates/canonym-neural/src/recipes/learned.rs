@@ -113,7 +113,7 @@ fn reject(seen: &Seen, (what, allow_seen): (&str, bool)) -> canonym_core::Result
         return Ok(());
     }
     let message = format!("{what}: {}: {}", seen.sentence(), seen.details());
-    let hint = "judge on other documents, or with a part that has not learned from them; `--allow-seen` goes on and says it in the report";
+    let hint = "evaluate on other documents, or with a part that was not trained on these; `--allow-seen` continues and notes it in the report";
     Err(canonym_core::Error::invalid(message).with_hint(hint))
 }
 
@@ -138,8 +138,8 @@ pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> can
         adapt::SYSTEM => adapt::learned(&super::settings(&arguments.config, table)?, root)?,
         bundle::cross_encoder::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
         other => {
-            let error = canonym_core::Error::invalid(format!("models of the system `{other}` carry no record"));
-            return Err(error.with_hint("give the experiment that made the model"));
+            let error = canonym_core::Error::invalid(format!("models of the system `{other}` have no training record"));
+            return Err(error.with_hint("pass the experiment that trained the model"));
         }
     };
     let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");
@@ -148,8 +148,8 @@ pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> can
     let content = match is_bundle {
         true => bundle::with_record(&bytes, &file, &learned)?,
         false => {
-            let json = String::from_utf8(bytes).with_context(|| format!("{} is no model", file.display()))?;
-            learned.into_json(&json).with_context(|| format!("{} is no model", file.display()))?.into_bytes()
+            let json = String::from_utf8(bytes).with_context(|| format!("{} is not a model file", file.display()))?;
+            learned.into_json(&json).with_context(|| format!("{} is not a model file", file.display()))?.into_bytes()
         }
     };
     let folder = file.parent().unwrap_or(Path::new(""));

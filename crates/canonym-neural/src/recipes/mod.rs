@@ -204,8 +204,9 @@ fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Re
     let provenance = provenance(paths, arguments.root())?;
     let json = record.into_json(&model.to_json())?;
     write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
-    write_run(&arguments.out, &experiment, &report, &provenance)?;
-    write_text(&arguments.out, "model.json", &json)
+    // The config marks a complete run folder, so it comes last.
+    write_text(&arguments.out, "model.json", &json)?;
+    write_run(&arguments.out, &experiment, &report, &provenance)
 }
 
 /// Record of the training and calibration documents of the lexical weights.
@@ -272,10 +273,14 @@ fn read_table(path: &Path, overrides: &[String]) -> canonym_core::Result<toml::T
         let hint = "experiments are TOML files; see `experiments/` for examples";
         canonym_core::Error::parse(path, line, format!("invalid TOML: {}", error.message())).with_hint(hint)
     };
-    let mut table: toml::Table = toml::from_str(&text).map_err(no_toml)?;
+    let table: toml::Table = toml::from_str(&text).map_err(no_toml)?;
+    let (mut whole, mut old) = (toml::Value::Table(table), BTreeSet::new());
+    settings::rename(&mut whole, &mut old);
+    let toml::Value::Table(mut table) = whole else { unreachable!("a table stays one") };
     for one in overrides {
-        override_entry(&mut table, one)?;
+        old.extend(override_entry(&mut table, one)?);
     }
+    settings::warn_about_old(&old);
     Ok(table)
 }
 
@@ -299,7 +304,7 @@ fn usual_root(experiment: &Path, table: &toml::Table, shared: &Path) -> PathBuf 
 }
 
 /// Applies an override `key=value`; dots in the key descend into tables, numbers into lists.
-fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<()> {
+fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<Option<String>> {
     let refused = |why: &str| {
         canonym_core::Error::usage(format!("cannot set `{one}`: {why}"), "the format is `fit.penalty=0.01`")
     };
@@ -322,8 +327,9 @@ fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<()
         };
         place = next.as_table_mut().ok_or_else(|| refused(&format!("`{step}` is not a table")))?;
     }
-    place.insert(last.to_owned(), value);
-    Ok(())
+    let current = settings::current(last);
+    place.insert(current.to_owned(), value);
+    Ok((current != last).then(|| last.to_owned()))
 }
 
 /// Reads a set and computes the features of the candidates of each query.
@@ -392,6 +398,10 @@ mod tests {
         for one in ["fit.penalty=0.5", "seed=2", "set.0.name=b"] {
             override_entry(&mut table, one).unwrap();
         }
+        // An old key replaces the value of the new one.
+        let mut renamed: toml::Table = toml::from_str("[batch]\nname_replay = 16").unwrap();
+        assert_eq!(override_entry(&mut renamed, "batch.rehearsed=0").unwrap().as_deref(), Some("rehearsed"));
+        assert_eq!(toml::to_string(&renamed).unwrap(), "[batch]\nname_replay = 0\n");
         assert_eq!(toml::to_string(&table).unwrap(), "seed = 2\n\n[fit]\npenalty = 0.5\n\n[[set]]\nname = \"b\"\n");
         for refused in ["fit", "seed.x=1", "set.3.name=b"] {
             assert!(override_entry(&mut table, refused).is_err(), "{refused}");

@@ -103,7 +103,7 @@ struct Report {
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of a pipeline"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid pipeline experiment"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
@@ -184,7 +184,7 @@ pub const HELD_OUT: &str = "model-held-out.safetensors";
 fn tagger_of(experiment: &Experiment, beside: &Path) -> canonym_core::Result<tagger::Experiment> {
     let tagger = beside.join(&experiment.tagger);
     let of_tagger: tagger::Experiment = settings(&tagger, super::read_table(&tagger, &[])?)
-        .with_context(|| format!("{} is no experiment of the tagger", experiment.tagger.display()))?;
+        .with_context(|| format!("{} is not a valid tagger experiment", experiment.tagger.display()))?;
     of_tagger.without(&experiment.leave_out)
 }
 
@@ -213,7 +213,7 @@ fn learned_by(
     }
     let path = beside.join(&experiment.names);
     let names = settings(&path, super::read_table(&path, &[])?)
-        .with_context(|| format!("{} is no experiment of ResCNN", path.display()))?;
+        .with_context(|| format!("{} is not a valid ResCNN experiment", path.display()))?;
     all.join("", Some(&rescnn::learned(&names, root)?));
     Ok(all)
 }

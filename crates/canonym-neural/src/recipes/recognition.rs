@@ -128,8 +128,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
             [&corpus.documents, &corpus.terminology].into_iter().chain(corpus.trees.as_ref().map(|trees| &trees.table))
         })
         .collect();
-    write_run(&arguments.out, &experiment, &report, &provenance(paths, arguments.root())?)?;
-    write_text(&arguments.out, "model.json", &record.into_json(&model.to_json())?)
+    // The config marks a complete run folder, so it comes last.
+    write_text(&arguments.out, "model.json", &record.into_json(&model.to_json())?)?;
+    write_run(&arguments.out, &experiment, &report, &provenance(paths, arguments.root())?)
 }
 
 /// Record of the training documents; corpora with role `dev` are only evaluated.

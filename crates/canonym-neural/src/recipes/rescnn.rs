@@ -193,12 +193,13 @@ struct Report {
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no experiment of ResCNN"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid ResCNN experiment"))?;
     experiment.model.check_sizes().with_context(|| format!("{path} cannot be trained"))?;
     if let VocabularyConfig::Learned { size: 0 | 1, .. } | VocabularyConfig::Learned { dim: 0, .. } =
         experiment.vocabulary
     {
-        let error = canonym_core::Error::invalid(format!("{path} asks for a vocabulary without pieces or embeddings"));
+        let error =
+            canonym_core::Error::invalid(format!("{path}: vocabulary size and embedding dimension must be positive"));
         return Err(error.with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128"));
     }
     let root = arguments.root();
@@ -285,7 +286,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let started = Instant::now();
         let names = with_synonym(synonyms);
         if names.pieces.is_empty() && stage.run.n_steps > 0 {
-            let error = canonym_core::Error::invalid("there is nothing to pre-train on: no concept has two names");
+            let error = canonym_core::Error::invalid("no pre-training data: no concept has two names");
             return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`"));
         }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };

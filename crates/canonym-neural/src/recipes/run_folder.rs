@@ -23,17 +23,16 @@ pub struct Provenance {
     pub data_xxh3: BTreeMap<String, String>,
 }
 
-/// Writes the resolved experiment, the report and the provenance.
+/// Writes report, provenance and, last, the resolved experiment, which marks a complete run folder.
 pub fn write_run(
     out: &Path,
     experiment: &impl Serialize,
     report: &impl Serialize,
     provenance: &Provenance,
 ) -> Result<()> {
-    std::fs::create_dir_all(out).map_err(|error| Error::io("create", out, error))?;
-    write_text(out, "config.toml", &to_toml(experiment)?)?;
     write_text(out, "report.json", &to_json(report)?)?;
-    write_text(out, "provenance.json", &to_json(provenance)?)
+    write_text(out, "provenance.json", &to_json(provenance)?)?;
+    write_text(out, "config.toml", &to_toml(experiment)?)
 }
 
 /// Serialises a value as TOML.
@@ -52,13 +51,14 @@ pub fn identity(experiment: &impl Serialize, provenance: &Provenance) -> Result<
     Ok(format!("{}{data}", to_toml(experiment)?))
 }
 
-/// Writes a text file atomically.
+/// Writes a text file atomically; the folder is created if missing.
 pub fn write_text(folder: &Path, name: &str, text: &str) -> Result<()> {
     write_bytes(folder, name, text.as_bytes())
 }
 
-/// Writes a binary file atomically.
+/// Writes a binary file atomically; the folder is created if missing.
 pub fn write_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     let mut file = AtomicFile::create(&folder.join(name))?;
     file.write_all(bytes).map_err(|error| Error::io("write", &folder.join(name), error))?;
     file.commit()

@@ -166,7 +166,7 @@ const CHANCE: &str = "random";
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is no simulation of sampling"))?;
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid sampling experiment"))?;
     let strategies = experiment.check()?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
@@ -197,7 +197,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         judged.truncate(experiment.n_judged);
     }
     known.add(source("pool", Trained, Path::new("pool"), of_documents(&pool)));
-    let seen = check_known(&known, &judged, ("documents that judge", arguments.allow_seen))?;
+    let seen = check_known(&known, &judged, ("test documents", arguments.allow_seen))?;
     let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), base, pool, judged, out };
     let (read, before) = simulation.read(&simulation.base)?;
     let kept = out.join("runs.jsonl");
@@ -226,10 +226,10 @@ impl Experiment {
         let invalid = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
-            return Err(invalid("`sizes` has to grow from at least one document", hint));
+            return Err(invalid("`sizes` must be positive and ascending", hint));
         }
         if self.seeds.is_empty() {
-            return Err(invalid("there is no seed", "write some, such as `seeds = [1, 2, 3]`"));
+            return Err(invalid("no seeds", "set some, such as `seeds = [1, 2, 3]`"));
         }
         let parse = |name: &String| {
             Strategy::parse(name)
@@ -526,14 +526,14 @@ fn save(path: &Path, runs: &[Run]) -> canonym_core::Result<()> {
 }
 
 fn summary(report: &Report) -> String {
-    let mut text = String::from("what it takes (medians over seeds):");
+    let mut text = String::from("annotation effort (medians over seeds):");
     for (strategy, figures) in &report.effort {
         for (figure, goals) in figures {
             for (goal, saved) in goals {
                 let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0}"));
                 let ratio = saved.beside_chance.map_or("-".to_owned(), |[mean, ..]| format!("{mean:.2}"));
                 text += &format!(
-                    "\n{strategy}, {figure}, {goal}: {} documents, {} decisions, {} corrections; {ratio} of chance; {} of {} runs",
+                    "\n{strategy}, {figure}, {goal}: {} documents, {} decisions, {} corrections; {ratio} relative to random; {} of {} runs",
                     number(saved.documents),
                     number(saved.decisions),
                     number(saved.corrections),

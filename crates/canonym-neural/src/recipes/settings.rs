@@ -1,6 +1,7 @@
 //! Parses the settings of an experiment file; errors name the entry and suggest the closest valid word.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use canonym_core::Error;
@@ -22,21 +23,39 @@ const RENAMED: [(&str, &str); 5] = [
     ("most_steps", "max_steps"),
 ];
 
-/// Whether a table or one of its descendants has a key.
-fn has_key(value: &toml::Value, key: &str) -> bool {
+/// The present name of a key.
+pub fn current(key: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == key).map_or(key, |(_, new)| new)
+}
+
+/// Renames old keys in a table and its descendants, and adds them to `found`. A key that is there under its new name as well stays.
+pub fn rename(value: &mut toml::Value, found: &mut BTreeSet<String>) {
     match value {
-        toml::Value::Table(table) => table.contains_key(key) || table.values().any(|value| has_key(value, key)),
-        toml::Value::Array(values) => values.iter().any(|value| has_key(value, key)),
-        _ => false,
+        toml::Value::Table(table) => {
+            for (old, new) in RENAMED {
+                if !table.contains_key(new)
+                    && let Some(value) = table.remove(old)
+                {
+                    table.insert(new.to_owned(), value);
+                    found.insert(old.to_owned());
+                }
+            }
+            table.iter_mut().for_each(|(_, value)| rename(value, found));
+        }
+        toml::Value::Array(values) => values.iter_mut().for_each(|value| rename(value, found)),
+        _ => {}
+    }
+}
+
+/// Warns of old keys.
+pub fn warn_about_old(found: &BTreeSet<String>) {
+    for old in found {
+        status::say(&format!("warning: `{old}` is now `{}`; the old key still works", current(old)));
     }
 }
 
 /// Deserialises the experiment at `path`; `table` is its content with overrides applied.
 pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym_core::Result<T> {
-    let whole = toml::Value::Table(table.clone());
-    for (old, new) in RENAMED.iter().filter(|(old, _)| has_key(&whole, old)) {
-        status::say(&format!("warning: `{old}` is now `{new}`; the old key still works"));
-    }
     table.clone().try_into().map_err(|error: de::Error| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let is_as_written = toml::from_str::<toml::Table>(&text).is_ok_and(|written| written == table);

@@ -408,14 +408,14 @@ pub fn pipeline(
     let Some(bundle) = &models.dense else { return Ok(None) };
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else { return Ok(None) };
     let linker = hybrid(kb, models, bundle, LinkConfig { top_k: config.top_k, min_score: 0.0 }, subset.clone())?;
-    let recognise = RecogniseConfig { top_k: config.top_k, min_score: Some(LEAST_READ), nested: config.nested };
+    let recognise = RecogniseConfig { top_k: config.top_k, min_score: Some(MIN_PROPOSED), nested: config.nested };
     let dictionary = models.dictionary(kb, recognise).within(subset).correcting_spelling();
     let decide = (manifest.decision, config);
     Ok(Some(Pipeline::new(kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
 }
 
 /// Dictionary matches below this probability are not proposed to the pipeline.
-const LEAST_READ: f32 = 0.05;
+const MIN_PROPOSED: f32 = 0.05;
 
 impl Linker for NameLinker {
     fn kb(&self) -> &KnowledgeBase {

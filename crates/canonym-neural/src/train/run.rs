@@ -99,6 +99,9 @@ pub struct Run {
 /// The output values of a part, and its tape unless activations are recomputed.
 type Part<'a> = (Vec<(&'static str, Matrix)>, Option<(Tape<'a>, Outputs)>);
 
+/// The gradients of the outputs of a part, and its tape unless activations are recomputed.
+type PartGradients<'a> = (Vec<Option<Matrix>>, Option<(Tape<'a>, Outputs)>);
+
 /// Weights and their score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scored {
@@ -258,9 +261,9 @@ impl Run {
             };
             of_part.into_iter().map(gradient).collect()
         };
-        let gradients: Vec<(Vec<Option<Matrix>>, Option<(Tape<'_>, Outputs)>)> =
+        let gradients: Vec<PartGradients<'_>> =
             parts.into_iter().map(|(values, kept)| (gradients_of(values), kept)).collect();
-        let backward = |(part, (gradients, kept)): (usize, (Vec<Option<Matrix>>, Option<(Tape<'_>, Outputs)>))| {
+        let backward = |(part, (gradients, kept)): (usize, PartGradients<'_>)| {
             let (tape, outputs) = kept.map_or_else(|| forward(part), Ok)?;
             let with_gradient = outputs.iter().zip(gradients).filter_map(|((_, output), one)| Some((output, one?)));
             Ok(tape.backward(with_gradient))

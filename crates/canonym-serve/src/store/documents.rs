@@ -123,6 +123,12 @@ pub fn get(connection: &Connection, id: i64) -> ApiResult<Kept> {
     found(statement.query_row([id], kept), &format!("document {id}"))
 }
 
+/// Whether a document is finished.
+pub fn is_finished(connection: &Connection, id: i64) -> ApiResult<bool> {
+    let sql = "SELECT is_finished FROM documents WHERE id = ?1";
+    Ok(connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?)
+}
+
 /// The text of a document.
 pub fn text(connection: &Connection, id: i64) -> ApiResult<String> {
     let mut statement = connection.prepare_cached("SELECT text FROM documents WHERE id = ?1")?;

@@ -51,14 +51,20 @@ impl ServeEngine {
         Ok(Some(ContextModel { finds: bundle.manifest.model.search.is_some(), learned: self.learned()? }))
     }
 
-    /// The cached system for `options`; `nil` is ignored, as unlinked mentions are dropped afterwards.
+    /// A cached system, which becomes the most recently used one.
+    fn cached(&self, options: &LinkOptions) -> Option<Arc<System>> {
+        let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = systems.iter().position(|(other, _)| other == options)?;
+        let found = systems.remove(at);
+        let system = found.1.clone();
+        systems.push(found);
+        Some(system)
+    }
+
+    /// The system for `options`; `nil` is ignored, as unlinked mentions are dropped afterwards.
     fn system(&self, options: &LinkOptions) -> canonym_core::Result<Arc<System>> {
         let options = LinkOptions { nil: Nil::Keep, ..*options };
-        let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = systems.iter().position(|(other, _)| *other == options) {
-            let found = systems.remove(at);
-            let system = found.1.clone();
-            systems.push(found);
+        if let Some(system) = self.cached(&options) {
             return Ok(system);
         }
         let config = SystemConfig {
@@ -70,7 +76,12 @@ impl ServeEngine {
             subset: None,
             leaky_tokenisation: false,
         };
+        // Built without the lock, so that other requests go on.
         let system = Arc::new(System::new(&self.kb, self.models.clone(), &config)?);
+        if let Some(system) = self.cached(&options) {
+            return Ok(system);
+        }
+        let mut systems = self.systems.lock().unwrap_or_else(PoisonError::into_inner);
         if systems.len() >= MAX_SYSTEMS {
             systems.remove(0);
         }

@@ -241,5 +241,5 @@ fn is_csv(input: &Input) -> Error {
 
 fn unknown(path: &Path) -> Error {
     Error::invalid(format!("cannot tell the format of {}", path.display()))
-        .with_hint(format!("say which it is: {}", SourceFormat::list()))
+        .with_hint(format!("specify `--format`: {}", SourceFormat::list()))
 }

@@ -323,7 +323,7 @@ impl Pipeline {
         let best = spotted.readings[0].0.concept;
         let is_sense = spotted.best().0.sense.is_some();
         let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
-        let tagger_alone = spotted.readings[0].1 < LEAST_READ && !spotted.is_unambiguous();
+        let tagger_alone = spotted.readings[0].1 < MIN_CHOOSING && !spotted.is_unambiguous();
         if !is_sense && (agrees || tagger_alone) {
             return;
         }
@@ -443,7 +443,7 @@ fn suppress_overlaps<T>(entries: Vec<T>, place: impl Fn(&T) -> &SpanProposal, de
 }
 
 /// Dictionary matches below this probability do not choose the concept.
-const LEAST_READ: f32 = 0.2;
+const MIN_CHOOSING: f32 = 0.2;
 
 /// Minimum tagger probability for using the tagger's entity type.
 const LEAST_TYPED: f32 = 0.3;
@@ -540,9 +540,9 @@ mod tests {
             let start = from + text[from..].find(of).unwrap();
             Span::new(start, start + of.len())
         };
-        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], &uses), "Liver disease cirrhosis");
-        assert_eq!(expanded(text, &[span("LD", 0)], &uses), "Liver disease");
-        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], &uses), "Liver disease (LD)");
+        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], uses), "Liver disease cirrhosis");
+        assert_eq!(expanded(text, &[span("LD", 0)], uses), "Liver disease");
+        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], uses), "Liver disease (LD)");
         assert_eq!(closed(text, span("poly(ADP-ribose", 0)).of(text), "poly(ADP-ribose)");
         assert_eq!(closed(text, span("Liver", 0)).of(text), "Liver");
     }
