@@ -1,8 +1,8 @@
 //! Look-alike names: cefuroxime is not cefotaxime, although most letters agree.
 //!
 //! Similarity by n-grams or embeddings proposes candidates but does not make two names equal. A rare word of a mention
-//! must occur in the name: by its root, by its parts (`nephropathy`, `kidney disease`), or as a misspelling. A
-//! misspelling is an unknown word within a small edit distance (keyboard and phonetic errors) of a word of the name.
+//! must occur in the name: by its root, by its parts (`nephropathy`, `kidney disease`), or as a misspelling; a word of
+//! three or four letters may also abbreviate it (`htn`, hypertension). A misspelling is an unknown word within a small edit distance (keyboard and phonetic errors) of a word of the name.
 //! Known words are those of open terminologies, stored in `assets/known-words.bin` as a Bloom filter (Bloom 1970).
 
 use std::sync::LazyLock;
@@ -28,6 +28,9 @@ const COMMON: u16 = 5;
 
 /// Minimum length of a misspelled word; shorter ones cannot be told from other words.
 const SHORTEST: usize = 5;
+
+/// Minimum length of a short word that a name must contain or abbreviate.
+const SHORTEST_RARE: usize = 3;
 
 /// A Bloom filter of words: no false negatives, few false positives.
 #[derive(Debug, Clone)]
@@ -74,6 +77,11 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let hyphened = mention.split_whitespace().filter_map(|word| word.split_once('-'));
     let prefixes: Vec<String> =
         hyphened.filter(|(prefix, _)| is_prefix(prefix)).map(|(prefix, _)| prefix.to_lowercase()).collect();
+    // The letters of `Pax6` and `IL-6` are no words, however common.
+    let with_digits = mention.split_whitespace().filter(|word| word.contains(|letter: char| letter.is_ascii_digit()));
+    let of_symbols: Vec<String> = with_digits.map(fold).collect();
+    let is_in_symbol =
+        |word: &str| of_symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
     let (mention, name) = (fold(mention), fold(name));
     let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -87,7 +95,12 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let is_met = of_name.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
-        !is_met && (is_symbol || is_numbered || is_rare(word) && !is_descriptive() && !is_misspelt())
+        let is_shorthand = || is_shorthand(word, &of_name);
+        !is_met
+            && (is_symbol
+                || is_numbered
+                || is_rare(word) && !is_descriptive() && !is_misspelt()
+                || (is_rare_short(word) || is_in_symbol(word)) && !is_descriptive() && !is_shorthand())
     };
     // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
     let names_something =
@@ -161,6 +174,34 @@ fn is_rare(word: &str) -> bool {
         && word.chars().all(char::is_alphabetic)
         && !is_linking_word(word)
         && frequency(word) <= COMMON
+}
+
+fn is_rare_short(word: &str) -> bool {
+    (SHORTEST_RARE..SHORTEST).contains(&word.chars().count())
+        && word.chars().all(char::is_alphabetic)
+        && !is_linking_word(word)
+        && frequency(word) <= COMMON
+}
+
+/// Whether a word consists of letters of `words`, which start with the first letter of each word that it covers: `htn` is short
+/// for hypertension, `copd` for chronic obstructive pulmonary disease in any order, `il` for interleukin.
+fn is_shorthand(word: &str, words: &[&str]) -> bool {
+    word.is_empty()
+        || words.iter().any(|of_name| {
+            let mut letters = of_name.chars();
+            let mut is_first = true;
+            for (at, letter) in word.char_indices() {
+                let is_met = if is_first { letters.next() == Some(letter) } else { letters.any(|next| next == letter) };
+                if !is_met {
+                    break;
+                }
+                is_first = false;
+                if is_shorthand(&word[at + letter.len_utf8()..], words) {
+                    return true;
+                }
+            }
+            false
+        })
 }
 
 /// Whether an unknown word is a misspelling of another; both are folded.
@@ -280,6 +321,35 @@ mod tests {
             ("ibuprofen sodium", "Ibuprofen"),
             ("diabtes mellitus", "Diabetes Mellitus"),
             ("predinsone", "Prednisone"),
+        ] {
+            assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+    }
+
+    #[test]
+    fn a_short_word_occurs_in_the_name_or_abbreviates_it() {
+        let kb = kb(&["Kidney Failure", "Temporomandibular Joint Disorders", "Interleukin-6", "Hypertension"]);
+        for (mention, name) in [
+            ("gout", "Kidney Failure"),
+            ("gout", "Temporomandibular Joint Disorders"),
+            ("mumps", "Muscle Cramp"),
+            ("Pax6", "Interleukin-6"),
+            ("lice", "Chronic Pain"),
+            ("gut feeling", "Feeling Cold"),
+        ] {
+            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+        }
+        for (mention, name) in [
+            ("gout", "Gout"),
+            ("acute gout", "Gout"),
+            ("htn", "Hypertension"),
+            ("copd", "Pulmonary Disease, Chronic Obstructive"),
+            ("copd", "Chronic Obstructive Pulmonary Disease"),
+            ("abdo pain", "Abdominal Pain"),
+            ("mva", "Motor Vehicle Accident"),
+            ("cysts", "Cyst"),
+            ("Il6", "Interleukin-6"),
+            ("Cox2", "Cyclooxygenase 2"),
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
         }

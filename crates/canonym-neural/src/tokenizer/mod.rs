@@ -15,6 +15,7 @@
 //! ```
 
 mod ascii;
+mod character_map;
 mod learn;
 mod normalizer;
 mod read;

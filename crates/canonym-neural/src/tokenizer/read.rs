@@ -9,7 +9,7 @@ use canonym_core::{Error, Result};
 use serde::Deserialize;
 use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
 
-use super::{BertNormalizer, BertRules, HINT, INSIDE, LONGEST_WORD, Pieces, UNKNOWN};
+use super::{BertNormalizer, BertRules, HINT, INSIDE, LONGEST_WORD, Pieces, UNKNOWN, character_map};
 
 const LINES: &str = "vocab.txt";
 const TOKENIZER: &str = "tokenizer.json";
@@ -26,6 +26,8 @@ const SAMPLE: &str = "Aé\u{301} β 中文 ﬁ\u{a0}\u{200b}\u{1f9ec}\u{10fffd}\
 struct Fields {
     #[serde(default)]
     added_tokens: Vec<Added>,
+    #[serde(default)]
+    normalizer: serde_json::Value,
     model: Unknown,
 }
 
@@ -80,6 +82,7 @@ impl Pieces {
         let invalid = |message: String| Error::invalid(message).with_hint(HINT);
         let unreadable = |message: String| invalid(format!("invalid tokenizer: {message}"));
         let fields: Fields = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+        character_map::check(&fields.normalizer).map_err(unreadable)?;
         let mut library = guarded(|| Tokenizer::from_str(text)).map_err(unreadable)?;
         library.with_truncation(None).map_err(|error| unreadable(error.to_string()))?;
         library.with_padding(None);
@@ -308,7 +311,7 @@ mod tests {
             (bert(vocabulary.clone(), &[("/version", json!("9.0"))]), "Unknown tokenizer version '9.0'"),
             (
                 bert(vocabulary, &[("/normalizer", charsmap)]),
-                "invalid tokenizer: the library `tokenizers` cannot process it",
+                "invalid tokenizer: the character map of the normaliser is damaged",
             ),
         ] {
             let message = refused(&[(TOKENIZER, &json)]);
