@@ -13,6 +13,7 @@ use canonym_core::eval::matching::{MatchConfig, Measure};
 use canonym_core::eval::ranking::{Composite, RankUnit, RankingConfig};
 use canonym_core::eval::significance::{Difference, SignificanceConfig};
 use canonym_core::eval::table::percent;
+use canonym_neural::status::Stage;
 
 use crate::errors;
 use crate::eval::inputs::{self, EvalFormat, Gold, Predictions, ReadAs, parse_format};
@@ -77,6 +78,7 @@ pub struct CompareArgs {
 
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let stage = Stage::start();
     let read_as = |format| ReadAs { format, reading: args.reading };
     let gold = Gold::read(&args.gold, read_as(args.format)).context("cannot read gold annotations")?;
     let pred_format = args.pred_format.unwrap_or(args.format);
@@ -85,6 +87,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
         bootstrap: BootstrapConfig { n_resamples: args.resamples, ..BootstrapConfig::default() },
         n_rounds: args.rounds,
     };
+    stage.done("read the gold annotations");
     let mut rng = SplitMix64::new(args.seed);
     let (comparison, texts) = match &gold {
         Gold::Documents(documents) => {

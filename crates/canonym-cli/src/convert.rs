@@ -54,7 +54,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
         bar.inc(1);
         next = documents.next().transpose()?;
     }
-    bar.finish_and_clear();
+    progress::finish(&bar, "documents");
     sink.finish()?;
     errors::left_out(documents.n_left_out())
 }

@@ -5,8 +5,9 @@ pub mod seen;
 
 use crate::options;
 use crate::progress;
+use canonym_neural::status::Stage;
+use canonym_neural::system::Models;
 use canonym_neural::system::linked::MentionSource;
-use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,8 +178,12 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let own =
         args.model.as_ref().filter(|_| args.kb.is_none()).map(|model| Path::new(model).join(terminology::TERMINOLOGY));
     let (kb, leaky) = (open(&args.kb.clone().or(own.filter(|own| own.exists())))?, open(&args.leaky_kb)?);
+    let stage = Stage::start();
     let gold = read_gold(args)?;
+    stage.done("read the gold annotations");
+    let stage = Stage::start();
     let (report, judged) = evaluate(args, &gold, kb.clone(), leaky)?;
+    stage.done("linked and evaluated");
     if args.pred.is_some() {
         seen::of_files();
     }
@@ -273,7 +278,7 @@ fn evaluate_with<'a>(
         }
         (None, model) => {
             let model = model.as_deref().unwrap_or(default_model(args.format));
-            let mut models = parts::models(model)?;
+            let mut models = Models::named(model)?;
             models.rerank = args.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
             if let Some(path) = &args.gold {
                 let of_names = matches!(gold, Gold::Queries(_));

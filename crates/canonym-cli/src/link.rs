@@ -4,7 +4,7 @@ mod rows;
 pub mod to;
 
 use crate::options;
-use canonym_neural::system::parts;
+use canonym_neural::system::Models;
 use canonym_neural::system::terminology;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -105,7 +105,7 @@ pub struct LinkArguments {
 
 /// Runs the command.
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
-    let mut models = parts::models(&arguments.model)?;
+    let mut models = Models::named(&arguments.model)?;
     models.rerank = arguments.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
     models.senses = senses(&arguments.abbreviations)?;
     options::use_threads(arguments.threads)?;
@@ -174,7 +174,7 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
         bar.inc(n_documents);
         batch = next?;
     }
-    bar.finish_and_clear();
+    progress::finish(&bar, "documents");
     sink.finish()?;
     if arguments.mentions == Mentions::Gold && batches.n_given == 0 {
         progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");

@@ -30,9 +30,10 @@ mod train;
 
 use std::process::ExitCode;
 
-use canonym_neural::status;
+use canonym_neural::status::{self, Stage};
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::time::uptime;
 use tracing_subscriber::prelude::*;
 
 /// Link mentions in biomedical text to concepts of any terminology.
@@ -44,7 +45,7 @@ struct Arguments {
     /// Print only results and errors.
     #[arg(long, short, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     quiet: bool,
-    /// Log progress to standard error; repeat for more detail.
+    /// Log stages with times, rates and cache hits to standard error; repeat for more detail.
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     verbose: u8,
 }
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
     if let Err(error) = interrupt::watch() {
         tracing::warn!("cannot install signal handlers; an interrupt may leave temporary files: {error}");
     }
+    let stage = Stage::start();
     let result = match arguments.command {
         Command::Link(arguments) => link::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Command::Man(arguments) => manual::write_pages(&arguments, Arguments::command()),
         Command::Help(arguments) => help::run(&arguments, Arguments::command()),
     };
+    stage.done("finished");
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => errors::report(&error),
@@ -122,14 +125,22 @@ fn start_tracing(verbose: u8) {
         2 => tracing::Level::DEBUG,
         _ => tracing::Level::TRACE,
     };
-    let is_log = filter_fn(move |metadata| metadata.target() != status::TARGET && *metadata.level() <= level);
-    let log_layer = tracing_subscriber::fmt::layer()
+    let is_verbose = verbose > 0;
+    let is_log = filter_fn(move |metadata| {
+        let is_shown = is_verbose || metadata.target() != status::TARGET;
+        is_shown && metadata.is_event() && *metadata.level() <= level
+    });
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(progress::has_colours())
-        .without_time()
-        .with_target(false)
-        .with_filter(is_log);
+        .with_target(false);
+    // With `-v` each line tells the time since the start.
+    let log_layer = match is_verbose {
+        true => log.with_timer(uptime()).with_filter(is_log).boxed(),
+        false => log.without_time().with_filter(is_log).boxed(),
+    };
     let quiet = progress::is_quiet();
-    let shown = progress::Status.with_filter(filter_fn(move |metadata| metadata.target() == status::TARGET && !quiet));
+    let status = progress::Status { is_logged: is_verbose };
+    let shown = status.with_filter(filter_fn(move |metadata| metadata.target() == status::TARGET && !quiet));
     tracing_subscriber::registry().with(log_layer).with(shown).init();
 }

@@ -1,25 +1,22 @@
 //! `canonym map`: links names without context.
 
 use crate::options;
-use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym_core::index::grams::GramScratch;
 use canonym_core::input::Input;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::filter::FilterArguments;
 use crate::output::Lines;
 use crate::progress;
-use canonym_neural::system::parts::NameLinker;
+use canonym_neural::system::{Models, NameLinker};
 
 /// Names per batch: enough for all cores, small in memory.
 const BATCH: usize = 4096;
@@ -72,7 +69,7 @@ struct Row<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
-    let models = parts::models(&arguments.model)?;
+    let models = Models::named(&arguments.model)?;
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
@@ -99,7 +96,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         }
         bar.inc(names.len() as u64);
     }
-    bar.finish_and_clear();
+    progress::finish(&bar, "names");
     out.flush().context("cannot write the result")
 }
 
@@ -107,11 +104,7 @@ fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<
     if !explain {
         return Ok(linker.link_names(names)?.into_iter().map(|link| (link, None)).collect());
     }
-    let explained = |scratch: &mut GramScratch, name: &String| {
-        let (link, explanation) = linker.explain_name(name, scratch)?;
-        Ok((link, Some(explanation)))
-    };
-    names.par_iter().map_init(GramScratch::default, explained).collect()
+    Ok(linker.explain_names(names)?.into_iter().map(|(link, explanation)| (link, Some(explanation))).collect())
 }
 
 fn write_line(

@@ -4,7 +4,7 @@
 //! restricting the receptive field of the convolutions limits the context. A small drop in accuracy means that the
 //! model hardly uses the information.
 
-use canonym_neural::system::parts;
+use canonym_neural::system::Models;
 use canonym_neural::system::terminology;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -56,15 +56,15 @@ struct Row {
 
 /// Runs the command.
 pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
-    let models = parts::models(&arguments.model)?;
-    let Some(bundle) = models.dense else {
+    let models = Models::named(&arguments.model)?;
+    let Some(bundle) = models.names().map(|model| &*model.bundle) else {
         let error = Error::invalid(format!("the model `{}` has no name encoder to probe", arguments.model));
         return Err(error.with_hint("use a model trained with `system = \"rescnn\"`").into());
     };
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let mentions = read_mentions(&arguments.queries)?.rows;
     let mut accuracies = Vec::new();
-    let unchanged = Prober::new(&bundle, &kb, None)?;
+    let unchanged = Prober::new(bundle, &kb, None)?;
     accuracies.push(("unchanged".to_owned(), unchanged.accuracy(&mentions, &mut |name| name.to_owned())));
     for n in [1, 2, 3] {
         let mut rng = SplitMix64::new(arguments.seed);
@@ -73,7 +73,7 @@ pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
     }
     let radius = bundle.manifest.rescnn.radius();
     for scope in (0..radius).rev() {
-        let accuracy = Prober::new(&bundle, &kb, Some(scope))?.accuracy(&mentions, &mut |name| name.to_owned());
+        let accuracy = Prober::new(bundle, &kb, Some(scope))?.accuracy(&mentions, &mut |name| name.to_owned());
         let seen = if scope == 0 { "one wordpiece".to_owned() } else { format!("{} wordpieces", 2 * scope + 1) };
         accuracies.push((format!("receptive field of {seen}"), accuracy));
     }

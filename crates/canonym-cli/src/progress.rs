@@ -6,6 +6,8 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use canonym_core::eval::thousands;
+use canonym_neural::status;
 use indicatif::{ProgressBar, ProgressStyle};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -66,6 +68,14 @@ pub fn counter(what: &str, total: Option<u64>) -> ProgressBar {
     bar
 }
 
+/// Removes a counter; `-v` tells the number, the time and the rate.
+pub fn finish(bar: &ProgressBar, what: &str) {
+    let (n, time) = (bar.position(), bar.elapsed());
+    bar.finish_and_clear();
+    let rate = n as f64 / time.as_secs_f64().max(1e-9);
+    tracing::info!("{what}: {} in {}, {rate:.0} per second", thousands(n), status::exact(time));
+}
+
 /// A spinner with the message `what` and the elapsed time; hidden unless on a terminal.
 pub fn spinner(what: &str) -> ProgressBar {
     if is_quiet() || !std::io::stderr().is_terminal() {
@@ -78,11 +88,16 @@ pub fn spinner(what: &str) -> ProgressBar {
 }
 
 /// Prints status events of the libraries, and shows a spinner for each open status span.
-pub struct Status;
+pub struct Status {
+    /// Whether the events are also part of the log, with their times.
+    pub is_logged: bool,
+}
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Status {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        say(&Text::of(|text| event.record(text)));
+        if !self.is_logged {
+            say(&Text::of(|text| event.record(text)));
+        }
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {

@@ -9,6 +9,7 @@ pub mod autograd;
 pub mod bundle;
 pub mod checkpoint;
 pub mod index;
+pub mod layers;
 pub mod models;
 pub mod objectives;
 pub mod recipes;

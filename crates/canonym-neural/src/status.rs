@@ -1,7 +1,8 @@
-//! Status messages for the user during long operations, as `tracing` events under one target. The program prints them; libraries print
-//! nothing.
+//! Status messages for the user during long operations, as `tracing` events under one target, and stages with their times as ordinary
+//! events. The program prints them; libraries print nothing.
 
-use std::time::Duration;
+use std::fmt::Display;
+use std::time::{Duration, Instant};
 
 use tracing::span::EnteredSpan;
 
@@ -21,6 +22,28 @@ pub fn is_heard() -> bool {
 /// Opens a span that shows `what` as in progress until the returned guard is dropped.
 pub fn working(what: &str) -> EnteredSpan {
     tracing::info_span!(target: TARGET, "working", what).entered()
+}
+
+/// A stage of the work, for those who want to know where the time goes.
+#[derive(Debug)]
+pub struct Stage(Instant);
+
+impl Stage {
+    /// Starts the clock.
+    pub fn start() -> Stage {
+        Stage(Instant::now())
+    }
+
+    /// Ends the stage with an event that says what was done and how long it took.
+    pub fn done(self, what: impl Display) {
+        tracing::info!("{what} in {}", exact(self.0.elapsed()));
+    }
+}
+
+/// A duration in seconds, with three digits below 10 s.
+pub fn exact(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 10.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
 }
 
 /// Rounds a duration up for display, such as `20 s` or `3 min`.

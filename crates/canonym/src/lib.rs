@@ -131,6 +131,6 @@ pub use canonym_neural::recipes::{TrainOptions, train};
 #[cfg(feature = "neural")]
 pub use canonym_neural::system::linked::{MentionSource, System, SystemConfig};
 #[cfg(feature = "neural")]
-pub use canonym_neural::system::parts::{Model, Models, NameLinker};
-#[cfg(feature = "neural")]
 pub use canonym_neural::system::terminology::open as open_kb;
+#[cfg(feature = "neural")]
+pub use canonym_neural::system::{Model, Models, NameLinker};

@@ -23,7 +23,7 @@ use crate::progress;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
 use canonym_neural::system::linked::{System, SystemConfig};
-use canonym_neural::system::parts::{Models, NameLinker};
+use canonym_neural::system::{Models, NameLinker};
 
 /// Maximum number of document ids in a warning.
 const MAX_NAMED: usize = 3;

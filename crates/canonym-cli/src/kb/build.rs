@@ -92,7 +92,7 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     let config = config(arguments, &sources);
     let bar = progress::counter("concepts", None);
     let built = compile(&sources, &config, &arguments.out, &mut |n| bar.set_position(n));
-    bar.finish_and_clear();
+    progress::finish(&bar, "concepts read");
     let (meta, report) = built.context("cannot build the knowledge base")?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();
     progress::say(summary(&arguments.out, len, &meta, &report, started.elapsed()).trim_end());

@@ -59,7 +59,7 @@ pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
 fn write(kb: &KnowledgeBase, format: ExportFormat, out: &mut dyn Write) -> std::io::Result<Report> {
     let bar = progress::counter("concepts", Some(kb.n_concepts() as u64));
     let report = export(kb, format, out, &mut |n| bar.set_position(n))?;
-    bar.finish_and_clear();
+    progress::finish(&bar, "concepts");
     out.flush()?;
     Ok(report)
 }

@@ -14,7 +14,7 @@ batch = 4
 
 [run]
 n_steps = 30
-steps_per_round = 15
+mining_interval = 15
 evaluate_every = 1
 adam = { learning_rate = 2e-3, warm_up = 0.1 }
 "#;
@@ -66,7 +66,7 @@ fn a_few_documents_teach_new_types_and_what_names_are_used_for() {
     let (ok, linked, errors) = said(&place, &gold);
     assert!(ok && linked.contains(r#""candidates":[{"id":"MESH:D000038""#), "{linked}{errors}");
     // An adapted model can be adapted again, and gives the same model each time.
-    let again = ["from=\"model\"", "run.n_steps=2", "run.steps_per_round=1"];
+    let again = ["from=\"model\"", "run.n_steps=2", "run.mining_interval=1"];
     assert!(train(&place, "second", &again).0 && train(&place, "third", &again).0);
     let bytes = |name: &str| std::fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
     assert_eq!(bytes("second"), bytes("third"));
@@ -87,7 +87,7 @@ fn held_out_documents_that_were_trained_on_are_neither_watched_nor_judged_on() {
     place.write("again.pubtator.txt", changed);
     let blocks: Vec<&str> = corpus.split_inclusive("\n\n").collect();
     place.write("seen.pubtator.txt", [2, 3, 4, 5].map(|at| blocks[at]).concat());
-    let few = ["from=\"model\"", "kb=\"gadgets.kb\"", "hold_out=2", "run.n_steps=2", "run.steps_per_round=1"];
+    let few = ["from=\"model\"", "kb=\"gadgets.kb\"", "hold_out=2", "run.n_steps=2", "run.mining_interval=1"];
     let again = |documents: &str, more: &[&str]| {
         let documents = format!("documents=[\"{documents}\"]");
         let mut arguments = vec!["train", "adapt.toml", "--data-root", ".", "--out", "again", "--set", &documents];
@@ -131,7 +131,7 @@ fn held_out_documents_that_were_trained_on_are_neither_watched_nor_judged_on() {
 #[test]
 fn a_training_ends_with_the_program_that_started_it() {
     let place = place();
-    let endless = ["--set", "run.n_steps=1000000", "--set", "run.steps_per_round=1000000"];
+    let endless = ["--set", "run.n_steps=1000000", "--set", "run.mining_interval=1000000"];
     let mut command =
         place.command(&[&["train", "adapt.toml", "--data-root", ".", "--out", "endless"], &endless[..]].concat());
     // Its standard input is closed at once.

@@ -43,7 +43,7 @@ shared = true
 
 [run]
 n_steps = 120
-steps_per_round = 20
+mining_interval = 20
 evaluate_every = 2
 
 [run.adam]
@@ -58,7 +58,7 @@ const WORDS: [&str; 16] = [
 ];
 
 /// A place with a terminology, a corpus and a checkpoint of two layers drawn at random.
-fn place() -> Workplace {
+pub fn place() -> Workplace {
     let place = Workplace::new();
     let json = format!(
         r#"{{"vocab_size": {}, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
@@ -93,7 +93,7 @@ fn place() -> Workplace {
 }
 
 /// Status, standard output and standard error.
-fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, String) {
+pub fn said(place: &Workplace, arguments: &[&str], input: &str) -> (bool, String, String) {
     let mut command = place.command(arguments);
     command.env("CANONYM_CACHE", place.path("cache")).env("CANONYM_MODELS", place.path("models"));
     let output = Workplace::finish(&mut command, input);
@@ -252,7 +252,7 @@ fn training_again_gives_the_same_model_and_kinds_of_models_can_be_set() {
     let (ok, errors) = train(&place, "published", &published);
     assert!(ok, "{errors}");
     place.write("shapes.toml", EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }", "search = \"tags\""));
-    let (ok, errors) = train(&place, "tags", &[short, "encoder.train_embeddings=false", "data.with_words=true"]);
+    let (ok, errors) = train(&place, "tags", &[short, "encoder.train_embeddings=false", "data.lexical_fusion=true"]);
     assert!(ok, "{errors}");
     let (ok, linked, errors) = said(&place, &["map", "--model", "tags", "-"], "ring\n");
     assert!(ok && linked.contains(r#"{"id":"S:1","name":"Circle""#), "{linked}{errors}");
@@ -295,7 +295,7 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
     let dev = "data.dev=[\"last.pubtator.txt\"]";
     let more = "data.more=[{path=\"more.tsv\",format=\"tsv\"},{path=\"shared.txt\",format=\"biosyn\"}]";
     let (ok, errors) =
-        train(&place, "merged", &["run.n_steps=2", "data.with_words=true", "data.concepts=all", dev, more]);
+        train(&place, "merged", &["run.n_steps=2", "data.lexical_fusion=true", "data.concepts=all", dev, more]);
     assert!(ok, "{errors}");
     let merged = report(&place, "merged");
     assert_eq!((&merged["n_concepts"], &merged["dev"]["n_unknown"]), (&5.into(), &0.into()), "{merged}");
@@ -305,7 +305,7 @@ fn mentions_can_be_the_names_and_names_can_be_rehearsed() {
 }
 
 #[test]
-fn an_encoder_of_names_can_be_a_further_voice() {
+fn a_trained_name_encoder_can_be_an_additional_scorer() {
     let place = place();
     let experiment = concat!(
         "system = \"rescnn\"\nseed = 1\n[data]\nqueries = \"train.pubtator.txt\"\ndev_queries = \"train.pubtator.txt\"\n",
@@ -316,7 +316,7 @@ fn an_encoder_of_names_can_be_a_further_voice() {
     let (ok, _, errors) =
         said(&place, &["train", "names.toml", "--allow-seen", "--data-root", ".", "--out", "names"], "");
     assert!(ok, "{errors}");
-    let set = ["run.n_steps=30", "encoder.voice=names", "data.with_words=true"];
+    let set = ["run.n_steps=30", "encoder.name_encoder=names", "data.lexical_fusion=true"];
     let (ok, errors) = train(&place, "model", &set);
     assert!(ok, "{errors}");
     let report = report(&place, "model");
@@ -354,10 +354,10 @@ fn a_trained_model_is_judged_again_or_learned_on_from() {
     assert!(ok, "{errors}");
     // Weights were written in 16 bits before they were judged, so nothing differs.
     let (first, judged) = (report(&place, "first"), report(&place, "judged"));
-    let of_search = |report: &serde_json::Value| (report["linking"].clone(), report["search"]["by_least_span"].clone());
+    let of_search = |report: &serde_json::Value| (report["linking"].clone(), report["search"]["by_min_span"].clone());
     assert_eq!(of_search(&first), of_search(&judged));
     assert!(judged["search"]["joint"]["calibration_error"].as_f64().is_some(), "{judged}");
-    let weights = judged["by_same_sense"].as_array().unwrap();
+    let weights = judged["by_one_sense_weight"].as_array().unwrap();
     assert_eq!((weights.len(), &weights[0][0]), (4, &serde_json::json!(0.0)), "{judged}");
     let (ok, linked, errors) =
         said(&place, &["link", "--model", "judged", "--to", "jsonl", "--text", "A ring, a ring."], "");

@@ -176,7 +176,7 @@ seed = 1
 data = { terminology = { path = "shapes.tsv", format = "tsv", prefix = "X" }, queries = "tr.tsv" }
 vocabulary = { size = 60, dim = 8 }
 model = { width = 8, n_filters = 4, hidden = 8, n_blocks = 1 }
-train = { batch = { batch = 4 }, run = { n_steps = 4, steps_per_round = 2 } }
+train = { batch = { batch = 4 }, run = { n_steps = 4, mining_interval = 2 } }
 "#;
 
 /// Whatever is trained or simulated, the parts that come with the program take part.

@@ -28,6 +28,7 @@ mod link_abbreviations;
 mod link_output;
 mod link_unlinked;
 mod map;
+mod multitask;
 mod output;
 mod pipeline;
 mod rescnn;

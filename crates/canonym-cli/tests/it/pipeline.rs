@@ -29,7 +29,7 @@ seed = 1
 vocabulary = { least = 1, most = 50 }
 model = { word_dim = 8, n_grams = 64, gram_dim = 8, shape_dim = 4, width = 16, distances = [1, 1], share_after = 1 }
 batch = { batch = 8 }
-run = { n_steps = 60, steps_per_round = 30, evaluate_every = 1, adam = { learning_rate = 1e-2 } }
+run = { n_steps = 60, mining_interval = 30, evaluate_every = 1, adam = { learning_rate = 1e-2 } }
 layer = [{ name = "Ache", of = { type = "Ache", covers = 0.05 } }]
 
 [[corpus]]
@@ -56,7 +56,7 @@ seed = 1
 data = { terminology = { path = "concepts.tsv", format = "tsv" }, queries = "queries.tsv", dev_queries = "queries.tsv" }
 vocabulary = { size = 60, dim = 8 }
 model = { width = 8, n_filters = 4, hidden = 8, n_blocks = 1 }
-train = { batch = { batch = 4 }, run = { n_steps = 4, steps_per_round = 2 } }
+train = { batch = { batch = 4 }, run = { n_steps = 4, mining_interval = 2 } }
 "#;
 
 const PIPELINE: &str = r#"
@@ -70,7 +70,7 @@ card = "Made up."
 name = "dev"
 documents = "dev.jsonl"
 terminology = "concepts.tsv"
-judges_mentions = true
+count_unlinked = true
 "#;
 
 #[test]

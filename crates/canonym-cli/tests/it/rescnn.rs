@@ -24,11 +24,11 @@ n_blocks = 1
 
 [pretrain]
 batch = { batch = 8 }
-run = { n_steps = 12, steps_per_round = 6, evaluate_every = 1 }
+run = { n_steps = 12, mining_interval = 6, evaluate_every = 1 }
 
 [train]
 batch = { batch = 4, n_hard = 2, n_searched = 5 }
-run = { n_steps = 12, steps_per_round = 6, evaluate_every = 1, select = "best" }
+run = { n_steps = 12, mining_interval = 6, evaluate_every = 1, select = "best" }
 "#;
 
 fn trained() -> Workplace {

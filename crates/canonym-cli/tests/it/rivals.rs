@@ -31,7 +31,7 @@ batch = 2
 
 [run]
 n_steps = 12
-steps_per_round = 6
+mining_interval = 6
 evaluate_every = 1
 adam = { learning_rate = 1e-3 }
 "#;

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::explain::{Explained, Explanation, contribution, explained, tell_differences};
 use super::lexical::{LinkConfig, each_once};
-use super::{Candidate, Link, Linker, Marked};
+use super::{Candidate, Link, Linker, Marked, explain_by_name};
 use crate::Result;
 use crate::index::bm25::{Bm25Config, Bm25Index, Bm25Scratch, Hit, words};
 use crate::kb::subset::{Subset, View};
@@ -168,6 +168,18 @@ impl Linker for Bm25Linker {
         let names: Vec<Vec<String>> = inputs.par_iter().map(Marked::names).collect();
         let mut links = self.link_names(&names.concat()).into_iter();
         Ok(names.iter().map(|names| links.by_ref().take(names.len()).collect()).collect())
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        explain_by_name(self, inputs)
+    }
+
+    fn link_names(&self, names: &[&str]) -> Result<Vec<Link>> {
+        Ok(self.link_names(names))
+    }
+
+    fn explain_names(&self, names: &[&str]) -> Result<Vec<(Link, Explanation)>> {
+        Ok(names.par_iter().map(|name| self.explain_name(name)).collect())
     }
 }
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::explain::Explanation;
 use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
 use super::lookalike::judge;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
-use super::{Candidate, Link, Linker, Marked};
+use super::{Candidate, Link, Linker, Marked, explain_by_name};
 use crate::Result;
 use crate::index::grams::GramScratch;
 use crate::kb::subset::{Subset, View};
@@ -108,6 +109,19 @@ impl Linker for LexicalLinker {
 
     fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
         Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        explain_by_name(self, inputs)
+    }
+
+    fn link_names(&self, names: &[&str]) -> Result<Vec<Link>> {
+        Ok(self.link_names(names))
+    }
+
+    fn explain_names(&self, names: &[&str]) -> Result<Vec<(Link, Explanation)>> {
+        let explain = |scratch: &mut GramScratch, name: &&str| self.explain_name(name, scratch);
+        Ok(names.par_iter().map_init(GramScratch::default, explain).collect())
     }
 }
 

@@ -80,8 +80,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     // The letters of `Pax6` and `IL-6` are no words, however common.
     let with_digits = mention.split_whitespace().filter(|word| word.contains(|letter: char| letter.is_ascii_digit()));
     let of_symbols: Vec<String> = with_digits.map(fold).collect();
-    let is_in_symbol =
-        |word: &str| of_symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
+    let is_in_symbol = |word: &str| of_symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
     let (mention, name) = (fold(mention), fold(name));
     let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -95,18 +94,21 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let is_met = of_name.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
-        let is_shorthand = || is_shorthand(word, &of_name);
+        let stands_for = || {
+            let is_slip = |other: &&str| is_short_misspelling(kb, word, other);
+            is_shorthand(word, &of_name) || of_name.iter().any(is_slip)
+        };
         !is_met
             && (is_symbol
                 || is_numbered
                 || is_rare(word) && !is_descriptive() && !is_misspelt()
-                || (is_rare_short(word) || is_in_symbol(word)) && !is_descriptive() && !is_shorthand())
+                || (is_rare_short(word) || is_in_symbol(word)) && !is_descriptive() && !stands_for())
     };
     // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
     let names_something =
         |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain;
     let is_shortened = || match of_mention.as_slice() {
-        [word] if WordFilter::embedded().has(word) => {
+        [word] if word.len() >= SHORTEST && WordFilter::embedded().has(word) => {
             of_name.iter().any(|other| names_something(other) && !same(other, word))
         }
         _ => false,
@@ -181,6 +183,12 @@ fn is_rare_short(word: &str) -> bool {
         && word.chars().all(char::is_alphabetic)
         && !is_linking_word(word)
         && frequency(word) <= COMMON
+}
+
+/// Whether an unknown word of four letters is within one slip of another word: `fevr`, fever.
+fn is_short_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
+    let (n, m) = (word.chars().count(), meant.chars().count());
+    n + 1 == SHORTEST && m + 1 >= SHORTEST && slips(word, meant, 1.0) <= 1.0 && !is_known_word(kb, word)
 }
 
 /// Whether a word consists of letters of `words`, which start with the first letter of each word that it covers: `htn` is short
@@ -335,6 +343,8 @@ mod tests {
             ("mumps", "Muscle Cramp"),
             ("Pax6", "Interleukin-6"),
             ("lice", "Chronic Pain"),
+            ("gout", "Gut"),
+            ("bone", "Tone"),
             ("gut feeling", "Feeling Cold"),
         ] {
             assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
@@ -350,6 +360,7 @@ mod tests {
             ("cysts", "Cyst"),
             ("Il6", "Interleukin-6"),
             ("Cox2", "Cyclooxygenase 2"),
+            ("fevr", "Fever"),
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
         }

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::link::explain::Explanation;
 use crate::text::analysis::Analysis;
-use crate::text::{Document, Mention};
+use crate::text::{Document, Mention, Span};
 use crate::{Error, Result};
 
 /// A pool of buffers that threads borrow and return, so that their caches are reused by later batches.
@@ -144,6 +144,38 @@ pub trait Linker: Send + Sync {
         let _ = inputs;
         Err(Error::usage("this model does not support explanations", "omit `--explain`, or choose another model"))
     }
+
+    /// Links names without context, in order. By default each is a document of one mention.
+    fn link_names(&self, names: &[&str]) -> Result<Vec<Link>> {
+        as_documents(names, |inputs| self.link(inputs))
+    }
+
+    /// Like [`Linker::link_names`], with explanations. Slower.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the linker does not support explanations.
+    fn explain_names(&self, names: &[&str]) -> Result<Vec<(Link, Explanation)>> {
+        as_documents(names, |inputs| self.explain(inputs))
+    }
+}
+
+/// Runs `link` on documents that consist of one name each.
+fn as_documents<T>(names: &[&str], link: impl FnOnce(&[Marked<'_>]) -> Result<Vec<Vec<T>>>) -> Result<Vec<T>> {
+    let document = |name: &&str| Document { text: (*name).to_owned(), ..Document::default() };
+    let documents: Vec<Document> = names.iter().map(document).collect();
+    let whole = |document: &Document| [Mention::contiguous(Span::new(0, document.text.len()))];
+    let mentions: Vec<[Mention; 1]> = documents.iter().map(whole).collect();
+    let inputs = documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions });
+    Ok(link(&inputs.collect::<Vec<_>>())?.into_iter().flatten().collect())
+}
+
+/// Explains links of mentions as those of their names.
+pub fn explain_by_name<L: Linker + ?Sized>(linker: &L, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    let names: Vec<Vec<String>> = inputs.iter().map(Marked::names).collect();
+    let all: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+    let mut explanations = linker.explain_names(&all)?.into_iter().map(|(_, explanation)| explanation);
+    let links = linker.link(inputs)?.into_iter();
+    Ok(links.map(|links| links.into_iter().zip(explanations.by_ref()).collect()).collect())
 }
 
 /// Reorders the candidates of links.

@@ -77,6 +77,13 @@ impl Tape<'_> {
                 let to = walk.entry(attention.input, x.n_rows, x.n_cols);
                 attention.backward(x, &gradient, to, self.threads);
             }
+            Operation::Lstm(lstm) => {
+                let (of_gates, of_recurrent) = self.lstm_back(lstm, output, &gradient);
+                walk.add(lstm.gates, of_gates);
+                if let Some(of_recurrent) = of_recurrent {
+                    walk.add(lstm.recurrent, of_recurrent);
+                }
+            }
             Operation::Scale { input, factors } => {
                 gradient.values.iter_mut().zip(factors).for_each(|(to, factor)| *to *= factor);
                 walk.add(*input, gradient);

@@ -24,6 +24,7 @@ mod backward;
 #[cfg(test)]
 pub(crate) mod differences;
 mod gradients;
+mod lstm;
 mod packs;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use packs::Side;
 pub use crate::tensor::elementwise::softmax;
 pub use attention::AttentionConfig;
 pub use gradients::{Gradient, Gradients};
+pub use lstm::Direction;
 pub use packs::Packs;
 
 /// Default epsilon of layer norms, as in BERT.
@@ -79,6 +81,7 @@ enum Operation {
     Relu(Var),
     Activate(Var, Activation),
     Attention(Box<attention::Attention>),
+    Lstm(Box<lstm::Lstm>),
     Scale { input: Var, factors: Vec<f32> },
     Add(Var, Var),
     Concat(Vec<Var>),

@@ -22,10 +22,10 @@ use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
 
 /// Key of the nested name-encoder bundle.
-const VOICE: &str = "voice";
+const NAME_ENCODER: &str = "voice";
 
 /// Key of the mention prior, in the format of [`MentionPrior::to_lines`].
-const USAGES: &str = "usages";
+const PRIOR: &str = "usages";
 
 /// Value of `system` in the settings.
 pub const SYSTEM: &str = "dual-encoder";
@@ -93,6 +93,19 @@ impl Manifest for DualManifest {
     const SYSTEM: Option<&'static str> = Some(SYSTEM);
     const KIND: &'static str = "a dual encoder";
 
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn card(&self) -> &str {
+        &self.card
+    }
+
+    fn description(&self) -> String {
+        let search = if self.model.search.is_some() { "detects and links" } else { "links" };
+        format!("{SYSTEM}, {search} mentions")
+    }
+
     /// Weights shared by both encoders are written once.
     fn stored(parameters: &Parameters) -> Cow<'_, Parameters> {
         let mut once = Parameters::default();
@@ -102,7 +115,7 @@ impl Manifest for DualManifest {
                 once.add(name, value.clone());
             }
         }
-        for table in [VOICE, USAGES] {
+        for table in [NAME_ENCODER, PRIOR] {
             if let Ok(content) = parameters.table(table) {
                 once.add_table(table, content.to_vec());
             }
@@ -124,7 +137,7 @@ impl Manifest for DualManifest {
             }
         }
         self.model.check(parameters)?;
-        if let Ok(names) = parameters.table(VOICE) {
+        if let Ok(names) = parameters.table(NAME_ENCODER) {
             Bundle::from_bytes(names, Path::new("nested name encoder"))?;
         }
         mention_prior(parameters)?;
@@ -134,7 +147,7 @@ impl Manifest for DualManifest {
 
 /// The mention prior; empty if there is none.
 fn mention_prior(parameters: &Parameters) -> Result<MentionPrior> {
-    let Ok(bytes) = parameters.table(USAGES) else { return Ok(MentionPrior::default()) };
+    let Ok(bytes) = parameters.table(PRIOR) else { return Ok(MentionPrior::default()) };
     let lines = std::str::from_utf8(bytes).ok();
     lines.and_then(MentionPrior::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
 }
@@ -162,26 +175,26 @@ impl DualBundle {
     }
 
     /// Adds a name encoder as name scorer.
-    pub fn with_voice(mut self, voice: &Bundle) -> Result<DualBundle> {
-        self.parameters.add_table(VOICE, voice.without_tagger().to_bytes(Precision::Half)?);
+    pub fn with_name_encoder(mut self, names: &Bundle) -> Result<DualBundle> {
+        self.parameters.add_table(NAME_ENCODER, names.without_tagger().to_bytes(Precision::Half)?);
         Ok(self)
     }
 
     /// The nested name encoder, if there is one.
-    pub fn voice(&self) -> Result<Option<Bundle>> {
-        let Ok(bytes) = self.parameters.table(VOICE) else { return Ok(None) };
-        Bundle::from_bytes(bytes, Path::new(VOICE)).map(Some)
+    pub fn name_encoder(&self) -> Result<Option<Bundle>> {
+        let Ok(bytes) = self.parameters.table(NAME_ENCODER) else { return Ok(None) };
+        Bundle::from_bytes(bytes, Path::new(NAME_ENCODER)).map(Some)
     }
 
     /// Adds a mention prior.
     #[must_use]
-    pub fn with_usages(mut self, usages: &MentionPrior) -> DualBundle {
-        self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
+    pub fn with_mention_prior(mut self, prior: &MentionPrior) -> DualBundle {
+        self.parameters.add_table(PRIOR, prior.to_lines().into_bytes());
         self
     }
 
     /// The mention prior; empty if there is none.
-    pub fn usages(&self) -> Result<MentionPrior> {
+    pub fn mention_prior(&self) -> Result<MentionPrior> {
         mention_prior(&self.parameters)
     }
 
@@ -234,7 +247,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_record_of_what_it_learned_from_travels_with_it_and_with_its_voice() {
+    fn the_record_of_what_it_learned_from_is_stored_for_the_model_and_its_name_encoder() {
         let of = |part: &str, document: u64| {
             let mut learned = Learned::default();
             learned.add(Source::new(part, Role::Trained, "shapes/train.jsonl", [document]));
@@ -242,35 +255,38 @@ pub(crate) mod tests {
         };
         let mut record = of("names", 1);
         record.as_mut().unwrap().join("", of("tagger", 2).as_ref());
-        let voice = Bundle { learned: record, ..names::bundle() };
-        let bundle = DualBundle { learned: of("dual encoder", 3), ..bundle().with_voice(&voice).unwrap() };
+        let names = Bundle { learned: record, ..names::bundle() };
+        let bundle = DualBundle { learned: of("dual encoder", 3), ..bundle().with_name_encoder(&names).unwrap() };
         let back = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
         assert_eq!(back.learned, of("dual encoder", 3));
-        assert_eq!(back.voice().unwrap().unwrap().learned, of("names", 1));
+        assert_eq!(back.name_encoder().unwrap().unwrap().learned, of("names", 1));
     }
 
     #[test]
-    fn a_further_voice_travels_in_the_file() {
-        assert!(bundle().voice().unwrap().is_none());
-        let voice = names::bundle();
-        let with = bundle().with_voice(&voice).unwrap();
+    fn a_nested_name_encoder_is_stored_in_the_file() {
+        assert!(bundle().name_encoder().unwrap().is_none());
+        let names = names::bundle();
+        let with = bundle().with_name_encoder(&names).unwrap();
         let bytes = with.to_bytes(Precision::Half).unwrap();
         let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
-        let heard = back.voice().unwrap().unwrap();
-        assert_eq!((heard.manifest.rescnn, heard.pieces), (voice.manifest.rescnn, voice.pieces));
-        assert_eq!(heard.fingerprint, with.voice().unwrap().unwrap().fingerprint);
+        let read = back.name_encoder().unwrap().unwrap();
+        assert_eq!((read.manifest.rescnn, read.pieces), (names.manifest.rescnn, names.pieces));
+        assert_eq!(read.fingerprint, with.name_encoder().unwrap().unwrap().fingerprint);
         assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
-        let mut usages = MentionPrior::default();
-        usages.add("gout", Some("A:1"));
-        let counted = bundle().with_usages(&usages);
+        let mut prior = MentionPrior::default();
+        prior.add("gout", Some("A:1"));
+        let counted = bundle().with_mention_prior(&prior);
         let counted = DualBundle::from_bytes(&counted.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
-        assert_eq!((counted.usages().unwrap(), bundle().usages().unwrap()), (usages, MentionPrior::default()));
+        assert_eq!(
+            (counted.mention_prior().unwrap(), bundle().mention_prior().unwrap()),
+            (prior, MentionPrior::default())
+        );
         let mut damaged = counted;
-        damaged.parameters.add_table(USAGES, vec![b'a', b'\t', 200]);
+        damaged.parameters.add_table(PRIOR, vec![b'a', b'\t', 200]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
         assert!(error.to_string().contains("invalid mention-entity prior"), "{error}");
         let mut damaged = back;
-        damaged.parameters.add_table(VOICE, vec![1, 2, 3]);
+        damaged.parameters.add_table(NAME_ENCODER, vec![1, 2, 3]);
         let error = DualBundle::from_bytes(&damaged.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap_err();
         assert!(error.to_string().contains("incomplete safetensors file"), "{error}");
     }

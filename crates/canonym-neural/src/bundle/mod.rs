@@ -45,6 +45,15 @@ pub trait Manifest: Serialize + DeserializeOwned {
     /// The kind with its article, for error messages.
     const KIND: &'static str;
 
+    /// Format number.
+    fn format(&self) -> u32;
+
+    /// The kind of model and what it does, for people.
+    fn description(&self) -> String;
+
+    /// Model card in free text.
+    fn card(&self) -> &str;
+
     /// The weights as they are written.
     fn stored(parameters: &Parameters) -> Cow<'_, Parameters> {
         Cow::Borrowed(parameters)
@@ -136,28 +145,6 @@ struct Header {
     format: u32,
     #[serde(default)]
     system: Option<String>,
-}
-
-/// A trained model of any kind.
-#[derive(Debug, Clone)]
-pub enum AnyBundle {
-    /// A name encoder, optionally with a tagger.
-    Names(Box<Bundle>),
-    /// A dual encoder.
-    DualEncoder(Box<DualBundle>),
-    /// A cross-encoder.
-    CrossEncoder(Box<CrossBundle>),
-}
-
-impl AnyBundle {
-    /// Deserialises a bundle; `path` is used in error messages.
-    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<AnyBundle> {
-        Ok(match system_in(bytes, path)?.as_deref() {
-            Some(dual_encoder::SYSTEM) => AnyBundle::DualEncoder(Box::new(DualBundle::from_bytes(bytes, path)?)),
-            Some(cross_encoder::SYSTEM) => AnyBundle::CrossEncoder(Box::new(CrossBundle::from_bytes(bytes, path)?)),
-            _ => AnyBundle::Names(Box::new(Bundle::from_bytes(bytes, path)?)),
-        })
-    }
 }
 
 /// The record of training documents; `None` if the bundle has none.

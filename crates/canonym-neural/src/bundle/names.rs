@@ -56,6 +56,19 @@ impl Manifest for NameManifest {
     const SYSTEM: Option<&'static str> = None;
     const KIND: &'static str = "a name encoder";
 
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn card(&self) -> &str {
+        &self.card
+    }
+
+    fn description(&self) -> String {
+        let kind = if self.tagger.is_some() { "pipeline: tagger, dictionary and name encoder" } else { "name encoder" };
+        kind.to_owned()
+    }
+
     fn restore(&self, parameters: &mut Parameters, pieces: &Pieces) -> Result<()> {
         self.rescnn.check(parameters)?;
         check_vocabulary(parameters.get("embedding.word")?.n_rows, pieces)?;
@@ -76,7 +89,7 @@ const TAGGER: &str = "tagger.";
 const WORDS: &str = "tagger.words";
 
 /// Key of the mention prior, one name per line.
-const USAGES: &str = "tagger.usages";
+const PRIOR: &str = "tagger.usages";
 
 /// Key of the gazetteer.
 const GAZETTEER: &str = "tagger.gazetteer";
@@ -88,13 +101,13 @@ impl NameManifest {
         let damaged = |what: &str| Error::invalid(format!("cannot read {what} of the tagger"));
         let lines = |table: &str| std::str::from_utf8(parameters.table(table)?).map_err(|_| damaged("a table"));
         let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
-        let usages = MentionPrior::from_lines(lines(USAGES)?).ok_or_else(|| damaged("the mention prior"))?;
+        let prior = MentionPrior::from_lines(lines(PRIOR)?).ok_or_else(|| damaged("the mention prior"))?;
         let gazetteer = Gazetteer::from_bytes(parameters.table(GAZETTEER)?).ok_or_else(|| damaged("the names"))?;
         let weights = parameters.under(TAGGER);
         config.check(&weights, vocabulary.n_rows(), layers.len())?;
         let tagger = Tagger::new(config, &weights, layers.len())?;
         let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: config.n_grams };
-        Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), usages }))
+        Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), prior }))
     }
 }
 
@@ -103,7 +116,7 @@ impl Bundle {
     #[must_use]
     pub fn with_tagger(
         mut self,
-        (viewer, usages): (&FeatureExtractor, &MentionPrior),
+        (viewer, prior): (&FeatureExtractor, &MentionPrior),
         parameters: &Parameters,
         manifest: TaggerManifest,
     ) -> Bundle {
@@ -112,7 +125,7 @@ impl Bundle {
         }
         self.parameters.add_table(WORDS, viewer.vocabulary.to_lines().into_bytes());
         self.parameters.add_table(GAZETTEER, viewer.gazetteer.to_bytes());
-        self.parameters.add_table(USAGES, usages.to_lines().into_bytes());
+        self.parameters.add_table(PRIOR, prior.to_lines().into_bytes());
         self.manifest.tagger = Some(manifest);
         self
     }

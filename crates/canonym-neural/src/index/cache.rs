@@ -7,6 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use canonym_core::artifact::{AtomicFile, Container, ContainerWriter, Kind};
+use canonym_core::eval::thousands;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::{Error, Result};
 use half::f16;
@@ -15,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::index::FlatIndex;
 use crate::models::rescnn::names::NameEncoder;
+use crate::status::Stage;
 use crate::tensor::matrix::Matrix;
 
 const KIND: Kind = Kind { tag: *b"VECT", name: "table of vectors", format: 1 };
@@ -59,13 +61,19 @@ impl VectorCache {
         made: &mut dyn FnMut(Error),
     ) -> Result<Matrix> {
         let file = self.file(kb);
+        let stage = Stage::start();
+        let counted = thousands(n_rows as u64);
         if let Some(file) = file.as_deref().filter(|file| file.exists()) {
             match read(file, n_rows, n_cols) {
-                Ok(vectors) => return Ok(vectors),
+                Ok(vectors) => {
+                    stage.done(format_args!("cache hit: read {counted} embeddings from {}", file.display()));
+                    return Ok(vectors);
+                }
                 Err(error) => made(error),
             }
         }
         let vectors = encode()?;
+        stage.done(format_args!("cache miss: encoded {counted} embeddings"));
         let halves: Vec<f16> = vectors.values.par_iter().map(|value| f16::from_f32(*value)).collect();
         if let Some(file) = file
             && let Err(error) = write(&file, &halves)

@@ -36,7 +36,7 @@ impl Fusion {
 
     /// Fused score: the weighted sum.
     pub fn score(&self, evidence: &Evidence) -> f32 {
-        self.lexical * evidence.scored.score + self.cosine * evidence.cosine + self.name * evidence.name
+        self.lexical * evidence.scored.score + self.cosine * evidence.dense_score + self.name * evidence.name_score
     }
 }
 
@@ -45,8 +45,8 @@ impl Fusion {
 pub struct Evidence {
     /// Its best name by the lexical score.
     pub scored: Scored,
-    /// Dense score: the maximum cosine over its compared names. A dual encoder stores its log-probability here.
-    pub cosine: f32,
+    /// Dense score: the maximum cosine over its compared names, or the log-probability of a dual encoder.
+    pub dense_score: f32,
     /// Cosine of the name scorer; 0 without one.
-    pub name: f32,
+    pub name_score: f32,
 }

@@ -59,16 +59,16 @@ impl MentionPrior {
 
     /// Parses the lines of [`MentionPrior::to_lines`]; `None` if a line is malformed.
     pub fn from_lines(lines: &str) -> Option<MentionPrior> {
-        let mut usages = MentionPrior::default();
+        let mut prior = MentionPrior::default();
         for line in lines.lines() {
             let mut fields = line.split('\t');
-            let ids = usages.of_name.entry(fields.next()?.to_owned()).or_default();
+            let ids = prior.of_name.entry(fields.next()?.to_owned()).or_default();
             for field in fields {
                 let (id, n) = field.rsplit_once(' ')?;
                 ids.insert(id.to_owned(), n.parse().ok()?);
             }
         }
-        Some(usages)
+        Some(prior)
     }
 
     /// Resolves the ids in a knowledge base, with their prefix, as in `MESH:D003924`, or without.
@@ -143,19 +143,19 @@ mod tests {
     use canonym_core::kb::format::Meta;
     use canonym_core::kb::record::{ConceptRecord, NameRecord};
 
-    fn usages() -> MentionPrior {
-        let mut usages = MentionPrior::default();
-        (0..3).for_each(|_| usages.add("Diabetes", Some("MESH:D2")));
-        usages.add("diabetes", None);
-        usages.add("CS", Some("MESH:C1"));
-        usages
+    fn prior() -> MentionPrior {
+        let mut prior = MentionPrior::default();
+        (0..3).for_each(|_| prior.add("Diabetes", Some("MESH:D2")));
+        prior.add("diabetes", None);
+        prior.add("CS", Some("MESH:C1"));
+        prior
     }
 
     #[test]
     fn they_come_back_from_their_lines() {
-        let lines = usages().to_lines();
+        let lines = prior().to_lines();
         assert_eq!(lines, "cs\tMESH:C1 1\ndiabetes\t- 1\tMESH:D2 3\n");
-        assert_eq!(MentionPrior::from_lines(&lines), Some(usages()));
+        assert_eq!(MentionPrior::from_lines(&lines), Some(prior()));
         assert_eq!(MentionPrior::from_lines("a\tb"), None);
     }
 
@@ -167,7 +167,7 @@ mod tests {
             builder.add(ConceptRecord { id: id.to_owned(), names, ..ConceptRecord::default() }).unwrap();
         }
         let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap();
-        let of_kb = usages().on(&kb);
+        let of_kb = prior().on(&kb);
         let (first, second) = (kb.find("D1").unwrap(), kb.find("D2").unwrap());
         let candidate = |concept, p_link| Candidate { concept, name: None, p_link };
         let mut candidates = vec![candidate(first, 0.9)];

@@ -7,5 +7,6 @@ pub mod dual_encoder;
 pub mod fusion;
 pub mod joint;
 pub mod mention_prior;
+pub mod multitask;
 pub mod rescnn;
 pub mod tagger;

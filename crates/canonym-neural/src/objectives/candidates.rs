@@ -307,7 +307,7 @@ mod tests {
     fn begin(objective: &Candidates<'_>, pieces: &Pieces) -> Run {
         let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
         let config =
-            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
+            RunConfig { n_steps: 60, mining_interval: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
         let mut parameters = Parameters::default();
         model().init(&mut parameters, pieces.len(), 8, &mut SplitMix64::new(6));
         objective.add_weight(&mut parameters, adam.learning_rate).unwrap();

@@ -2,6 +2,7 @@
 
 pub mod candidates;
 pub mod linking;
+pub mod multitask;
 pub mod pairs;
 pub mod ranks;
 pub mod synonyms;

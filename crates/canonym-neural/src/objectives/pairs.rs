@@ -244,7 +244,7 @@ mod tests {
     fn begin(parameters: Parameters) -> Run {
         let adam = AdamConfig { learning_rate: 1e-2, schedule: Schedule::Constant, ..Default::default() };
         let config =
-            RunConfig { n_steps: 60, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
+            RunConfig { n_steps: 60, mining_interval: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
         Run::new(config, 11, parameters)
     }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::Tape;
-use crate::models::tagger::crf::{LinearChainCrf, N_LABELS};
+use crate::layers::crf::bilou::{BilouCrf, N_LABELS};
 use crate::models::tagger::features::{TokenFeatures, Words};
 use crate::models::tagger::infer::{Tagger, WordRows};
 use crate::models::tagger::{Packed, TaggerConfig};
@@ -140,7 +140,7 @@ fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
 
 /// Shortens mentions that were cut at a boundary.
 fn mend(labels: &mut [u8]) {
-    use crate::models::tagger::crf::{BEGIN, INSIDE, LAST, UNIT};
+    use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, UNIT};
     let n = labels.len();
     if let Some(first) = labels.first_mut() {
         *first = match usize::from(*first) {
@@ -242,7 +242,7 @@ fn text_loss(
         let row = values.row(first + at);
         std::array::from_fn(|label| row[layer * N_LABELS + label])
     };
-    let lattice = LinearChainCrf::new((0..n).map(scores));
+    let lattice = BilouCrf::new((0..n).map(scores));
     let mut of_labels = 0.0;
     for (at, label) in labels.iter().enumerate() {
         of_labels += f64::from(scores(at)[usize::from(*label)]);
@@ -288,7 +288,7 @@ pub fn count(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::tagger::crf::labels_of;
+    use crate::layers::crf::bilou::labels_of;
     use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
     use crate::tensor::random::for_step;
     use crate::train::objective::tests::check_gradients;
@@ -345,7 +345,7 @@ mod tests {
             assert!(row[N_LABELS..].iter().all(|value| *value == 0.0));
         }
         let adam = AdamConfig { learning_rate: 1e-2, ..AdamConfig::default() };
-        let config = RunConfig { n_steps: 80, steps_per_round: 40, evaluate_every: 1, adam, ..RunConfig::default() };
+        let config = RunConfig { n_steps: 80, mining_interval: 40, evaluate_every: 1, adam, ..RunConfig::default() };
         let before = objective.evaluate(&parameters).unwrap().unwrap();
         let mut run = Run::new(config, 3, parameters);
         run.train(&mut objective, &mut |_, _| Ok(())).unwrap();

@@ -4,7 +4,6 @@
 //! train the tagger; others only update the prior. Held-out documents are chosen by a hash of their ids, so they stay held out as more
 //! documents are added.
 
-use crate::system::parts;
 use crate::system::terminology;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,9 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
+use crate::layers::crf::bilou::labels_of;
 use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
-use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::Words;
 use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
@@ -43,7 +42,8 @@ use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::linked::MentionSource;
-use crate::system::parts::{Models, NameLinker};
+use crate::system::names::NameModel;
+use crate::system::{Models, NameLinker};
 
 /// Value of `system` in an experiment.
 pub const SYSTEM: &str = "adaptation";
@@ -149,8 +149,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         settings(&arguments.config, table).with_context(|| format!("{path} is not a valid adaptation experiment"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
-    let models = parts::models(&experiment.from)?;
-    let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
+    let models = Models::named(&experiment.from)?;
+    let bundle = &*models.names().ok_or_else(|| no_tagger(&experiment.from))?.bundle;
     let incomplete = read(&experiment.incomplete, root)?;
     let (held_out, documents) = split_held_out(read(&experiment.documents, root)?, experiment.hold_out);
     let kb = experiment.kb.as_deref().map(|path| terminology::open(Some(path))).transpose()?;
@@ -193,8 +193,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
 /// The training record of the adapted model, including that of the base model. Held-out documents are recorded as tuning data only if a
 /// checkpoint is selected on them.
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<canonym_core::eval::learned::Learned> {
-    let models = parts::models(&experiment.from)?;
-    let bundle = models.dense.as_deref().ok_or_else(|| no_tagger(&experiment.from))?;
+    let models = Models::named(&experiment.from)?;
+    let bundle = &*models.names().ok_or_else(|| no_tagger(&experiment.from))?.bundle;
     let mut all = canonym_core::eval::learned::Learned::default();
     all.join_whole("bundle", bundle.learned.as_ref());
     let selects_checkpoint = experiment.run.select == Select::Best || experiment.run.patience > 0;
@@ -280,12 +280,12 @@ pub fn learn(
         true => weights,
         false => texts.train(experiment, (&manifest.config, weights), (complete, held_out), out)?,
     };
-    let mut usages = tagger.usages.clone();
+    let mut prior = tagger.prior.clone();
     for document in complete.iter().chain(incomplete) {
-        count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| usages.add(name, id)));
+        count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| prior.add(name, id)));
     }
     let manifest = TaggerManifest { layers: layers.all.clone(), ..manifest.clone() };
-    let bundle = bundle.clone().with_tagger((&tagger.viewer, &usages), &weights, manifest);
+    let bundle = bundle.clone().with_tagger((&tagger.viewer, &prior), &weights, manifest);
     Ok(Learned { bundle, types, new_types: layers.added, n_mentions })
 }
 
@@ -453,10 +453,10 @@ impl Texts<'_> {
 }
 
 /// The mention-entity prior of annotated documents.
-pub fn usages_in(documents: &[AnnotatedDocument]) -> MentionPrior {
-    let mut usages = MentionPrior::default();
-    documents.iter().for_each(|document| count_uses(document, &mut |name, id| usages.add(name, id)));
-    usages
+pub fn mention_prior_of(documents: &[AnnotatedDocument]) -> MentionPrior {
+    let mut prior = MentionPrior::default();
+    documents.iter().for_each(|document| count_uses(document, &mut |name, id| prior.add(name, id)));
+    prior
 }
 
 /// Calls `count` with each annotated name, abbreviations expanded, and its concept id, if any.
@@ -518,7 +518,7 @@ pub fn judge(
         mentions.push(spans.iter().map(mention).collect());
         golds.extend(ids);
     }
-    let models = Models::of_bundle(Arc::new(bundle.clone()))?;
+    let models = Models::of(NameModel::new(Arc::new(bundle.clone()))?);
     let linker = NameLinker::new(kb, &models, LinkConfig { top_k: 1, min_score: 0.0 }, None)?;
     let marked: Vec<Marked<'_>> =
         texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();

@@ -40,7 +40,7 @@ use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainOptions, settings};
 use crate::status;
-use crate::system::parts::dual_linker;
+use crate::system::dual_encoder::model::dual_linker;
 
 /// Name of its single training stage.
 const STAGE: &str = "train";

@@ -1,10 +1,9 @@
 //! Recipe of the dual encoder on a BERT checkpoint.
 
-mod data;
+pub(super) mod data;
 mod joint;
 mod judge;
 
-use crate::system::parts;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,15 +37,18 @@ use serde::{Deserialize, Serialize};
 use self::data::{Corpus, CorpusReport, DataConfig, Parts, ids_of, labels_of, prepare, read_corpora, with_synonyms};
 use self::joint::JointReport;
 use self::judge::{Measured, SearchReport, judge, measure};
-use super::adapt::usages_in;
+use super::adapt::mention_prior_of;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::learned::{self, check_judged, of_documents};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainOptions, settings};
 use crate::status;
+use crate::system::LinkingModel;
+use crate::system::dual_encoder::model::dual_vectors;
+use crate::system::lexical::{LEXICAL_PART, lexical_learned};
 use crate::system::linked::MentionSource;
-use crate::system::parts::{LEXICAL_PART, Models, dual_vectors, lexical_learned};
+use crate::system::names::NameModel;
 use crate::system::terminology::TERMINOLOGY;
 use canonym_core::eval::unknown::unknown;
 
@@ -110,7 +112,7 @@ struct EncoderConfig {
     /// Run folder of a name encoder, such as ResCNN, to use as name scorer; relative to the current folder or the data root. If missing,
     /// the name scorer of `from` is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    voice: Option<PathBuf>,
+    name_encoder: Option<PathBuf>,
     /// Learning-rate multiplier of layers that are not in the checkpoint.
     #[serde(alias = "head_pace", default = "one")]
     head_lr_multiplier: f32,
@@ -161,7 +163,7 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     by_name_weight: Vec<(f32, f64)>,
     /// Accuracy by one-sense-per-discourse weight, with lexical fusion if the model has it.
-    by_same_sense: Vec<(f32, f64)>,
+    by_one_sense_weight: Vec<(f32, f64)>,
     /// Detection and linking of held-out mentions.
     search: Option<SearchReport>,
     /// Linking of mentions detected by another model, if this one detects none.
@@ -226,11 +228,11 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         return Err(error.with_hint("set `data.dev`, or increase `run.n_steps`"));
     }
     let record = learned(&experiment, root)?;
-    let finder = finder(&experiment.judge, root)?;
+    let detector = detector(&experiment.judge, root)?;
     let Beginning { manifest, windower, parameters } = begin(&experiment, arguments)?;
     let mut of_judging = record.clone();
-    if let Some(finder) = finder.as_ref().filter(|_| manifest.model.search.is_none()) {
-        of_judging.join("mentions", Some(&finder.learned(MentionSource::Detect)?));
+    if let Some(detector) = detector.as_ref().filter(|_| manifest.model.search.is_none()) {
+        of_judging.join("mentions", Some(&detector.learned(MentionSource::Detect)?));
     }
     let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
     // The terminology of an existing model is kept until the new one is complete.
@@ -274,11 +276,11 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let n_weights = parameters.counts().0;
     let mut bundle =
         DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0, learned: Some(record) };
-    if let Some(path) = &experiment.encoder.voice {
-        bundle = bundle.with_voice(&Bundle::open(&existing(path, root))?)?;
+    if let Some(path) = &experiment.encoder.name_encoder {
+        bundle = bundle.with_name_encoder(&Bundle::open(&existing(path, root))?)?;
     }
-    if experiment.data.usages {
-        bundle = bundle.with_usages(&usages_in(&train.documents));
+    if experiment.data.mention_prior {
+        bundle = bundle.with_mention_prior(&mention_prior_of(&train.documents));
     }
     let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)
         .with_held_out(watched)
@@ -307,7 +309,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         fused: BTreeMap::new(),
         by_weight: Vec::new(),
         by_name_weight: Vec::new(),
-        by_same_sense: Vec::new(),
+        by_one_sense_weight: Vec::new(),
         search: None,
         search_by_default_model: None,
         chosen_on: if tune.documents.is_empty() { "dev" } else { "tune" },
@@ -328,12 +330,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let chosen_on = if tune.documents.is_empty() { &dev.documents } else { &tune.documents };
     if !chosen_on.is_empty() {
-        let with_words = experiment.data.with_words.unwrap_or(bundle.manifest.fusion.lexical != 0.0);
+        let lexical_fusion = experiment.data.lexical_fusion.unwrap_or(bundle.manifest.fusion.lexical != 0.0);
         let vectors = dual_vectors(&kb, &bundle)?;
-        judge(&mut bundle, &kb, (&vectors, &labels), (chosen_on, with_words, finder.as_ref()), &mut report)?;
+        judge(&mut bundle, &kb, (&vectors, &labels), (chosen_on, lexical_fusion, detector.as_deref()), &mut report)?;
     }
     if !tune.documents.is_empty() && !dev.documents.is_empty() {
-        report.held_out = Some(measure(&bundle, &kb, &dev.documents, finder)?);
+        report.held_out = Some(measure(&bundle, &kb, &dev.documents, detector)?);
     }
     report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
     write_run(out, &experiment, &report, &provenance)?;
@@ -346,16 +348,17 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
 }
 
 /// The mention detector for a model that detects none; `None` if detection is not evaluated.
-fn finder(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Models>> {
-    match config.mentions.as_deref() {
-        None => parts::models(parts::DEFAULT).map(Some),
-        Some("none") => Ok(None),
+fn detector(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Arc<dyn LinkingModel>>> {
+    let model = match config.mentions.as_deref() {
+        None => NameModel::embedded()?,
+        Some("none") => return Ok(None),
         Some(path) => {
             let bundle = Bundle::open(&existing(Path::new(path), root))
                 .context("`judge.mentions` must be a bundle that detects mentions, or `none`")?;
-            Models::of_bundle(Arc::new(bundle)).map(Some)
+            NameModel::new(Arc::new(bundle))?
         }
-    }
+    };
+    Ok(Some(Arc::new(model)))
 }
 
 /// Record of the training documents, and of those that checkpoint, weights and thresholds are selected on.
@@ -383,9 +386,9 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
             all.add(learned::source(SYSTEM, role, file, prints));
         }
     }
-    if let Some(path) = &encoder.voice {
-        let voice = Bundle::open(&existing(path, root))?.without_tagger();
-        all.join("voice", voice.learned.as_ref());
+    if let Some(path) = &encoder.name_encoder {
+        let name_encoder = Bundle::open(&existing(path, root))?.without_tagger();
+        all.join("voice", name_encoder.learned.as_ref());
     }
     Ok(all)
 }
@@ -545,7 +548,7 @@ pub fn fine_tuning(
             train_embeddings: false,
             train_names: false,
             dropout: Some(0.1),
-            voice: None,
+            name_encoder: None,
             head_lr_multiplier: 1.0,
             layer_decay: 1.0,
             compute: None,

@@ -11,9 +11,9 @@ use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
 use canonym_core::input::Input;
 
+use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::run_folder::write_bytes;
-use super::{TrainOptions, adapt, cross_encoder, dual_encoder as dual, pipeline, recognition, rescnn};
 use crate::recipes::queries::MentionQuery;
 use crate::status;
 
@@ -127,21 +127,12 @@ fn warn(seen: Seen, what: &str) -> Option<Seen> {
 
 /// Adds the training record of an experiment to a model that it produced before.
 pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> canonym_core::Result<()> {
-    let system = table.get("system").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
-    let root = arguments.root();
-    let learned = match system.as_str() {
-        "lexical" => super::learned_of_lexical(&super::settings(&arguments.config, table)?, root)?,
-        "recognition" => recognition::learned(&super::settings(&arguments.config, table)?, root)?,
-        "rescnn" => rescnn::learned(&super::settings(&arguments.config, table)?, root)?,
-        "pipeline" => pipeline::learned(arguments, &super::settings(&arguments.config, table)?)?,
-        dual::SYSTEM => dual::learned(&super::settings(&arguments.config, table)?, root)?,
-        adapt::SYSTEM => adapt::learned(&super::settings(&arguments.config, table)?, root)?,
-        bundle::cross_encoder::SYSTEM => cross_encoder::learned(&super::settings(&arguments.config, table)?, root)?,
-        other => {
-            let error = canonym_core::Error::invalid(format!("models of the system `{other}` have no training record"));
-            return Err(error.with_hint("pass the experiment that trained the model"));
-        }
+    let recipe = super::recipe(&table, &arguments.config)?;
+    let Some(learned) = recipe.learned else {
+        let message = format!("models of the system `{}` have no training record", recipe.system);
+        return Err(canonym_core::Error::invalid(message).with_hint("pass the experiment that trained the model"));
     };
+    let learned = learned(arguments, table)?;
     let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");
     let file = if model.is_dir() { model.join(FILE) } else { model.to_path_buf() };
     let bytes = std::fs::read(&file).map_err(|error| canonym_core::Error::io("read", &file, error))?;

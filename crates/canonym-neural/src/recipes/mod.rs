@@ -12,11 +12,12 @@ pub mod dual_encoder;
 mod fold;
 mod known_words;
 mod learned;
+mod lexical;
 mod log;
+mod multitask;
 mod pipeline;
 pub mod queries;
 mod recognition;
-mod report;
 mod rescnn;
 mod run_folder;
 mod sampling;
@@ -25,27 +26,18 @@ mod sources;
 mod stage;
 mod tagger;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ops::Range;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::bundle::{self, FILE};
 use canonym_core::error::Context;
-use canonym_core::eval;
-use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::ids::{IdSet, known_ids};
-use canonym_core::eval::learned::{Learned, Seen};
+use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::link::fit::{Example, FitConfig, Labelled, examples, fit_weights};
-use canonym_core::link::model::LexicalModel;
-use data::{Role, SetConfig};
-use run_folder::{provenance, write_run, write_text};
-use serde::{Deserialize, Serialize};
+use canonym_core::link::fit::Labelled;
 use settings::settings;
 
-use crate::recipes::queries::read_mentions;
 use crate::status;
-use crate::system::parts::LEXICAL_PART;
 use canonym_core::eval::unknown::unknown;
 
 /// Arguments of a training.
@@ -74,67 +66,82 @@ impl TrainOptions {
     }
 }
 
-/// Valid values of `system` in an experiment.
-const SYSTEMS: [&str; 10] = [
-    "pipeline",
-    adapt::SYSTEM,
-    "dual-encoder",
-    bundle::cross_encoder::SYSTEM,
-    "tagger",
-    "rescnn",
-    sampling::SYSTEM,
-    "lexical",
-    "recognition",
-    "known-words",
+/// A kind of training, by the value of `system` in an experiment.
+struct Recipe {
+    system: &'static str,
+    run: fn(&TrainOptions, toml::Table) -> canonym_core::Result<()>,
+    /// The training record of a model of this kind, made from the experiment; `None` if such models have none.
+    learned: Option<fn(&TrainOptions, toml::Table) -> canonym_core::Result<Learned>>,
+}
+
+const RECIPES: [Recipe; 11] = [
+    Recipe {
+        system: "pipeline",
+        run: pipeline::run,
+        learned: Some(|arguments, table| pipeline::learned(arguments, &settings(&arguments.config, table)?)),
+    },
+    Recipe {
+        system: adapt::SYSTEM,
+        run: adapt::run,
+        learned: Some(|arguments, table| adapt::learned(&settings(&arguments.config, table)?, arguments.root())),
+    },
+    Recipe {
+        system: bundle::dual_encoder::SYSTEM,
+        run: dual_encoder::run,
+        learned: Some(|arguments, table| dual_encoder::learned(&settings(&arguments.config, table)?, arguments.root())),
+    },
+    Recipe {
+        system: bundle::cross_encoder::SYSTEM,
+        run: cross_encoder::run,
+        learned: Some(|arguments, table| {
+            cross_encoder::learned(&settings(&arguments.config, table)?, arguments.root())
+        }),
+    },
+    Recipe {
+        system: crate::system::multitask::SYSTEM,
+        run: multitask::run,
+        learned: Some(|arguments, table| multitask::learned(&settings(&arguments.config, table)?, arguments.root())),
+    },
+    Recipe { system: "tagger", run: tagger::run, learned: None },
+    Recipe {
+        system: "rescnn",
+        run: rescnn::run,
+        learned: Some(|arguments, table| rescnn::learned(&settings(&arguments.config, table)?, arguments.root())),
+    },
+    Recipe { system: sampling::SYSTEM, run: sampling::run, learned: None },
+    Recipe {
+        system: "lexical",
+        run: lexical::run,
+        learned: Some(|arguments, table| lexical::learned(&settings(&arguments.config, table)?, arguments.root())),
+    },
+    Recipe {
+        system: "recognition",
+        run: recognition::run,
+        learned: Some(|arguments, table| recognition::learned(&settings(&arguments.config, table)?, arguments.root())),
+    },
+    Recipe { system: "known-words", run: known_words::run, learned: None },
 ];
+
+/// The recipe of an experiment in the file `path`.
+fn recipe(table: &toml::Table, path: &Path) -> canonym_core::Result<&'static Recipe> {
+    let system = table.get("system").and_then(toml::Value::as_str);
+    let found = RECIPES.iter().find(|recipe| Some(recipe.system) == system);
+    found.ok_or_else(|| {
+        let path = path.display();
+        let message = match system {
+            Some(system) => format!("unknown system `{system}` in {path}"),
+            None => format!("{path} has no entry `system`"),
+        };
+        let systems = RECIPES.map(|recipe| recipe.system);
+        let meant = system.and_then(|system| settings::nearest(system, systems));
+        let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
+        let hint = format!("{meant}`system` must be one of {}", systems.join(", "));
+        canonym_core::Error::invalid(message).with_hint(hint)
+    })
+}
 
 /// Folder of shared data beside a checkout.
 const SHARED: &str = "../shared/data";
-
-/// An experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Experiment {
-    /// Always `lexical`.
-    system: String,
-    /// Random seed.
-    seed: u64,
-    /// Whether to report an ablation, which fits once for each feature group.
-    ablation: bool,
-    /// Settings of the fit.
-    fit: FitConfig,
-    /// Training and dev sets.
-    set: Vec<SetConfig>,
-}
-
-/// A set with its examples, one for each part of a mention.
-#[derive(Debug)]
-struct Prepared {
-    config: SetConfig,
-    examples: Vec<Example>,
-    /// The query of each example.
-    names: Vec<Labelled>,
-    /// Index of each example's document, in order of appearance.
-    document_of: Vec<usize>,
-    /// Document of each mention, and the examples of its parts.
-    mentions: Vec<(String, Range<usize>)>,
-    /// Knowledge bases, each with the end of its examples.
-    kbs: Vec<(usize, KnowledgeBase)>,
-}
-
-impl Prepared {
-    /// One value per mention, from the worst rank of its parts; `usize::MAX` if a part has no correct candidate.
-    fn per_mention(&self, ranks: &[Option<usize>], value: impl Fn(usize) -> f64) -> Vec<f64> {
-        let worst = |parts: &Range<usize>| ranks[parts.clone()].iter().map(|rank| rank.unwrap_or(usize::MAX)).max();
-        self.mentions.iter().map(|(_, parts)| value(worst(parts).unwrap_or(usize::MAX))).collect()
-    }
-
-    /// The knowledge base of an example.
-    fn kb_of(&self, example: usize) -> &KnowledgeBase {
-        let found = self.kbs.iter().find(|(end, _)| example < *end);
-        &found.expect("every example came with a knowledge base").1
-    }
-}
 
 /// Trains the model of an experiment.
 pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
@@ -152,116 +159,7 @@ pub fn train(arguments: &TrainOptions) -> canonym_core::Result<()> {
             arguments.out.display()
         ));
     }
-    match table.get("system").and_then(toml::Value::as_str) {
-        Some("lexical") => fit_lexical(arguments, table),
-        Some("recognition") => recognition::run(arguments, table),
-        Some("known-words") => known_words::run(arguments, table),
-        Some("rescnn") => rescnn::run(arguments, table),
-        Some("tagger") => tagger::run(arguments, table),
-        Some("pipeline") => pipeline::run(arguments, table),
-        Some("dual-encoder") => dual_encoder::run(arguments, table),
-        Some(adapt::SYSTEM) => adapt::run(arguments, table),
-        Some(sampling::SYSTEM) => sampling::run(arguments, table),
-        Some(bundle::cross_encoder::SYSTEM) => cross_encoder::run(arguments, table),
-        other => {
-            let path = arguments.config.display();
-            let message = match other {
-                Some(system) => format!("unknown system `{system}` in {path}"),
-                None => format!("{path} has no entry `system`"),
-            };
-            let meant = other.and_then(|other| settings::nearest(other, SYSTEMS));
-            let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
-            let hint = format!("{meant}`system` must be one of {}", SYSTEMS.join(", "));
-            Err(canonym_core::Error::invalid(message).with_hint(hint))
-        }
-    }
-}
-
-fn fit_lexical(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid lexical experiment"))?;
-    let record = learned_of_lexical(&experiment, arguments.root())?;
-    let seen = seen_of_lexical(&experiment, &record, (arguments.root(), arguments.allow_seen))?;
-    let work = arguments.out.join("work");
-    std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-    let mut sets = Vec::new();
-    for set in &experiment.set {
-        status::say(&format!("{} …", set.name));
-        sets.push(prepare(set, arguments.root(), &work, experiment.seed)?);
-    }
-    std::fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
-    let fit: Vec<Example> = sets.iter().filter(|set| set.config.role == Role::Fit).flat_map(to_fit).collect();
-    let weights = fit_weights(&fit, &experiment.fit);
-    let model = report::calibrated(&sets, weights);
-    let mut report = report::report(&sets, &weights, experiment.seed);
-    report.seen = seen;
-    if experiment.ablation {
-        report.ablation = report::ablation(&sets, &fit, &experiment.fit, &weights);
-    }
-    let paths: BTreeSet<&PathBuf> =
-        experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
-    let provenance = provenance(paths, arguments.root())?;
-    let json = record.into_json(&model.to_json())?;
-    write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
-    // The config marks a complete run folder, so it comes last.
-    write_text(&arguments.out, "model.json", &json)?;
-    write_run(&arguments.out, &experiment, &report, &provenance)
-}
-
-/// Record of the training and calibration documents of the lexical weights.
-fn learned_of_lexical(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
-    let mut all = Learned::default();
-    for set in &experiment.set {
-        let Some(queries) = &set.queries else { continue };
-        let role = match set.role {
-            Role::Fit => eval::learned::Role::Trained,
-            Role::Dev => eval::learned::Role::Calibrated,
-        };
-        let rows = read_mentions(&root.join(queries))?.rows;
-        all.add(learned::of_queries(LEXICAL_PART, role, (queries, root), &rows)?);
-        if let Some(texts) = &set.texts {
-            let known: HashSet<&str> = rows.iter().map(|row| row.document.as_str()).collect();
-            let mut documents = learned::read(texts, root)?;
-            documents.retain(|document| known.contains(document.document.id.as_str()));
-            all.add(learned::source(LEXICAL_PART, role, texts, learned::of_documents(&documents)));
-        }
-    }
-    Ok(all)
-}
-
-/// Refuses dev sets with documents that weights are fitted to, unless they are allowed; which sets have some.
-fn seen_of_lexical(
-    experiment: &Experiment,
-    record: &Learned,
-    (root, allow_seen): (&Path, bool),
-) -> canonym_core::Result<BTreeMap<String, Seen>> {
-    let trained = record.only(eval::learned::Role::Trained);
-    let mut seen = BTreeMap::new();
-    for set in experiment.set.iter().filter(|set| set.role == Role::Dev) {
-        let Some(queries) = &set.queries else { continue };
-        let rows = read_mentions(&root.join(queries))?.rows;
-        let source = learned::of_queries(LEXICAL_PART, eval::learned::Role::Calibrated, (queries, root), &rows)?;
-        let prints: Vec<Option<u64>> = source.documents.into_iter().map(Some).collect();
-        let known = learned::check_prints(&trained, &prints, (&set.name, allow_seen))?;
-        seen.extend(known.map(|known| (set.name.clone(), known)));
-    }
-    Ok(seen)
-}
-
-/// Training examples of a set: repeated queries are merged and weighted by their count.
-fn to_fit(set: &Prepared) -> Vec<Example> {
-    let mut place_of: BTreeMap<(usize, &Labelled), usize> = BTreeMap::new();
-    let mut distinct: Vec<Example> = Vec::new();
-    for (row, (example, name)) in set.examples.iter().zip(&set.names).enumerate() {
-        let fold = set.kbs.iter().filter(|(end, _)| *end <= row).count();
-        let place = *place_of.entry((fold, name)).or_insert(distinct.len());
-        match distinct.get_mut(place) {
-            Some(known) => known.weight += set.config.weight,
-            None => distinct.push(Example { weight: set.config.weight, ..example.clone() }),
-        }
-    }
-    distinct
+    (recipe(&table, &arguments.config)?.run)(arguments, table)
 }
 
 /// Reads an experiment and applies overrides.
@@ -330,35 +228,6 @@ fn override_entry(table: &mut toml::Table, one: &str) -> canonym_core::Result<Op
     let current = settings::current(last);
     place.insert(current.to_owned(), value);
     Ok((current != last).then(|| last.to_owned()))
-}
-
-/// Reads a set and computes the features of the candidates of each query.
-fn prepare(config: &SetConfig, root: &Path, work: &Path, seed: u64) -> canonym_core::Result<Prepared> {
-    let mut set = Prepared {
-        config: config.clone(),
-        examples: Vec::new(),
-        names: Vec::new(),
-        document_of: Vec::new(),
-        mentions: Vec::new(),
-        kbs: Vec::new(),
-    };
-    let mut documents: BTreeMap<String, usize> = BTreeMap::new();
-    for fold in data::read(config, root, work, &mut SplitMix64::new(seed))? {
-        let parts: Vec<Labelled> = fold.asked.iter().flat_map(|asked| asked.parts.clone()).collect();
-        tell_unknown(&format!("queries of {}", config.name), &parts, &fold.kb);
-        let mut at = set.examples.len();
-        set.examples.extend(examples(&fold.kb, &LexicalModel::zero(), &parts));
-        set.names.extend(parts);
-        for asked in fold.asked {
-            let next = documents.len();
-            let document = *documents.entry(asked.document.clone()).or_insert(next);
-            set.document_of.extend(asked.parts.iter().map(|_| document));
-            set.mentions.push((asked.document, at..at + asked.parts.len()));
-            at += asked.parts.len();
-        }
-        set.kbs.push((at, fold.kb));
-    }
-    Ok(set)
 }
 
 /// Reports how many queries have ids that the terminology lacks.

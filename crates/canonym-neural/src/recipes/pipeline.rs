@@ -1,6 +1,5 @@
 //! Trains a complete pipeline, such as the default bundle: tagger, name encoder and evidence weights.
 
-use crate::system::parts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +8,14 @@ use crate::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
 use crate::models::decision::Decision;
 use crate::models::tagger::typed::LabelSet;
 use crate::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
-use crate::system::pipeline::{Pipeline, PipelineConfig, SpanProposal};
+use crate::system::pipeline::{Pipeline, SpanProposal};
 use crate::tensor::parameters::Precision;
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen, Source};
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::text::{Document, Span};
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +25,10 @@ use super::learned::{check_judged, of_corpus};
 use super::run_folder::{provenance, write_bytes, write_run};
 use super::{TrainOptions, rescnn, settings, tagger};
 use crate::status;
+use crate::system::lexical::Lexical;
 use crate::system::linked::MentionSource;
-use crate::system::parts::Models;
+use crate::system::names::NameModel;
+use crate::system::{LinkingModel, Target};
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,7 +70,7 @@ struct JudgeConfig {
     trees: Option<Trees>,
     /// Whether unlinked gold mentions count in the evaluation of mention detection.
     #[serde(default)]
-    judges_mentions: bool,
+    count_unlinked: bool,
     /// Weight in the fit, relative to the other corpora.
     #[serde(default = "one")]
     weight: usize,
@@ -112,7 +114,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let before = learned_by(arguments, &experiment, &of_tagger)?;
     let mut known = before.only(Trained);
     // Built-in parts of the pipeline.
-    known.join("", Some(&Models::built_in().learned(MentionSource::Detect)?.only(Trained)));
+    known.join("", Some(&Lexical::embedded().learned(MentionSource::Detect)?.only(Trained)));
     let (mut corpora, mut seen) = (Vec::new(), BTreeMap::new());
     for config in &experiment.judge {
         let documents = documents_of(config, root)?;
@@ -140,7 +142,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let with_tagger = |trained: &tagger::Trained, decision| {
         let manifest =
             TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(&experiment.layers), decision };
-        names.clone().with_tagger((&trained.viewer, &trained.usages), &trained.parameters, manifest)
+        names.clone().with_tagger((&trained.viewer, &trained.prior), &trained.parameters, manifest)
     };
     let bundle = with_tagger(&trained, Decision::BEGIN);
     let mut judged = Vec::new();
@@ -246,7 +248,7 @@ fn evaluate(
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let proposals = pipeline.proposals(&texts);
-    let mut judged = Judged { judges_mentions: config.judges_mentions, weight: config.weight, ..Judged::default() };
+    let mut judged = Judged { count_unlinked: config.count_unlinked, weight: config.weight, ..Judged::default() };
     for (document, proposals) in documents.iter().zip(proposals) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
         judged.counts.push((document.annotations.len(), 0));
@@ -274,7 +276,7 @@ fn evaluate(
 
 /// The pipeline of a bundle; fails if the bundle has no tagger.
 pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Result<Pipeline> {
-    let models = Models::of_bundle(Arc::new(bundle.clone()))?;
-    parts::pipeline(kb, &models, PipelineConfig { top_k: 5, min_score: None, nested: false }, None)?
-        .ok_or_else(|| canonym_core::Error::invalid("the bundle has no tagger"))
+    let model = NameModel::new(Arc::new(bundle.clone()))?;
+    let pipeline = model.pipeline(&Target::new(kb, None), RecogniseConfig::default())?;
+    pipeline.ok_or_else(|| canonym_core::Error::invalid("the bundle has no tagger"))
 }

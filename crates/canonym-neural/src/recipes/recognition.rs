@@ -24,7 +24,7 @@ use super::learned::{check_judged, of_corpus};
 use super::run_folder::{provenance, write_run, write_text};
 use super::settings;
 use crate::status;
-use crate::system::parts::RECOGNITION_PART;
+use crate::system::lexical::RECOGNITION_PART;
 
 /// An experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

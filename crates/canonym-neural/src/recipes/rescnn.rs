@@ -36,7 +36,7 @@ use super::sources::{DataConfig, Queries, compile_main, compile_terminology, rea
 use super::{TrainOptions, settings, stage, tell_unknown};
 use crate::recipes::queries::{MentionQuery, bare};
 use crate::status;
-use crate::system::parts::{LEXICAL_PART, lexical_learned};
+use crate::system::lexical::{LEXICAL_PART, lexical_learned};
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]

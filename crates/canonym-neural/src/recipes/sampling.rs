@@ -7,7 +7,6 @@
 mod effort;
 mod plot;
 
-use crate::system::parts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,8 +30,9 @@ use super::run_folder::{provenance, write_run, write_text};
 use super::stage::remove_kept;
 use super::{TrainOptions, settings};
 use crate::status;
+use crate::system::Models;
 use crate::system::linked::{MentionSource, System, SystemConfig};
-use crate::system::parts::Models;
+use crate::system::names::NameModel;
 use effort::Effort;
 
 /// Value of `system` in an experiment.
@@ -173,11 +173,14 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let terminology = &experiment.terminology;
     let trees = (terminology.trees.as_ref(), root);
     let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
-    let models = parts::models(&experiment.from)?;
+    let models = Models::named(&experiment.from)?;
     let mut known = models.learned(MentionSource::Detect)?;
-    let mut base = models.dense.ok_or_else(|| adapt::no_tagger(&experiment.from))?;
+    let bundle = |models: &Models, name: &str| {
+        models.names().map(|model| model.bundle.clone()).ok_or_else(|| adapt::no_tagger(name))
+    };
+    let mut base = bundle(&models, &experiment.from)?;
     if let Some(other) = &experiment.decision_of {
-        let other = parts::models(other)?.dense.ok_or_else(|| adapt::no_tagger(other))?;
+        let other = bundle(&Models::named(other)?, other)?;
         // Only the evidence weights of that model are used.
         let mut of_decision = other.learned.clone();
         if let Some(learned) = &mut of_decision {
@@ -251,7 +254,7 @@ impl Experiment {
             kb: None,
             use_counts: self.use_counts,
             batch: self.batch,
-            run: RunConfig { n_steps, steps_per_round: n_steps, ..self.run },
+            run: RunConfig { n_steps, mining_interval: n_steps, ..self.run },
         }
     }
 }
@@ -399,7 +402,7 @@ impl Simulation<'_> {
             subset: None,
             leaky_tokenisation: false,
         };
-        let system = System::new(&self.kb, Models::of_bundle(bundle.clone())?, &config)?;
+        let system = System::new(&self.kb, Models::of(NameModel::new(bundle.clone())?), &config)?;
         let bare = |document: &AnnotatedDocument| AnnotatedDocument {
             document: document.document.clone(),
             ..AnnotatedDocument::default()

@@ -15,12 +15,17 @@ use crate::status;
 const MAX_EDITS: usize = 3;
 
 /// Renamed keys of experiments; the old names still work.
-const RENAMED: [(&str, &str); 5] = [
+const RENAMED: [(&str, &str); 10] = [
     ("head_pace", "head_lr_multiplier"),
     ("rehearsed", "name_replay"),
     ("same_sense", "one_sense_weight"),
     ("least_steps", "min_steps"),
     ("most_steps", "max_steps"),
+    ("steps_per_round", "mining_interval"),
+    ("judges_mentions", "count_unlinked"),
+    ("with_words", "lexical_fusion"),
+    ("voice", "name_encoder"),
+    ("usages", "mention_prior"),
 ];
 
 /// The present name of a key.

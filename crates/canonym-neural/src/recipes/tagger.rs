@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::bundle::TAGGER_PART;
+use crate::layers::crf::bilou::labels_of;
 use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
-use crate::models::tagger::crf::labels_of;
 use crate::models::tagger::features::{FeatureExtractor, TokenFeatures, Vocabulary, Words};
 use crate::models::tagger::gazetteer::{Gazetteer, MAX_CLASSES};
 use crate::models::tagger::typed::LabelSet;
@@ -191,7 +191,7 @@ struct LayerReport {
 /// A trained tagger.
 pub struct Trained {
     pub viewer: FeatureExtractor,
-    pub usages: MentionPrior,
+    pub prior: MentionPrior,
     pub parameters: Parameters,
 }
 
@@ -313,7 +313,7 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
         seconds,
     };
     write_text(out, "tagger-report.json", &to_json(&report)?)?;
-    Ok(Trained { viewer, usages: usages(&corpora), parameters })
+    Ok(Trained { viewer, prior: prior(&corpora), parameters })
 }
 
 /// Refuses held-out corpora with documents that are trained on, unless they are allowed; which have some.
@@ -331,8 +331,8 @@ fn check(corpora: &[Read<'_>], allow_seen: bool) -> canonym_core::Result<BTreeMa
 }
 
 /// Counts the mention prior on the training corpora.
-fn usages(corpora: &[Read<'_>]) -> MentionPrior {
-    let mut usages = MentionPrior::default();
+fn prior(corpora: &[Read<'_>]) -> MentionPrior {
+    let mut prior = MentionPrior::default();
     for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Fit) {
         let Some(source) = &config.ids else { continue };
         let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
@@ -346,18 +346,18 @@ fn usages(corpora: &[Read<'_>]) -> MentionPrior {
                 }
                 let name = expanded(text, &annotation.spans, uses);
                 match annotation.ids.as_slice() {
-                    [] => usages.add(&name, None),
+                    [] => prior.add(&name, None),
                     // In a composite mention it is unknown which part has which id.
                     [id] if id.contains(['|', '+']) => {}
-                    [id] if id == "-1" || id == "-" => usages.add(&name, None),
-                    [id] if id.contains(':') => usages.add(&name, Some(id)),
-                    [id] if id.starts_with(['C', 'D']) => usages.add(&name, Some(&format!("{source}:{id}"))),
+                    [id] if id == "-1" || id == "-" => prior.add(&name, None),
+                    [id] if id.contains(':') => prior.add(&name, Some(id)),
+                    [id] if id.starts_with(['C', 'D']) => prior.add(&name, Some(&format!("{source}:{id}"))),
                     _ => {}
                 }
             }
         }
     }
-    usages
+    prior
 }
 
 fn layer_report(counts: Counts) -> LayerReport {

@@ -1,78 +1,52 @@
 //! Two-stage system: one model detects mentions, and another, which does not detect any itself, links them.
 
-use crate::system::parts;
 use std::sync::Arc;
 
 use crate::models::joint::{IS_MENTION, Joint, log_odds};
-use crate::system::dual_encoder::DualLinker;
-use crate::system::pipeline::{Pipeline, PipelineConfig};
+use crate::system::{LinkingModel, Target};
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::subset::Subset;
 use canonym_core::link::explain::{Explanation, contribution};
-use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
 use canonym_core::text::{Document, Mention};
 
-use crate::system::parts::Models;
-
 /// Default threshold below which a mention stays unlinked. The F1-optimal threshold of calibrated probabilities is half of the optimal F1
 /// (Lipton et al. 2014); 0.4 corresponds to an F1 of about 0.8.
-const LEAST: f32 = 0.4;
-
-/// The mention detector.
-enum Finder {
-    /// Tagger and dictionary.
-    Pipeline(Box<Pipeline>),
-    /// Dictionary only, for knowledge bases without any of the tagger's entity types.
-    Dictionary(Box<DictionaryAnnotator>),
-}
+const MIN_SCORE: f32 = 0.4;
 
 /// A mention detector followed by a linker.
 pub struct DetectThenLink {
     kb: Arc<KnowledgeBase>,
-    finder: Finder,
-    linker: DualLinker,
+    detector: Box<dyn Annotator>,
+    linker: Box<dyn Linker>,
     joint: Option<Joint>,
-    least: f32,
+    min_score: f32,
 }
 
 impl DetectThenLink {
-    /// Combines `linker` with the mention detector of `models`, including the user's abbreviations if there are any.
+    /// Combines `linker` with the mention detector `model`.
     pub fn new(
-        kb: &Arc<KnowledgeBase>,
-        (linker, models): (DualLinker, &Models),
+        on: &Target,
+        model: &dyn LinkingModel,
+        linker: Box<dyn Linker>,
         joint: Option<Joint>,
-        config: PipelineConfig,
-        subset: Option<Arc<Subset>>,
+        config: RecogniseConfig,
     ) -> canonym_core::Result<DetectThenLink> {
-        let models = Models { senses: models.senses.clone(), ..models.finder()? };
-        let pipeline = parts::pipeline(kb, &models, config, subset.clone())?;
-        let finder = match pipeline {
-            Some(pipeline) if !pipeline.types().is_empty() => Finder::Pipeline(Box::new(pipeline)),
-            _ => {
-                let config = RecogniseConfig { top_k: 1, min_score: None, nested: config.nested };
-                Finder::Dictionary(Box::new(models.dictionary(kb, config).within(subset)))
-            }
-        };
-        let least = config.min_score.unwrap_or(joint.map_or(LEAST, |joint| joint.least));
-        Ok(DetectThenLink { kb: kb.clone(), finder, linker, joint, least })
+        let detector = model.annotator(on, RecogniseConfig { top_k: 1, ..config })?;
+        let min_score = config.min_score.unwrap_or(joint.map_or(MIN_SCORE, |joint| joint.least));
+        Ok(DetectThenLink { kb: on.kb.clone(), detector, linker, joint, min_score })
     }
 
     /// Detects the mentions of each document.
-    fn find(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<Mention>>> {
-        match &self.finder {
-            Finder::Pipeline(pipeline) => Ok(pipeline.mentions(documents)),
-            Finder::Dictionary(dictionary) => {
-                let found = dictionary.annotate(documents)?;
-                Ok(found.into_iter().map(|found| found.into_iter().map(|one| one.mention).collect()).collect())
-            }
-        }
+    fn detect(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<Mention>>> {
+        let linked = self.detector.annotate(documents)?;
+        Ok(linked.into_iter().map(|linked| linked.into_iter().map(|one| one.mention).collect()).collect())
     }
 
     /// Detected mentions with their mention probabilities, and the link of each given that it is a mention.
     #[allow(clippy::type_complexity, reason = "two lists of one shape")]
     pub fn link(&self, documents: &[Document]) -> canonym_core::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
-        let found = self.find(documents)?;
+        let found = self.detect(documents)?;
         let links = self.linker.link(&marked(documents, &found))?;
         Ok((found, links))
     }
@@ -82,7 +56,7 @@ impl DetectThenLink {
         let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
         let p_both =
             self.joint.map_or(mention.p_mention * p_link, |joint| joint.probability(mention.p_mention, p_link));
-        link.nil |= p_both < self.least;
+        link.nil |= p_both < self.min_score;
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let semantic_type = of_kb.or_else(|| mention.semantic_type.clone());
         LinkedMention { mention: Mention { semantic_type, ..mention.clone() }, link, p_both }
@@ -105,8 +79,8 @@ impl Annotator for DetectThenLink {
     }
 
     fn explain(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
-        let found = self.find(documents)?;
-        let explained = Linker::explain(&self.linker, &marked(documents, &found))?;
+        let found = self.detect(documents)?;
+        let explained = self.linker.explain(&marked(documents, &found))?;
         let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
             let linked = self.decided(mention, link);
             for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {

@@ -4,6 +4,8 @@
 //! The dense score of a concept is its log-probability in a softmax of inner products over the nearest names; with fusion, the score of the
 //! lexical linker is added. Candidates are the nearest concepts and, with fusion, those of the lexical linker.
 
+pub mod model;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,7 +73,7 @@ pub struct DualLinker {
     min_span: f32,
     joint: Option<Joint>,
     one_sense_weight: f32,
-    voices: Arc<NameEvidence>,
+    name_evidence: Arc<NameEvidence>,
     config: DualConfig,
     subset: Option<Arc<Subset>>,
 }
@@ -115,7 +117,7 @@ impl DualLinker {
             min_span: config.min_span.unwrap_or(manifest.min_span),
             joint: manifest.joint,
             one_sense_weight: manifest.one_sense_weight,
-            voices: Arc::default(),
+            name_evidence: Arc::default(),
             config,
             subset,
         })
@@ -123,24 +125,13 @@ impl DualLinker {
 
     /// Adds the name scorer and the mention prior.
     #[must_use]
-    pub fn with_name_evidence(self, voices: Arc<NameEvidence>) -> DualLinker {
-        DualLinker { voices, ..self }
+    pub fn with_name_evidence(self, name_evidence: Arc<NameEvidence>) -> DualLinker {
+        DualLinker { name_evidence, ..self }
     }
 
     /// The knowledge base.
     pub fn kb(&self) -> &Arc<KnowledgeBase> {
         &self.kb
-    }
-
-    /// Links names without context.
-    pub fn link_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<Link>> {
-        let document = |name: &T| Document { id: String::new(), text: name.as_ref().to_owned(), sections: Vec::new() };
-        let documents: Vec<Document> = names.iter().map(document).collect();
-        let whole = |document: &Document| vec![Mention::contiguous(Span { start: 0, end: document.text.len() as u32 })];
-        let mentions: Vec<Vec<Mention>> = documents.iter().map(whole).collect();
-        let marked: Vec<Marked<'_>> =
-            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
-        Ok(self.link(&marked)?.into_iter().flatten().collect())
     }
 
     /// The candidates of each mention of each document, unordered.
@@ -161,7 +152,7 @@ impl DualLinker {
 
     /// Names of the mentions; empty strings if neither lexical fusion nor mention prior uses them.
     fn names_of(&self, marked: &Marked<'_>) -> Vec<String> {
-        match self.is_fused() || !self.voices.usages.is_empty() {
+        match self.is_fused() || !self.name_evidence.prior.is_empty() {
             true => marked.names(),
             false => vec![String::new(); marked.mentions.len()],
         }
@@ -191,10 +182,11 @@ impl DualLinker {
             })
             .collect();
         let nearest = self.index.search(vectors, N_NEAREST);
-        let heard = self.voices.names.as_ref().filter(|_| self.is_fused()).map(|voice| voice.heard(names));
+        let name_scores =
+            self.name_evidence.names.as_ref().filter(|_| self.is_fused()).map(|scorer| scorer.score(names));
         let one = |scratch: &mut GramScratch, mention: usize| match row_of[mention] {
             Some(row) => {
-                let name = (names[mention].as_str(), heard.as_ref().map(|heard| (heard, mention)));
+                let name = (names[mention].as_str(), name_scores.as_ref().map(|scores| (scores, mention)));
                 self.compare_one(vectors.row(row), &nearest[row], name, scratch)
             }
             None => Vec::new(),
@@ -206,7 +198,7 @@ impl DualLinker {
         &self,
         vector: &[f32],
         nearest: &[crate::index::Hit],
-        (name, heard): (&str, Option<(&NameScores<'_>, usize)>),
+        (name, name_scores): (&str, Option<(&NameScores<'_>, usize)>),
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
         let product = |row: usize| dot(vector, self.index.rows().row(row));
@@ -223,14 +215,14 @@ impl DualLinker {
         if !self.is_fused() {
             let dense = |(concept, name, share): (ConceptId, NameId, f32)| Evidence {
                 scored: Scored { concept, name, features: NO_FEATURES, score: 0.0 },
-                cosine: share,
-                name: 0.0,
+                dense_score: share,
+                name_score: 0.0,
             };
             return best.into_iter().map(dense).collect();
         }
         best.truncate(N_DENSE);
         let view = View { kb: &self.kb, subset: self.subset.as_deref() };
-        let near = heard.into_iter().flat_map(|(heard, at)| heard.forms(at));
+        let near = name_scores.into_iter().flat_map(|(scores, at)| scores.forms(at));
         let forms: Vec<FormId> = best.iter().map(|(_, name, _)| self.kb.form_of(*name)).chain(near).collect();
         let mut scored = score_name_and(view, &self.ranking, name, &forms, scratch);
         best_of_each_concept(&mut scored);
@@ -240,8 +232,8 @@ impl DualLinker {
                 let rows = self.rows_of.get(&scored.concept)?.clone();
                 rows.map(product).max_by(f32::total_cmp).map(|product| product - log_sum)
             });
-            let name = heard.map_or(0.0, |(heard, at)| heard.cosine(at, &self.kb, scored.concept));
-            share.map(|share| Evidence { scored, cosine: share, name })
+            let name_score = name_scores.map_or(0.0, |(scores, at)| scores.cosine(at, &self.kb, scored.concept));
+            share.map(|share| Evidence { scored, dense_score: share, name_score })
         };
         scored.into_iter().filter_map(evidence).collect()
     }
@@ -268,8 +260,8 @@ impl DualLinker {
             score(right).total_cmp(&score(left)).then(left.scored.concept.cmp(&right.scored.concept))
         });
         let mut link = self.ranked(&evidence);
-        if !self.voices.usages.is_empty() {
-            self.voices.usages.weigh(name, &mut link.candidates);
+        if !self.name_evidence.prior.is_empty() {
+            self.name_evidence.prior.weigh(name, &mut link.candidates);
             link.candidates.truncate(self.config.link.top_k.max(1));
             link.nil = link.candidates.first().is_none_or(|best| best.p_link < self.config.link.min_score);
         }
@@ -476,7 +468,7 @@ impl DualLinker {
 
     fn explanation(&self, name: &str, (link, evidence): (&Link, &[Evidence])) -> Explanation {
         let of_vectors = ("context", "mention-in-context embedding similarity (softmax over names)");
-        if self.voices.usages.is_empty() {
+        if self.name_evidence.prior.is_empty() {
             return explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link));
         }
         let before = self.ranked(evidence);
@@ -484,14 +476,6 @@ impl DualLinker {
             explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, &before));
         explain_prior(&self.kb, name, link, &mut explanation);
         explanation
-    }
-
-    /// Links one name without context and explains the result.
-    pub fn explain_name(&self, name: &str) -> Result<(Link, Explanation)> {
-        let document = Document { id: String::new(), text: name.to_owned(), sections: Vec::new() };
-        let whole = [Mention::contiguous(Span { start: 0, end: name.len() as u32 })];
-        let explained = Linker::explain(self, &[Marked { document: &document, mentions: &whole }])?;
-        Ok(explained.into_iter().flatten().next().unwrap_or_default())
     }
 }
 

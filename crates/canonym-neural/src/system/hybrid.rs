@@ -12,12 +12,13 @@ use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
 use canonym_core::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
 use canonym_core::link::model::LexicalModel;
-use canonym_core::link::{Candidate, Link, Linker, Marked};
+use canonym_core::link::{Candidate, Link, Linker, Marked, explain_by_name};
 use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 
 use crate::index::FlatIndex;
 use crate::models::fusion::{Evidence, Fusion};
+use crate::models::mention_prior::KbMentionPrior;
 use crate::models::rescnn::names::NameEncoder;
 use crate::tensor::matrix::dot;
 
@@ -40,6 +41,7 @@ pub struct HybridLinker {
     fusion: Fusion,
     config: LinkConfig,
     subset: Option<Arc<Subset>>,
+    prior: KbMentionPrior,
 }
 
 impl HybridLinker {
@@ -54,7 +56,7 @@ impl HybridLinker {
         config: LinkConfig,
     ) -> HybridLinker {
         assert_eq!(index.rows().n_rows, kb.n_forms(), "a vector for each form");
-        HybridLinker { kb, ranking, names, index, fusion, config, subset: None }
+        HybridLinker { kb, ranking, names, index, fusion, config, subset: None, prior: KbMentionPrior::default() }
     }
 
     /// The knowledge base.
@@ -71,6 +73,18 @@ impl HybridLinker {
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {
         HybridLinker { subset, ..self }
+    }
+
+    /// Adds a mention prior, which ranks the candidates of mentions in text.
+    #[must_use]
+    pub fn with_prior(self, prior: KbMentionPrior) -> HybridLinker {
+        HybridLinker { prior, ..self }
+    }
+
+    fn weigh(&self, name: &str, link: &mut Link) {
+        self.prior.weigh(name, &mut link.candidates);
+        link.candidates.truncate(self.config.top_k.max(1));
+        link.nil = link.candidates.first().is_none_or(|best| best.p_link < self.config.min_score);
     }
 
     /// Links names without context, in order. Repeated names are linked once.
@@ -134,7 +148,7 @@ impl HybridLinker {
             *best = best.max(cosine);
         }
         best_of_each_concept(&mut scored);
-        let evidence = |scored: Scored| Evidence { scored, cosine: best[&scored.concept], name: 0.0 };
+        let evidence = |scored: Scored| Evidence { scored, dense_score: best[&scored.concept], name_score: 0.0 };
         scored.into_iter().map(evidence).collect()
     }
 
@@ -178,8 +192,8 @@ pub(crate) fn explain_ranked(
             0 => top - score(1).unwrap_or(top - 10.0),
             _ => fusion.score(one) - top,
         };
-        let dense = (of_vectors.0, of_vectors.1, one.cosine, fusion.cosine);
-        let by_name = ("name", OF_NAMES, one.name, fusion.name);
+        let dense = (of_vectors.0, of_vectors.1, one.dense_score, fusion.cosine);
+        let by_name = ("name", OF_NAMES, one.name_score, fusion.name);
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
         let (model, probable) = ((ranking, fusion.lexical), (margin, candidate.p_link));
         let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
@@ -222,8 +236,37 @@ impl Linker for HybridLinker {
         &self.kb
     }
 
+    /// Links mentions by their names and the mention prior.
     fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
-        Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
+        let link = |marked: &Marked<'_>| {
+            let names = marked.names();
+            let mut links = self.link_names(&names);
+            if !self.prior.is_empty() {
+                names.iter().zip(&mut links).for_each(|(name, link)| self.weigh(name, link));
+            }
+            links
+        };
+        Ok(inputs.iter().map(link).collect())
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
+        let mut explained = explain_by_name(self, inputs)?;
+        if !self.prior.is_empty() {
+            for (marked, of_document) in inputs.iter().zip(&mut explained) {
+                for (name, (link, explanation)) in marked.names().iter().zip(of_document) {
+                    explain_prior(&self.kb, name, link, explanation);
+                }
+            }
+        }
+        Ok(explained)
+    }
+
+    fn link_names(&self, names: &[&str]) -> canonym_core::Result<Vec<Link>> {
+        Ok(self.link_names(names))
+    }
+
+    fn explain_names(&self, names: &[&str]) -> canonym_core::Result<Vec<(Link, Explanation)>> {
+        Ok(names.par_iter().map(|name| self.explain_name(name)).collect())
     }
 }
 
@@ -319,7 +362,7 @@ mod tests {
         let candidate = |concept: u32, score: f32, cosine: f32| {
             let features = LexicalModel::zero().weights;
             let scored = Scored { concept: ConceptId(concept), name: NameId(concept), features, score };
-            Evidence { scored, cosine, name: 0.0 }
+            Evidence { scored, dense_score: cosine, name_score: 0.0 }
         };
         vec![(candidate(0, lexical, cosine), true), (candidate(1, 0.0, 0.0), false)]
     }

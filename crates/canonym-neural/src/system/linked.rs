@@ -13,13 +13,10 @@ use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
-use super::detect_then_link::DetectThenLink;
+use super::dual_encoder::DualLinker;
 use super::rerank::RetrieveAndRerank;
-use crate::status;
-use crate::system::dual_encoder::{DualConfig, DualLinker};
-use crate::system::parts::{self, Model, Models, NameLinker};
-use crate::system::pipeline::PipelineConfig;
-use crate::system::terminology;
+use super::{Model, Models, Target, no_leaky_tokenisation, terminology};
+use crate::status::Stage;
 
 /// Where mentions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,72 +140,28 @@ impl System {
     /// Builds the system of `models` on `kb`.
     pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> Result<System> {
         let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
-        let model = match mentions {
-            MentionSource::Detect if models.rerank.is_some() => {
-                return Err(Error::usage("`--rerank` requires given mentions", "use `--mentions gold`"));
-            }
-            MentionSource::Detect if models.bm25.is_some() => {
-                let hint = "use `--mentions gold`, or another model";
-                return Err(Error::usage("`bm25` requires given mentions; it cannot detect mentions", hint));
-            }
-            MentionSource::Detect if models.dual.is_some() => {
-                let bundle = models.dual.as_deref().expect("it was looked for");
-                let link = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                let config = DualConfig { link, min_span: None, nested };
-                let linker = parts::dual_linker(kb, bundle, config, subset.clone())?;
-                match bundle.manifest.model.search {
-                    Some(_) if leaky_tokenisation => Runner::Leaky(Box::new(linker)),
-                    Some(_) => Runner::Detect(Box::new(linker)),
-                    None => {
-                        let config = PipelineConfig { top_k: 1, min_score, nested };
-                        Runner::Detect(Box::new(DetectThenLink::new(
-                            kb,
-                            (linker, &models),
-                            bundle.manifest.joint,
-                            config,
-                            subset.clone(),
-                        )?))
-                    }
-                }
-            }
-            MentionSource::Detect => {
-                let joint = PipelineConfig { top_k, min_score, nested };
-                // If the knowledge base has none of the tagger's entity types, the dictionary detects mentions alone.
-                let pipeline = parts::pipeline(kb, &models, joint, subset.clone())?;
-                match pipeline {
-                    Some(pipeline) if !pipeline.types().is_empty() => Runner::Detect(Box::new(pipeline)),
-                    pipeline => {
-                        if models.dense.is_some() && pipeline.is_none() {
-                            status::say(
-                                "mentions are detected and linked by string similarity: this model has no tagger, and its embeddings rank only given mentions",
-                            );
-                        }
-                        let config = RecogniseConfig { top_k, min_score, nested };
-                        Runner::Detect(Box::new(models.dictionary(kb, config).within(subset.clone())))
-                    }
-                }
-            }
-            MentionSource::Given => {
-                let config = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
-                match &models.rerank {
-                    Some(bundle) => {
-                        Runner::Given(Box::new(RetrieveAndRerank::new(kb, (&models, bundle), config, subset.clone())?))
-                    }
-                    None => Runner::Given(Box::new(NameLinker::new(kb, &models, config, subset.clone())?)),
-                }
-            }
-        };
-        // All detectors but the span search of a dual encoder use the dictionary, and with it the abbreviations.
-        let reads_short_forms = mentions == MentionSource::Detect
-            && models.dual.as_ref().is_none_or(|bundle| bundle.manifest.model.search.is_none());
-        if models.senses.is_some() && !reads_short_forms {
+        let detects = mentions == MentionSource::Detect;
+        if models.senses.is_some() && !(detects && models.linking.uses_dictionary()) {
             let hint = "omit `--abbreviations`, or detect mentions with `--model default` or `lexical`";
             return Err(Error::usage("this model does not support custom abbreviations", hint));
         }
-        if leaky_tokenisation && !matches!(model, Runner::Leaky(_)) {
-            let hint = "omit `--leaky-tokenisation`, or use a dual encoder that detects mentions";
-            return Err(Error::usage("`--leaky-tokenisation` does not apply to this model", hint));
-        }
+        let on = Target { kb: kb.clone(), subset: subset.clone(), senses: models.senses };
+        let (linking, detect) = (&*models.linking, RecogniseConfig { top_k, min_score, nested });
+        let given = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
+        let stage = Stage::start();
+        let model = match (&models.rerank, detects) {
+            (Some(_), true) => {
+                return Err(Error::usage("`--rerank` requires given mentions", "use `--mentions gold`"));
+            }
+            _ if leaky_tokenisation && !detects => {
+                return Err(no_leaky_tokenisation());
+            }
+            _ if leaky_tokenisation => Runner::Leaky(Box::new(linking.leaky_annotator(&on, detect)?)),
+            (None, true) => Runner::Detect(linking.annotator(&on, detect)?),
+            (None, false) => Runner::Given(linking.linker(&on, given)?),
+            (Some(bundle), false) => Runner::Given(Box::new(RetrieveAndRerank::new(&on, linking, bundle, given)?)),
+        };
+        stage.done("built the system");
         Ok(System { kb: kb.clone(), raw_ids, subset: subset.clone(), model })
     }
 
@@ -218,11 +171,7 @@ impl System {
     /// If the model fails on one of the documents.
     pub fn link(&self, mut batch: Vec<AnnotatedDocument>) -> Result<Vec<AnnotatedDocument>> {
         let (texts, linked) = match &self.model {
-            Runner::Given(linker) => {
-                let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-                let links = linker.link(&marked(&batch, &mentions))?;
-                return Ok(with_links(batch, links, &self.kb, self.raw_ids));
-            }
+            Runner::Given(linker) => return link_given(linker.as_ref(), batch, self.raw_ids),
             Runner::Detect(annotator) => {
                 let texts = take_texts(&mut batch);
                 let linked = annotator.annotate(&texts)?;
@@ -324,6 +273,16 @@ fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) 
     documents.iter().zip(mentions).map(one).collect()
 }
 
+/// Links the given mentions of documents; their spans and types stay.
+///
+/// # Errors
+/// If the linker fails on one of the documents.
+pub fn link_given(linker: &dyn Linker, batch: Vec<AnnotatedDocument>, raw_ids: bool) -> Result<Vec<AnnotatedDocument>> {
+    let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
+    let links = linker.link(&marked(&batch, &mentions))?;
+    Ok(with_links(batch, links, linker.kb(), raw_ids))
+}
+
 /// Replaces the links of given mentions.
 fn with_links(
     mut batch: Vec<AnnotatedDocument>,
@@ -364,8 +323,7 @@ fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, r
     }
 }
 
-/// The candidates of a given mention in the form that corpus files use.
-pub fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
+fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
     link.candidates.iter().map(|one| record(kb, one.concept, one.p_link, raw)).collect()
 }
 

@@ -1,4 +1,6 @@
-//! Systems that detect and link mentions, built from models, the dictionary and a knowledge base.
+//! Systems that detect and link mentions, built from a model, the dictionary and a knowledge base.
+//!
+//! A kind of model is a type that implements [`LinkingModel`], with a row in `KINDS` if it is stored in bundles.
 
 pub mod concept_rows;
 pub mod consistency;
@@ -6,9 +8,297 @@ pub mod detect_then_link;
 pub mod dual_encoder;
 mod encoding;
 pub mod hybrid;
+pub mod info;
+pub mod lexical;
 pub mod linked;
+pub mod multitask;
 pub mod name_scorer;
-pub mod parts;
+pub mod names;
 pub mod pipeline;
 pub mod rerank;
 pub mod terminology;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use canonym_core::error::Context;
+use canonym_core::eval::learned::Learned;
+use canonym_core::index::bm25::Bm25Config;
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::Subset;
+use canonym_core::link::explain::Explanation;
+use canonym_core::link::lexical::{LinkConfig, where_named};
+use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::recognise::senses::SenseInventory;
+use canonym_core::link::{Annotator, Link, Linker, Marked};
+use canonym_core::{Error, Result};
+
+use crate::bundle::cross_encoder::{self, CrossBundle};
+use crate::bundle::dual_encoder::DualBundle;
+use crate::bundle::{self, Bundle};
+use crate::status::Stage;
+use dual_encoder::DualLinker;
+use dual_encoder::model::DualModel;
+use info::ModelInfo;
+use lexical::Lexical;
+use linked::MentionSource;
+use multitask::{MultitaskBundle, MultitaskModel};
+use names::NameModel;
+
+/// The default model; `canonym-default/assets/README.md` describes how it was trained.
+pub const DEFAULT_MODEL: &[u8] = canonym_default::MODEL;
+
+/// The name of the embedded model.
+pub const DEFAULT: &str = "default";
+
+/// A kind of model that a [`linked::System`] can be built from.
+pub trait LinkingModel: Any + Debug + Send + Sync {
+    /// Kind, size, weights and model card.
+    fn info(&self) -> ModelInfo;
+
+    /// Training documents of all parts that are used when mentions come from `mentions`.
+    fn learned(&self, mentions: MentionSource) -> Result<Learned>;
+
+    /// A linker of names and given mentions.
+    fn linker(&self, on: &Target, config: LinkConfig) -> Result<Box<dyn Linker>>;
+
+    /// Detects mentions and links them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the model links only given mentions.
+    fn annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn Annotator>>;
+
+    /// An annotator whose tokenisation sees gold mention boundaries.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] unless the model was published with that evaluation.
+    fn leaky_annotator(&self, _on: &Target, _config: RecogniseConfig) -> Result<DualLinker> {
+        Err(no_leaky_tokenisation())
+    }
+
+    /// Whether the dictionary, and with it the abbreviations of the user, takes part in the detection of mentions.
+    fn uses_dictionary(&self) -> bool {
+        true
+    }
+
+    /// Whether given mentions are linked by their context, not only by their names.
+    fn reads_context(&self) -> bool {
+        false
+    }
+}
+
+fn no_leaky_tokenisation() -> Error {
+    let hint = "omit `--leaky-tokenisation`, or use a dual encoder that detects mentions";
+    Error::usage("`--leaky-tokenisation` does not apply to this model", hint)
+}
+
+/// The concepts that a model links to, with additions of the user.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The knowledge base.
+    pub kb: Arc<KnowledgeBase>,
+    /// Concept filter; `None` for all concepts.
+    pub subset: Option<Arc<Subset>>,
+    /// Abbreviations and senses of the user, in addition to the built-in ones.
+    pub senses: Option<Arc<SenseInventory>>,
+}
+
+impl Target {
+    /// All concepts of a knowledge base, or those of a filter.
+    pub fn new(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>) -> Target {
+        Target { kb: kb.clone(), subset, senses: None }
+    }
+}
+
+/// Which model links.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Model {
+    /// The embedded model: tagger, dictionary and hybrid linker.
+    #[default]
+    Default,
+    /// Dictionary and lexical linker, without a neural model.
+    Lexical,
+    /// BM25 over names, for given mentions.
+    Bm25,
+    /// A bundle, or the run folder of a training.
+    Path(PathBuf),
+}
+
+impl Model {
+    /// Parses a model name of the command line: `default`, `lexical`, `bm25`, or a path.
+    pub fn named(name: &str) -> Model {
+        match name {
+            DEFAULT => Model::Default,
+            "lexical" => Model::Lexical,
+            "bm25" => Model::Bm25,
+            path => Model::Path(PathBuf::from(path)),
+        }
+    }
+}
+
+/// The models that a system is built from.
+#[derive(Debug, Clone)]
+pub struct Models {
+    /// Links, and detects mentions if it can.
+    pub linking: Arc<dyn LinkingModel>,
+    /// Reranks the candidates of given mentions.
+    pub rerank: Option<Arc<CrossBundle>>,
+    /// Abbreviations and senses of the user, in addition to the built-in ones.
+    pub senses: Option<Arc<SenseInventory>>,
+}
+
+impl Models {
+    /// One model alone.
+    pub fn of(linking: impl LinkingModel) -> Models {
+        Models { linking: Arc::new(linking), rerank: None, senses: None }
+    }
+
+    /// Opens the models of a system.
+    ///
+    /// # Errors
+    /// If the path does not contain a readable model.
+    pub fn open(model: &Model) -> Result<Models> {
+        let stage = Stage::start();
+        let models = match model {
+            Model::Default => Models::of(NameModel::embedded()?),
+            Model::Lexical => Models::of(Lexical::embedded()),
+            Model::Bm25 => Models::of(Bm25Config::default()),
+            Model::Path(path) if is_bundle(path) => of_bundle(path)?,
+            Model::Path(path) => Models::of(Lexical::open(path)?),
+        };
+        stage.done(format_args!("opened the model {model:?}"));
+        Ok(models)
+    }
+
+    /// Opens the models of a name or path.
+    ///
+    /// # Errors
+    /// Those of [`Models::open`].
+    pub fn named(name: &str) -> Result<Models> {
+        Models::open(&Model::named(name))
+    }
+
+    /// The model, if it is one of name encoder and tagger.
+    pub fn names(&self) -> Option<&NameModel> {
+        let model: &dyn Any = &*self.linking;
+        model.downcast_ref()
+    }
+
+    /// Training documents of all parts that are used when mentions come from `mentions`.
+    pub fn learned(&self, mentions: MentionSource) -> Result<Learned> {
+        let mut all = Learned::default();
+        if let Some(bundle) = &self.rerank {
+            all.join(cross_encoder::SYSTEM, bundle.learned.as_ref());
+        }
+        all.join("", Some(&self.linking.learned(mentions)?));
+        Ok(all)
+    }
+}
+
+/// A model of any kind that is stored in bundles.
+enum AnyModel {
+    Linking(Arc<dyn LinkingModel>),
+    Reranking(CrossBundle),
+}
+
+type Open = fn(&[u8], &Path) -> Result<AnyModel>;
+
+/// The kinds of models in bundles, by the field `system` of their settings.
+const KINDS: [(&str, Open); 3] = [
+    (bundle::dual_encoder::SYSTEM, |bytes, path| {
+        let model = DualModel::new(Arc::new(DualBundle::from_bytes(bytes, path)?));
+        Ok(AnyModel::Linking(Arc::new(model)))
+    }),
+    (multitask::SYSTEM, |bytes, path| {
+        let model = MultitaskModel(Arc::new(MultitaskBundle::from_bytes(bytes, path)?));
+        Ok(AnyModel::Linking(Arc::new(model)))
+    }),
+    (cross_encoder::SYSTEM, |bytes, path| Ok(AnyModel::Reranking(CrossBundle::from_bytes(bytes, path)?))),
+];
+
+impl AnyModel {
+    /// Deserialises a bundle; `path` is used in error messages.
+    fn from_bytes(bytes: &[u8], path: &Path) -> Result<AnyModel> {
+        let system = bundle::system_in(bytes, path)?;
+        match KINDS.iter().find(|(name, _)| system.as_deref() == Some(name)) {
+            Some((_, open)) => open(bytes, path),
+            // Name encoders have no such field.
+            None => Ok(AnyModel::Linking(Arc::new(NameModel::new(Arc::new(Bundle::from_bytes(bytes, path)?))?))),
+        }
+    }
+}
+
+fn is_bundle(path: &Path) -> bool {
+    path.is_file() || path.join(bundle::FILE).exists()
+}
+
+fn of_bundle(path: &Path) -> Result<Models> {
+    let open = || {
+        let (file, bytes) = bundle::read_file(path)?;
+        match AnyModel::from_bytes(&bytes, &file)? {
+            AnyModel::Linking(linking) => Ok(Models { linking, rerank: None, senses: None }),
+            AnyModel::Reranking(_) => {
+                let error = Error::artifact(&file, "it is a model of the system `cross-encoder`, which only reranks");
+                Err(error.with_hint("use it with `--rerank`, and a model that links with `--model`"))
+            }
+        }
+    };
+    open().with_context(|| format!("cannot open the model {}", path.display()))
+}
+
+/// Links names and given mentions. Names that cannot name a concept, such as `n/a`, and names that only look like one stay unlinked.
+pub struct NameLinker(Box<dyn Linker>);
+
+impl NameLinker {
+    /// Builds the linker of `models` on `kb`, without reranking.
+    ///
+    /// # Errors
+    /// If the model does not fit the knowledge base.
+    pub fn new(
+        kb: &Arc<KnowledgeBase>,
+        models: &Models,
+        config: LinkConfig,
+        subset: Option<Arc<Subset>>,
+    ) -> Result<NameLinker> {
+        models.linking.linker(&Target::new(kb, subset), config).map(NameLinker)
+    }
+
+    /// Links names without context, in order.
+    ///
+    /// # Errors
+    /// If the model fails on one of the names.
+    pub fn link_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<Link>> {
+        where_named(self.0.kb(), names, |names| self.0.link_names(names))
+    }
+
+    /// Like [`NameLinker::link_names`], with explanations. Slower.
+    ///
+    /// # Errors
+    /// If the model fails on one of the names.
+    pub fn explain_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<(Link, Explanation)>> {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let explain = |(link, (name, (_, explanation))): (Link, (&&str, (Link, Explanation)))| match link.candidates[..]
+        {
+            [] => (link, Explanation { compared: (*name).to_owned(), ..Explanation::default() }),
+            _ => (link, explanation),
+        };
+        let explained = names.iter().zip(self.0.explain_names(&names)?);
+        Ok(self.link_names(&names)?.into_iter().zip(explained).map(explain).collect())
+    }
+}
+
+impl Linker for NameLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        self.0.kb()
+    }
+
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        self.0.link(inputs)
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        self.0.explain(inputs)
+    }
+}

@@ -17,7 +17,7 @@ pub struct NameEvidence {
     /// Name encoder; used only with lexical fusion.
     pub names: Option<NameScorer>,
     /// Mention prior; empty if the model has none.
-    pub usages: KbMentionPrior,
+    pub prior: KbMentionPrior,
 }
 
 /// A name encoder and the embeddings of all forms of a knowledge base.
@@ -34,7 +34,7 @@ impl NameScorer {
     }
 
     /// Scores of a batch of names.
-    pub(super) fn heard(&self, names: &[String]) -> NameScores<'_> {
+    pub(super) fn score(&self, names: &[String]) -> NameScores<'_> {
         let mut vectors = self.names.encode(names);
         vectors.normalise_rows();
         let near = self.index.search(&vectors, N_NEAR);

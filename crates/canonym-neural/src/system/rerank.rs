@@ -7,16 +7,15 @@ use crate::bundle::cross_encoder::CrossBundle;
 use crate::models::cross_encoder::infer::CrossEncoder;
 use canonym_core::error::Context;
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::subset::Subset;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{Link, Linker, Marked, Reranker};
 
-use crate::system::parts::{Models, NameLinker};
+use crate::system::{LinkingModel, Target};
 
 /// A linker followed by a reranker.
 pub struct RetrieveAndRerank {
-    linker: NameLinker,
+    linker: Box<dyn Linker>,
     reranker: CrossEncoder,
     config: LinkConfig,
 }
@@ -35,23 +34,23 @@ pub fn open(path: &Path) -> canonym_core::Result<Arc<CrossBundle>> {
 }
 
 impl RetrieveAndRerank {
-    /// The two stages on `kb`. The reranker scores as many candidates as it was trained with.
+    /// The two stages. The reranker scores as many candidates as it was trained with.
     pub fn new(
-        kb: &Arc<KnowledgeBase>,
-        (models, bundle): (&Models, &CrossBundle),
+        on: &Target,
+        model: &dyn LinkingModel,
+        bundle: &CrossBundle,
         config: LinkConfig,
-        subset: Option<Arc<Subset>>,
     ) -> canonym_core::Result<RetrieveAndRerank> {
         let first = LinkConfig { top_k: bundle.manifest.retrieval.n_candidates, min_score: 0.0 };
-        let linker = NameLinker::new(kb, models, first, subset)?;
-        let reranker = CrossEncoder::new(kb.clone(), Arc::new(bundle.scorer()?));
+        let linker = model.linker(on, first)?;
+        let reranker = CrossEncoder::new(on.kb.clone(), Arc::new(bundle.scorer()?));
         Ok(RetrieveAndRerank { linker, reranker, config })
     }
 }
 
 impl Linker for RetrieveAndRerank {
     fn kb(&self) -> &KnowledgeBase {
-        Linker::kb(&self.linker)
+        self.linker.kb()
     }
 
     fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use canonym_core::Result;
 use canonym_core::error::Context;
+use canonym_core::eval::thousands;
 use canonym_core::input::Source;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
+
+use crate::status::Stage;
 
 /// Name of the embedded knowledge base in place of a path.
 pub const STARTER: &str = "starter";
@@ -21,11 +24,15 @@ pub const STARTER_TABLE: &str = canonym_default::STARTER;
 
 /// Opens the knowledge base at `path`; the starter if `path` is `None` or `starter`.
 pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
+    let stage = Stage::start();
     let kb = match path {
         Some(path) if path != Path::new(STARTER) => KnowledgeBase::open(path),
         _ => starter(),
     };
-    Ok(Arc::new(kb.context("cannot open the knowledge base")?))
+    let kb = kb.context("cannot open the knowledge base")?;
+    let (n_concepts, n_names) = (thousands(kb.n_concepts() as u64), thousands(kb.n_names() as u64));
+    stage.done(format_args!("opened {}: {n_concepts} concepts, {n_names} names", kb.meta().name));
+    Ok(Arc::new(kb))
 }
 
 /// Like [`open`], but without a path the knowledge base in the model's run folder is preferred, if it has one.

@@ -178,8 +178,15 @@ fn exp(x: f32) -> f32 {
     (sum * rest * rest + rest + 1.0) * power
 }
 
+/// Logistic function.
 #[inline(always)]
-fn tanh(x: f32) -> f32 {
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// Hyperbolic tangent.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (exp(2.0 * x) + 1.0)
 }
 

@@ -1,6 +1,7 @@
 //! Row-major matrices and their products, elementwise functions, packed sequences, and seeded random numbers.
 
 pub mod elementwise;
+pub mod lstm_cell;
 pub mod matrix;
 pub mod panels;
 pub mod parameters;

@@ -31,7 +31,7 @@ pub struct RunConfig {
     /// Total number of steps.
     pub n_steps: u64,
     /// Steps per mining interval; after each, hard negatives are mined and a checkpoint is taken.
-    pub steps_per_round: u64,
+    pub mining_interval: u64,
     /// Mining intervals between evaluations; 0 for no evaluation.
     pub evaluate_every: u64,
     /// Evaluations without improvement before the run stops early; 0 for no early stopping.
@@ -55,7 +55,7 @@ impl Default for RunConfig {
     fn default() -> RunConfig {
         RunConfig {
             n_steps: 500,
-            steps_per_round: 50,
+            mining_interval: 50,
             evaluate_every: 0,
             patience: 0,
             select: Select::Last,
@@ -155,7 +155,7 @@ impl Run {
         objective: &mut O,
         observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>,
     ) -> Result<()> {
-        let per_round = self.config.steps_per_round.max(1);
+        let per_round = self.config.mining_interval.max(1);
         if !self.state.is_empty() {
             objective.load_state(&self.state)?;
         }
@@ -382,7 +382,7 @@ mod tests {
 
     const CONFIG: RunConfig = RunConfig {
         n_steps: 24,
-        steps_per_round: 6,
+        mining_interval: 6,
         evaluate_every: 2,
         patience: 0,
         select: Select::Best,

@@ -1,6 +1,5 @@
 //! The linking systems as the engine of the server.
 
-use canonym_neural::system::parts;
 use canonym_neural::system::terminology;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,15 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::{Link, Linker, Marked};
-use canonym_core::text::Mention;
 use canonym_serve::{Engine, LinkOptions, Nil};
 
 use super::trainer::ContextModel;
-use canonym_neural::system::linked::{MentionSource, System, SystemConfig, drop_unlinked, records};
-use canonym_neural::system::parts::{Models, NameLinker};
+use canonym_neural::system::linked::{MentionSource, System, SystemConfig, drop_unlinked, link_given};
+use canonym_neural::system::{Models, NameLinker};
 
 /// Maximum number of cached systems, one per set of options, built on first use.
 const MAX_SYSTEMS: usize = 4;
@@ -35,7 +33,7 @@ pub struct ServeEngine {
 
 /// Opens a knowledge base and a model, and builds the default system and linker.
 pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine> {
-    let models = parts::models(model)?;
+    let models = Models::named(model)?;
     let kb = terminology::open_for(kb, model)?;
     let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
     let engine = ServeEngine { kb, models, name, systems: Mutex::default(), linkers: Mutex::default() };
@@ -47,8 +45,11 @@ pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine>
 impl ServeEngine {
     /// The facts about the model that training needs; `None` unless it is a dual encoder.
     pub fn context_model(&self) -> canonym_core::Result<Option<ContextModel>> {
-        let Some(bundle) = &self.models.dual else { return Ok(None) };
-        Ok(Some(ContextModel { finds: bundle.manifest.model.search.is_some(), learned: self.learned()? }))
+        let model = &self.models.linking;
+        if !model.reads_context() {
+            return Ok(None);
+        }
+        Ok(Some(ContextModel { finds: !model.uses_dictionary(), learned: self.learned()? }))
     }
 
     /// A cached system, which becomes the most recently used one.
@@ -141,31 +142,13 @@ impl Engine for ServeEngine {
 
     fn link_mentions(
         &self,
-        mut documents: Vec<AnnotatedDocument>,
+        documents: Vec<AnnotatedDocument>,
         top_k: usize,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
-        let mention =
-            |spans: &[canonym_core::text::Span]| Mention { spans: spans.to_vec(), semantic_type: None, p_mention: 1.0 };
-        let mentions: Vec<Vec<Mention>> = documents
-            .iter()
-            .map(|document| document.annotations.iter().map(|one| mention(&one.spans)).collect())
-            .collect();
-        let marked = |(document, mentions)| {
-            let document: &AnnotatedDocument = document;
-            let mentions: &Vec<Mention> = mentions;
-            Marked { document: &document.document, mentions }
-        };
-        let inputs: Vec<Marked<'_>> = documents.iter().zip(&mentions).map(marked).collect();
-        let links = self.linker(top_k)?.link(&inputs)?;
-        for (document, links) in documents.iter_mut().zip(links) {
-            for (annotation, mut link) in document.annotations.iter_mut().zip(links) {
-                link.candidates.truncate(top_k);
-                annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.p_link));
-                annotation.nil = link.nil;
-                annotation.candidates = records(&self.kb, &link, false);
-            }
-        }
-        Ok(documents)
+        let mut linked = link_given(&*self.linker(top_k)?, documents, false)?;
+        let annotations = linked.iter_mut().flat_map(|document| &mut document.annotations);
+        annotations.for_each(|annotation| annotation.candidates.truncate(top_k));
+        Ok(linked)
     }
 
     fn map(&self, names: &[String], top_k: usize) -> canonym_core::Result<Vec<Link>> {

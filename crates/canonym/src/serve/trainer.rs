@@ -328,7 +328,7 @@ fn write_documents<'a>(path: &Path, documents: impl Iterator<Item = &'a Annotate
 }
 
 fn run_of(n_steps: u64, adam: AdamConfig) -> RunConfig {
-    RunConfig { n_steps, steps_per_round: n_steps / ROUNDS, evaluate_every: 1, adam, ..RunConfig::default() }
+    RunConfig { n_steps, mining_interval: n_steps / ROUNDS, evaluate_every: 1, adam, ..RunConfig::default() }
 }
 
 /// An absolute path, since the child process reads paths relative to another folder.

@@ -2,9 +2,9 @@
 
 use canonym_core::Result;
 
-use super::crf::{LinearChainCrf, Marked, N_LABELS, likeliest};
 use super::features::{N_BITS, TokenFeatures, Words};
 use crate::autograd::{NORM_EPSILON, write_neighbours};
+use crate::layers::crf::bilou::{BilouCrf, Marked, N_LABELS, likeliest};
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
 use crate::tensor::elementwise::{self, layer_norm_rows};
 use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
@@ -92,7 +92,7 @@ struct Window {
     /// First token that was read.
     start: usize,
     /// The CRF of each requested label set.
-    layers: Vec<Option<LinearChainCrf>>,
+    layers: Vec<Option<BilouCrf>>,
 }
 
 impl Tagged {
@@ -178,7 +178,7 @@ impl Tagger {
                     let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
                     std::array::from_fn(|label| row[label])
                 };
-                wanted(layer).then(|| LinearChainCrf::new((0..scores.n_rows).map(row)))
+                wanted(layer).then(|| BilouCrf::new((0..scores.n_rows).map(row)))
             };
             Window { own, start: read.start, layers: (0..self.n_layers).map(of_layer).collect() }
         };
@@ -367,8 +367,7 @@ mod tests {
         let tagged = tagger.tag(&view, (&words, &rows), |_| true);
         assert_eq!((view.tokens.len(), tagged.windows.len()), (6000, 2));
         let scores = tagger.scores(&view, &words, &rows);
-        let whole =
-            LinearChainCrf::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
+        let whole = BilouCrf::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
         for first in [0, 5, 4094, 4095, 4096, 4097, 5999] {
             for last in first..6000.min(first + 3) {
                 let (windowed, whole) = (tagged.mention(0, first, last), whole.mention(first, last));

@@ -5,7 +5,6 @@
 //! al. 2017) and its shape, and can therefore be precomputed; embeddings of the text around it and of gazetteer matches are added. After
 //! `share_after` blocks, states of equal words are mean-pooled over the text.
 
-pub mod crf;
 pub mod features;
 pub mod gazetteer;
 pub mod infer;
@@ -18,7 +17,7 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{NORM_EPSILON, Tape, Var};
-use crate::models::tagger::crf::N_LABELS;
+use crate::layers::crf::bilou::N_LABELS;
 use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, TokenFeatures, Words};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;

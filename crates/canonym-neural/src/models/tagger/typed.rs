@@ -17,7 +17,7 @@ pub struct TypedTagger {
     /// Label sets, in the order of the model's scores.
     pub layers: Vec<LabelSet>,
     /// Mention prior of the training set.
-    pub usages: MentionPrior,
+    pub prior: MentionPrior,
 }
 
 /// What a label set is for.

@@ -40,7 +40,7 @@ fn config(shared: bool) -> LinkingConfig {
 fn begin(parameters: Parameters, n_steps: u64) -> Run {
     let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
     let config =
-        RunConfig { n_steps, steps_per_round: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
+        RunConfig { n_steps, mining_interval: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
     Run::new(config, 11, parameters)
 }
 

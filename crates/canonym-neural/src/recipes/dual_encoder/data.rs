@@ -62,10 +62,10 @@ pub struct DataConfig {
     /// Whether the lexical score is fused with the dense one; the weight is selected on held-out documents. If missing, as in the model
     /// that is fine-tuned, otherwise off, as published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub with_words: Option<bool>,
+    pub lexical_fusion: Option<bool>,
     /// Whether a mention prior is counted on the training set and used in linking.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub usages: bool,
+    pub mention_prior: bool,
     /// One-sense-per-discourse weight, from 0 (off, as published) to 1; if missing, as in the model that is fine-tuned.
     #[serde(alias = "same_sense", default, skip_serializing_if = "Option::is_none")]
     pub one_sense_weight: Option<f32>,

@@ -9,7 +9,6 @@ use crate::models::fusion::Fusion;
 use crate::system::consistency::one_sense_per_discourse;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
 use crate::system::hybrid::{self, Judged};
-use crate::system::pipeline::PipelineConfig;
 use crate::tensor::matrix::Matrix;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::bootstrap::SplitMix64;
@@ -26,8 +25,10 @@ use super::Report;
 use super::data::{Labels, concepts_of, hull, ids_of};
 use super::joint::{Found, JointReport, compared, gold_of, judge_joint, n_meant};
 use crate::system::detect_then_link::DetectThenLink;
+use crate::system::dual_encoder::model::{DualModel, name_evidence};
 use crate::system::linked::{MentionSource, System, SystemConfig};
-use crate::system::parts::{Models, name_evidence};
+use crate::system::{LinkingModel, Models, Target};
+use canonym_core::link::recognise::RecogniseConfig;
 
 /// Candidate values of the minimum span probability.
 pub const LEAST_SPANS: [f32; 19] =
@@ -40,7 +41,7 @@ const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3
 const USUAL_SHARE_WEIGHT: f32 = 1.0;
 
 /// Candidate values of the one-sense-per-discourse weight.
-const SAME_SENSES: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
+const ONE_SENSE_WEIGHTS: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
 
 /// Strict scores: span and concept have to be correct.
 #[derive(Debug, Serialize)]
@@ -53,7 +54,7 @@ pub struct SearchReport {
     /// F1 when gold mention boundaries leak into the tokenisation, as published.
     pub leaky_f1: f64,
     /// F1 by minimum span probability.
-    pub by_least_span: Vec<(f32, f64)>,
+    pub by_min_span: Vec<(f32, f64)>,
     pub joint: JointReport,
 }
 
@@ -62,13 +63,14 @@ pub fn judge(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
     (vectors, labels): (&Matrix, &Labels),
-    (documents, with_words, finder): (&[AnnotatedDocument], bool, Option<&Models>),
+    (documents, lexical_fusion, detector): (&[AnnotatedDocument], bool, Option<&dyn LinkingModel>),
     report: &mut Report,
 ) -> canonym_core::Result<()> {
     let config = DualConfig { link: LinkConfig::default(), min_span: None, nested: true };
-    let voices = name_evidence(kb, bundle, None)?;
+    let evidence_of_names = name_evidence(kb, bundle, None)?;
     let linker = |bundle: &DualBundle| -> canonym_core::Result<DualLinker> {
-        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?.with_name_evidence(voices.clone()))
+        Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?
+            .with_name_evidence(evidence_of_names.clone()))
     };
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
@@ -101,35 +103,35 @@ pub fn judge(
         ("vectors", accuracy(&Fusion::DENSE)),
         ("both", accuracy(&fusion)),
     ]);
-    if voices.names.is_some() {
+    if evidence_of_names.names.is_some() {
         (fusion, report.by_name_weight) = hybrid::fit_name_weight(&both, fusion);
         report.fused.insert("names", accuracy(&Fusion { lexical: 0.0, name: 1.0, ..Fusion::LEXICAL }));
         report.fused.insert("all", accuracy(&fusion));
     }
     let fusion = hybrid::calibrated(&both, fusion);
-    let (evidence, fusion) = if with_words { (by_both, fusion) } else { (by_vectors, alone) };
-    for one_sense_weight in SAME_SENSES {
+    let (evidence, fusion) = if lexical_fusion { (by_both, fusion) } else { (by_vectors, alone) };
+    for one_sense_weight in ONE_SENSE_WEIGHTS {
         let mut voted = evidence.clone();
         for (mentions, marked) in voted.iter_mut().zip(&marked) {
             let words: Vec<String> =
                 marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
             one_sense_per_discourse(&words, mentions, one_sense_weight);
         }
-        report.by_same_sense.push((one_sense_weight, hybrid::accuracy(&judged(&voted), &fusion)));
+        report.by_one_sense_weight.push((one_sense_weight, hybrid::accuracy(&judged(&voted), &fusion)));
     }
     bundle.manifest.fusion = fusion;
-    if !voices.usages.is_empty() {
+    if !evidence_of_names.prior.is_empty() {
         let links = linker(bundle)?.link(&marked)?;
         let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept.0));
         let n_right = best.zip(&right).filter(|(best, right)| best.is_some_and(|best| right.contains(&best))).count();
-        report.fused.insert("usages", n_right as f64 / right.len().max(1) as f64);
+        report.fused.insert("mention_prior", n_right as f64 / right.len().max(1) as f64);
     }
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
-    } else if let Some(finder) = finder {
-        let config = PipelineConfig { top_k: 1, min_score: None, nested: false };
-        let models = Models { finder: Some(Box::new(finder.clone())), ..Models::built_in() };
-        let (found, links) = DetectThenLink::new(kb, (linker(bundle)?, &models), None, config, None)?.link(&texts)?;
+    } else if let Some(detector) = detector {
+        let (on, config) = (Target::new(kb, None), RecogniseConfig { top_k: 1, ..RecogniseConfig::default() });
+        let (found, links) =
+            DetectThenLink::new(&on, detector, Box::new(linker(bundle)?), None, config)?.link(&texts)?;
         let joint = judge_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
         bundle.manifest.joint = Some(joint.weights);
         report.search_by_default_model = Some(joint);
@@ -152,10 +154,10 @@ pub fn measure(
     bundle: &DualBundle,
     kb: &Arc<KnowledgeBase>,
     documents: &[AnnotatedDocument],
-    finder: Option<Models>,
+    detector: Option<Arc<dyn LinkingModel>>,
 ) -> canonym_core::Result<Measured> {
-    let finds = bundle.manifest.model.search.is_some() || finder.is_some();
-    let models = Models { finder: finder.map(Box::new), ..Models::of_dual(Arc::new(bundle.clone()))? };
+    let finds = bundle.manifest.model.search.is_some() || detector.is_some();
+    let models = Models::of(DualModel::new(Arc::new(bundle.clone())).with_detector(detector));
     let judged = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
         let config = SystemConfig {
             mentions,
@@ -224,7 +226,7 @@ fn search(
         recall: score(n_right, n_found).recall,
         f1: f1(n_right, n_found),
         leaky_f1: leaky.fold(0.0, f64::max),
-        by_least_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),
+        by_min_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),
         joint,
     })
 }

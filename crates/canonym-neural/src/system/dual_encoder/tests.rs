@@ -65,8 +65,8 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
 }
 
 #[test]
-fn a_further_voice_compares_names_by_themselves_where_words_count() {
-    let voice = || {
+fn a_name_scorer_adds_name_scores_with_lexical_fusion_only() {
+    let names = || {
         let names = crate::bundle::names::tests::bundle().name_encoder().unwrap();
         let vectors = names.encode_forms(&kb());
         Arc::new(NameEvidence {
@@ -78,42 +78,42 @@ fn a_further_voice_compares_names_by_themselves_where_words_count() {
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 })];
     let marked = [Marked { document: &document, mentions: &mentions }];
     let of = |linker: &DualLinker| linker.evidence(&marked).unwrap().remove(0).remove(0);
-    let deaf = linker(|_| (), CONFIG, None).with_name_evidence(voice());
-    assert!(of(&deaf).iter().all(|one| one.name == 0.0));
+    let not_fused = linker(|_| (), CONFIG, None).with_name_evidence(names());
+    assert!(of(&not_fused).iter().all(|one| one.name_score == 0.0));
     let fused = |name: f32| {
         let change =
             |bundle: &mut DualBundle| (bundle.manifest.fusion.lexical, bundle.manifest.fusion.name) = (1.0, name);
         linker(change, CONFIG, None)
     };
-    assert!(of(&fused(1.0)).iter().all(|one| one.name == 0.0));
-    let hears = fused(50.0).with_name_evidence(voice());
-    let best = |one: &&Evidence| hears.kb().id(one.scored.concept) == "A:2";
-    let evidence = of(&hears);
+    assert!(of(&fused(1.0)).iter().all(|one| one.name_score == 0.0));
+    let scored = fused(50.0).with_name_evidence(names());
+    let best = |one: &&Evidence| scored.kb().id(one.scored.concept) == "A:2";
+    let evidence = of(&scored);
     let same = evidence.iter().find(best).unwrap();
-    assert!((same.name - 1.0).abs() < 1e-5, "its own name has its direction: {}", same.name);
-    assert!(evidence.iter().all(|one| one.name <= same.name + 1e-5));
-    let (link, explanation) = Linker::explain(&hears, &marked).unwrap().remove(0).remove(0);
-    assert_eq!(hears.kb().id(link.candidates[0].concept), "A:2");
+    assert!((same.name_score - 1.0).abs() < 1e-5, "its own name has its direction: {}", same.name_score);
+    assert!(evidence.iter().all(|one| one.name_score <= same.name_score + 1e-5));
+    let (link, explanation) = Linker::explain(&scored, &marked).unwrap().remove(0).remove(0);
+    assert_eq!(scored.kb().id(link.candidates[0].concept), "A:2");
     let first = &explanation.candidates[0];
     assert!(first.contributions.iter().any(|part| part.feature == "name" && part.log_odds > 1.0), "{first:?}");
     let sum: f64 = first.contributions.iter().map(|part| part.log_odds).sum();
     assert!((sum - first.log_odds).abs() < 1e-2, "{first:?}");
     // An empty name has no name score, and no candidate is lost.
-    assert_eq!(hears.link_names(&["", "zebra"]).unwrap().len(), 2);
+    assert_eq!(scored.link_names(&["", "zebra"]).unwrap().len(), 2);
 }
 
 #[test]
 fn what_a_name_was_used_for_joins_what_its_text_says() {
-    let mut usages = MentionPrior::default();
-    (0..30).for_each(|_| usages.add("liver pain", Some("A:3")));
+    let mut prior = MentionPrior::default();
+    (0..30).for_each(|_| prior.add("liver pain", Some("A:3")));
     let document = Document { id: String::new(), text: "A liver pain, gout.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 }), Mention::contiguous(Span { start: 14, end: 18 })];
     let marked = [Marked { document: &document, mentions: &mentions }];
     for lexical in [0.0, 1.0] {
         let plain = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
         let before = plain.link(&marked).unwrap().remove(0);
-        let voices = NameEvidence { usages: usages.on(plain.kb()), ..NameEvidence::default() };
-        let counted = plain.with_name_evidence(Arc::new(voices));
+        let name_evidence = NameEvidence { prior: prior.on(plain.kb()), ..NameEvidence::default() };
+        let counted = plain.with_name_evidence(Arc::new(name_evidence));
         let after = counted.link(&marked).unwrap().remove(0);
         assert_eq!(counted.kb().id(after[0].candidates[0].concept), "A:3");
         assert!(after[0].candidates[0].p_link > 0.9 && !after[0].nil, "{after:?}");
@@ -141,7 +141,7 @@ fn shares_of_candidates_are_logarithms_and_sum_to_one() {
     let evidence = linker.evidence(&[Marked { document: &documents[0], mentions: &mentions }]).unwrap().remove(0);
     for mention in evidence {
         assert_eq!(mention.len(), 3);
-        let sum: f32 = mention.iter().map(|one| one.cosine.exp()).sum();
+        let sum: f32 = mention.iter().map(|one| one.dense_score.exp()).sum();
         assert!((sum - 1.0).abs() < 1e-4, "{sum}");
     }
 }

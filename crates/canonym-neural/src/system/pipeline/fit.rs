@@ -13,7 +13,7 @@ pub struct Judged {
     /// Weight of the corpus relative to the others.
     pub weight: usize,
     /// Whether the corpus annotates all mentions of the target types, including unlinked ones.
-    pub judges_mentions: bool,
+    pub count_unlinked: bool,
     /// For each document the number of gold mentions, and of those with a concept.
     pub counts: Vec<(usize, usize)>,
     /// The proposals of each document: whether the span is a gold mention, and whether the concept is correct as well.
@@ -108,7 +108,7 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let mean_mention = |least: f32| {
         let mut decision = linking;
         decision.min_mention = least;
-        let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.judges_mentions);
+        let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.count_unlinked);
         judging
             .map(|(corpus, proposals)| {
                 let of_places = given_mentions(proposals, &decision);

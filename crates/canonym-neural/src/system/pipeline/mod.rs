@@ -24,7 +24,9 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
-use canonym_core::link::recognise::{DictionaryAnnotator, DictionaryMatch, drop_non_mentions, expanded};
+use canonym_core::link::recognise::{
+    DictionaryAnnotator, DictionaryMatch, RecogniseConfig, drop_non_mentions, expanded,
+};
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::register::research;
@@ -33,9 +35,9 @@ use canonym_core::text::words::is_prefix;
 use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
+use crate::layers::crf::bilou::Marked;
 use crate::models::decision::{Decision, Evidence, probability};
 use crate::models::mention_prior::KbMentionPrior;
-use crate::models::tagger::crf::Marked;
 use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
 use crate::system::hybrid::HybridLinker;
 
@@ -89,25 +91,14 @@ pub struct Pipeline {
     recognizer: Arc<TypedTagger>,
     dictionary: DictionaryAnnotator,
     linker: HybridLinker,
-    usages: KbMentionPrior,
+    prior: KbMentionPrior,
     decision: Decision,
-    config: PipelineConfig,
+    config: RecogniseConfig,
     /// By label set: whether the knowledge base covers its entity type.
     covered: Vec<bool>,
     scratches: Mutex<Vec<Scratch>>,
     /// Tagger probabilities on the names of concepts, by label set; filled on demand.
     marks: Mutex<HashMap<ConceptId, Arc<[f32]>>>,
-}
-
-/// Output settings.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PipelineConfig {
-    /// Maximum number of candidates per mention.
-    pub top_k: usize,
-    /// Link threshold; that of the model if `None`.
-    pub min_score: Option<f32>,
-    /// Whether nested mentions are kept.
-    pub nested: bool,
 }
 
 /// From this score on, a text counts as a research article, and the mention prior applies to every name.
@@ -126,15 +117,15 @@ impl Pipeline {
         recognizer: Arc<TypedTagger>,
         dictionary: DictionaryAnnotator,
         linker: HybridLinker,
-        (decision, config): (Decision, PipelineConfig),
+        (decision, config): (Decision, RecogniseConfig),
     ) -> Pipeline {
-        let usages = recognizer.usages.on(&kb).within(linker.subset());
+        let prior = recognizer.prior.on(&kb).within(linker.subset());
         let mut pipeline = Pipeline {
             kb,
             recognizer,
             dictionary,
             linker,
-            usages,
+            prior,
             decision,
             config,
             covered: Vec::new(),
@@ -200,9 +191,9 @@ impl Pipeline {
             let is_name = place.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
             let is_research = place.research >= LEAST_RESEARCH;
             if is_name && is_research {
-                self.usages.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
+                self.prior.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
             } else if is_research || !is_name && !is_acronym(&place.name) && !is_read(place) {
-                self.usages.weigh(&place.name, &mut place.link.candidates);
+                self.prior.weigh(&place.name, &mut place.link.candidates);
             }
         }
         self.ask_marks(proposals.iter().flatten());
@@ -363,19 +354,6 @@ impl Pipeline {
         self.given(proposals).iter().map(|place| self.linked(place)).collect()
     }
 
-    /// Detected mentions of each document without links.
-    pub fn mentions(&self, documents: &[Document]) -> Vec<Vec<Mention>> {
-        let mention = |place: SpanProposal| {
-            let semantic_type = self.linked(&place).mention.semantic_type;
-            let p_mention = probability(&self.decision.mention, &place.evidence);
-            Mention { semantic_type, p_mention, spans: place.spans }
-        };
-        self.proposals(documents)
-            .into_par_iter()
-            .map(|proposals| self.given(proposals).into_iter().map(mention).collect())
-            .collect()
-    }
-
     /// Link threshold of a proposal.
     fn min_link(&self, place: &SpanProposal) -> f32 {
         self.config.min_score.unwrap_or_else(|| self.decision.least(place))
@@ -397,12 +375,14 @@ impl Pipeline {
     }
 
     fn linked(&self, place: &SpanProposal) -> LinkedMention {
-        let (p_mention, p_both) = (probability(&self.decision.mention, &place.evidence), self.decision.link(place));
+        let p_both = self.decision.link(place);
+        // Two models give the two probabilities; a mention with its concept is no more likely than the mention.
+        let p_mention = probability(&self.decision.mention, &place.evidence).max(p_both);
         let mut link = place.link.clone();
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let (layer, tagged) = place.tagged;
         let of_tagger = (tagged >= LEAST_TYPED).then(|| self.recognizer.layers[layer].name.clone()).flatten();
-        // Two models give p(mention) and p(mention and concept); the link has what is left, and the other candidates are scaled along.
+        // The link has what is left, and the other candidates are scaled along.
         let first = link.candidates.first().map_or(1.0, |best| best.p_link).max(1e-6);
         let p_link = (p_both / p_mention.max(1e-6)).clamp(1e-6, 1.0);
         for candidate in &mut link.candidates {

@@ -7,7 +7,7 @@ use canonym_core::text::Span;
 use canonym_core::text::tokens::Token;
 
 use super::SpanProposal;
-use crate::models::tagger::crf::{MAX_TOKENS, Marked};
+use crate::layers::crf::bilou::{MAX_TOKENS, Marked};
 
 /// Marks tagger-only spans that contain a word used in another sense, as in `rash decision`. `sensed` is in text order.
 pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[Sensed]) {

@@ -12,7 +12,7 @@ use canonym_core::link::model::{Features, LexicalModel, N, feature_name};
 use serde::Serialize;
 
 use super::Prepared;
-use super::data::Role;
+use crate::recipes::data::Role;
 
 /// Feature groups of the ablation.
 const GROUPS: [(&str, &[usize]); 11] = [

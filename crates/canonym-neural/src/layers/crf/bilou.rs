@@ -37,7 +37,7 @@ pub struct Marked {
 
 /// Forward and backward sums of one text for one label set.
 #[derive(Debug, Clone, Default)]
-pub struct LinearChainCrf {
+pub struct BilouCrf {
     /// Exponentiated scores of each token, divided by the scale of the token.
     emitted: Vec<[f32; N_LABELS]>,
     /// Forward sums with no open mention, before each token and at the end.
@@ -52,11 +52,11 @@ pub struct LinearChainCrf {
     log_sum: f64,
 }
 
-impl LinearChainCrf {
+impl BilouCrf {
     /// Runs forward-backward on the label scores of each token.
-    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> LinearChainCrf {
+    pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> BilouCrf {
         let n = scores.len();
-        let mut lattice = LinearChainCrf {
+        let mut lattice = BilouCrf {
             emitted: Vec::with_capacity(n),
             free_before: Vec::with_capacity(n + 1),
             open_before: Vec::with_capacity(n + 1),
@@ -228,7 +228,7 @@ mod tests {
             let scores = drawn(n);
             let all = sequences(&scores);
             let sum: f64 = all.iter().map(|(_, share)| share).sum();
-            let lattice = LinearChainCrf::new(scores.iter().copied());
+            let lattice = BilouCrf::new(scores.iter().copied());
             assert!((lattice.log_sum() - sum.ln()).abs() < 1e-5);
             let share = |wanted: &dyn Fn(&[usize]) -> bool| {
                 all.iter().filter(|(labels, _)| wanted(labels)).map(|(_, share)| share).sum::<f64>() / sum

@@ -1,0 +1,134 @@
+//! Training the multi-task tagger on a tiny checkpoint, in each of its forms, and linking with what was trained.
+
+use crate::dual::{place as place_of_dual_encoder, said};
+use crate::support::Workplace;
+
+const EXPERIMENT: &str = r#"
+system = "multitask"
+seed = 3
+
+[data]
+train = ["train.pubtator.txt"]
+dev = ["train.pubtator.txt"]
+
+[encoder]
+bert = "tiny"
+dropout = 0.0
+
+[model]
+tasks = ["mentions", "types", "concepts"]
+max_pieces = 32
+
+[batch]
+batch = 8
+schedule = "summed"
+encoder_gradient = "all"
+nil_weight = 1.0
+
+[run]
+n_steps = 100
+mining_interval = 50
+evaluate_every = 1
+
+[run.adam]
+learning_rate = 1e-2
+"#;
+
+fn place() -> Workplace {
+    let place = place_of_dual_encoder();
+    place.write("tasks.toml", EXPERIMENT);
+    place.write("kb.tsv", "S:1\tCircle\tring\tForm\nS:2\tSquare\tbox\tForm\nS:3\tCube\tdice\tForm\n");
+    let (ok, _, errors) = said(&place, &["kb", "build", "kb.tsv", "--out", "shapes.kb"], "");
+    assert!(ok, "{errors}");
+    place
+}
+
+/// Trains with overrides, and returns the report.
+fn train(place: &Workplace, out: &str, set: &[&str]) -> serde_json::Value {
+    let mut arguments = vec!["train", "tasks.toml", "--allow-seen", "--data-root", ".", "--out", out];
+    set.iter().for_each(|one| arguments.extend(["--set", one]));
+    let (ok, _, errors) = said(place, &arguments, "");
+    assert!(ok, "{errors}");
+    let path = place.path(&format!("{out}/report.json"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+const LSTM: &str = "model.lstm={ n_layers = 1, hidden = 8, dropout = 0.0 }";
+
+#[test]
+fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
+    let place = place();
+    for (out, set) in [
+        ("flat", vec![]),
+        ("hierarchical", vec![LSTM, "batch.schedule=sampled", "run.n_steps=400", "run.mining_interval=200"]),
+        ("detached", vec![LSTM, "batch.encoder_gradient=main"]),
+        ("entity", vec!["model.framing=entity"]),
+        ("token", vec!["model.tasks=[\"concepts\"]"]),
+        ("tags", vec!["model.type_tags=true"]),
+        ("crf", vec!["model.type_tags=true", "model.crf=true", LSTM, "encoder.layers=0"]),
+    ] {
+        let report = train(&place, out, &set);
+        assert!(report["held_out"]["concepts"]["f1"].as_f64().unwrap() > 0.9, "{out}: {report}");
+        assert_eq!(report["recall_ceiling"], 1.0, "{report}");
+        let text = ["link", "--model", out, "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring."];
+        let (ok, found, errors) = said(&place, &text, "");
+        assert!(ok && found.contains(r#""text":"ring""#) && found.contains(r#""id":"S:1""#), "{out}: {found}{errors}");
+        let (ok, explained, errors) = said(&place, &[&text[..], &["--explain"]].concat(), "");
+        assert!(ok && explained.contains("probability of the class in this context"), "{explained}{errors}");
+        let gold = ["link", "--model", out, "--kb", "shapes.kb", "--mentions", "gold", "train.pubtator.txt"];
+        let (ok, linked, errors) = said(&place, &gold, "");
+        assert!(ok && linked.lines().count() == 5 && linked.contains("S:3"), "{out}: {linked}{errors}");
+    }
+}
+
+#[test]
+fn a_model_of_spans_takes_a_model_of_mentions_along() {
+    let place = place();
+    let mentions = train(&place, "mentions", &["model.tasks=[\"mentions\"]"]);
+    assert!(mentions["held_out"]["mentions"]["f1"].as_f64().unwrap() > 0.9, "{mentions}");
+    let set = ["model.tasks=[\"concepts\"]", "model.framing=entity", "model.detector=mentions"];
+    let report = train(&place, "spans", &set);
+    assert!(report["with_detector"]["concepts"]["f1"].as_f64().unwrap() > 0.9, "{report}");
+    std::fs::remove_dir_all(place.path("mentions")).unwrap();
+    let text = ["link", "--model", "spans", "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the dice."];
+    let (ok, found, errors) = said(&place, &text, "");
+    assert!(ok && found.contains(r#""id":"S:3""#), "{found}{errors}");
+    let (ok, sheet, errors) = said(&place, &["model", "info", "spans"], "");
+    assert!(ok && sheet.contains("multi-task tagger per entity: concepts"), "{sheet}{errors}");
+}
+
+#[test]
+fn concepts_that_the_terminology_lacks_stay_unlinked_and_long_text_loses_no_mention() {
+    let place = place();
+    train(&place, "model", &[]);
+    place.write("small.tsv", "S:2\tSquare\tbox\n");
+    assert!(said(&place, &["kb", "build", "small.tsv", "--out", "small.kb"], "").0);
+    let text = "we saw the ring the box ".repeat(40);
+    let link = |kb: &str| {
+        let arguments = ["link", "--model", "model", "--kb", kb, "--to", "jsonl", "--text", &text];
+        let (ok, found, errors) = said(&place, &arguments, "");
+        assert!(ok, "{errors}");
+        let document: serde_json::Value = serde_json::from_str(&found).unwrap();
+        let annotations = document["annotations"].as_array().unwrap().clone();
+        let n_nil = annotations.iter().filter(|one| one["nil"] == true).count();
+        (annotations.len(), n_nil)
+    };
+    assert_eq!(link("shapes.kb"), (80, 0));
+    assert_eq!(link("small.kb"), (80, 40));
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let place = place();
+    for (set, expected) in [
+        (vec!["model.tasks=[\"types\", \"mentions\"]"], "in this order"),
+        (vec!["model.max_pieces=500"], "`max_pieces` must be at least 16"),
+        (vec!["model.detector=nothing"], "nothing"),
+        (vec!["model.tasks=[\"linking\"]"], "linking"),
+    ] {
+        let mut arguments = vec!["train", "tasks.toml", "--allow-seen", "--data-root", ".", "--out", "out"];
+        set.iter().for_each(|one| arguments.extend(["--set", one]));
+        let (ok, _, errors) = said(&place, &arguments, "");
+        assert!(!ok && errors.contains(expected), "{set:?}: {errors}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Layers that several models share: each has its weights, its training graph and its inference in one place.
+
+pub mod crf;
+pub mod lstm;

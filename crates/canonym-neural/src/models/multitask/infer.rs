@@ -1,0 +1,381 @@
+//! Inference of the multi-task tagger: labels of words, mentions, and distributions over concepts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use canonym_core::Result;
+use rayon::prelude::*;
+
+use super::decode::{WordSpan, bilou, runs, type_tag};
+use super::reading::{Reading, Splitter};
+use super::{CONCEPTS, ENCODER, Framing, MultitaskConfig, Task, Windows};
+use crate::autograd::{Packs, Tape, softmax};
+use crate::layers::crf::Crf;
+use crate::models::bert::infer::BertEncoder;
+use crate::tensor::matrix::{Into, Matrix, Threads, View, multiply};
+use crate::tensor::parameters::Parameters;
+
+/// Rows that are compared with all concepts at once, which bounds memory.
+const ROWS: usize = 256;
+
+/// Wordpieces that are encoded at once.
+const PIECES: usize = 1 << 14;
+
+/// Classes that are kept of each distribution.
+const N_KEPT: usize = 16;
+
+/// The model for inference.
+#[derive(Debug)]
+pub struct MultitaskTagger {
+    /// Model configuration.
+    pub config: MultitaskConfig,
+    encoder: BertEncoder,
+    /// The weights of task encoders and heads.
+    heads: Parameters,
+    packs: Arc<Packs>,
+    splitter: Splitter,
+}
+
+/// What the model says of a text.
+#[derive(Debug, Clone, Default)]
+pub struct Labelled {
+    /// Probabilities of the mention labels of each word, `[words, 5]`; empty without the task.
+    pub mentions: Matrix,
+    /// Mentions by the mention task.
+    pub mention_spans: Vec<WordSpan>,
+    /// Mentions by the type task, with their types from 1.
+    pub type_spans: Vec<WordSpan>,
+    /// Mentions by the concept task, with the probabilities of the best concepts.
+    pub concept_spans: Vec<LinkedSpan>,
+}
+
+/// A mention with a distribution over concepts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkedSpan {
+    /// First word.
+    pub first: usize,
+    /// Last word.
+    pub last: usize,
+    /// Probability that this is a mention.
+    pub p_mention: f32,
+    /// The best classes from 1, best first, each with its probability given a mention.
+    pub classes: Vec<(usize, f32)>,
+}
+
+/// The best classes of a row, and the probability of Nil.
+#[derive(Debug, Clone, Default)]
+struct Distribution {
+    nil: f32,
+    best: Vec<(usize, f32)>,
+}
+
+impl MultitaskTagger {
+    /// Builds the model from its weights, for `n_concepts` classes besides Nil.
+    ///
+    /// # Errors
+    /// If weights are missing or do not fit the configuration.
+    pub fn new(
+        config: &MultitaskConfig,
+        parameters: &Parameters,
+        n_concepts: usize,
+        splitter: Splitter,
+    ) -> Result<MultitaskTagger> {
+        config.check(parameters, n_concepts)?;
+        let mut heads = Parameters::default();
+        for (name, value) in parameters.iter().filter(|(name, _)| !name.starts_with(ENCODER)) {
+            heads.add(name, value.clone());
+        }
+        Ok(MultitaskTagger {
+            config: config.clone(),
+            encoder: BertEncoder::new(&config.bert, parameters, ENCODER)?,
+            packs: Arc::new(Packs::new(heads.len())),
+            heads,
+            splitter,
+        })
+    }
+
+    /// Splits texts into words and windows.
+    pub fn splitter(&self) -> &Splitter {
+        &self.splitter
+    }
+
+    /// Labels texts. In place of the mentions that the model finds, types and concepts are assigned to `given` pairs of first and last
+    /// word, if there are any.
+    ///
+    /// # Errors
+    /// If a weight is missing.
+    pub fn label(&self, readings: &[Reading], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
+        let mut all = Vec::with_capacity(readings.len());
+        let mut start = 0;
+        while start < readings.len() {
+            let mut n_pieces = 0;
+            let fits = |reading: &&Reading| {
+                n_pieces += reading.windows.iter().map(|window| window.context.len() + 2).sum::<usize>();
+                n_pieces <= PIECES
+            };
+            let end = start + readings[start..].iter().take_while(fits).count().max(1);
+            all.extend(self.label_some(&readings[start..end], given.map(|given| &given[start..end]))?);
+            start = end;
+        }
+        Ok(all)
+    }
+
+    fn label_some(&self, readings: &[Reading], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
+        let each = |reading: &Reading| {
+            self.splitter.pack(reading.windows.iter().map(|window| (reading, window, [].as_slice())))
+        };
+        let packed: Vec<Windows> = readings.par_iter().map(each).collect();
+        let mut together = crate::models::bert::Sequences::default();
+        packed.iter().for_each(|windows| together.append(&windows.sequences));
+        if together.is_empty() {
+            return Ok(vec![Labelled::default(); readings.len()]);
+        }
+        let rows = self.encoder.encode(&together)?;
+        let mut first = 0;
+        let firsts: Vec<usize> = packed
+            .iter()
+            .map(|windows| {
+                let at = first;
+                first += windows.sequences.segments().n_rows();
+                at
+            })
+            .collect();
+        (0..readings.len())
+            .into_par_iter()
+            .map(|at| {
+                let targets = packed[at].targets.iter().flat_map(|row| rows.row(firsts[at] + *row as usize));
+                let targets: Vec<f32> = targets.copied().collect();
+                let encoded = Matrix::new(packed[at].targets.len(), rows.n_cols, targets);
+                self.label_one(&readings[at], &packed[at], encoded, given.map(|given| given[at].as_slice()))
+            })
+            .collect()
+    }
+
+    fn label_one(
+        &self,
+        reading: &Reading,
+        windows: &Windows,
+        encoded: Matrix,
+        given: Option<&[(usize, usize)]>,
+    ) -> Result<Labelled> {
+        if reading.words.is_empty() {
+            return Ok(Labelled::default());
+        }
+        let config = &self.config;
+        let mut tape = Tape::of_one_thread(&self.heads, &self.packs);
+        let encoded = tape.input(encoded);
+        let rows = config.task_rows(&mut tape, encoded, &windows.segments, &config.tasks, None)?;
+        let mut labelled = Labelled::default();
+        if let Some(rows) = rows.get(&Task::Mentions) {
+            let scores = self.scores(&mut tape, Task::Mentions, *rows, windows)?;
+            let labels = self.labels(Task::Mentions, &scores, windows)?;
+            let tags: Vec<(usize, usize)> = labels.into_iter().map(|label| (label, 0)).collect();
+            labelled.mention_spans = bilou(&tags, false);
+            labelled.mentions = scores;
+            let n_cols = labelled.mentions.n_cols;
+            labelled.mentions.values.chunks_exact_mut(n_cols).for_each(softmax);
+        }
+        let spans: Vec<(usize, usize)> = match given {
+            Some(given) => given.to_vec(),
+            None => labelled.mention_spans.iter().map(|span| (span.first, span.last)).collect(),
+        };
+        if let Some(rows) = rows.get(&Task::Types) {
+            labelled.type_spans = match config.framing {
+                Framing::Entity => self.types_of_spans(&mut tape, *rows, reading, &spans)?,
+                Framing::Token => {
+                    let scores = self.scores(&mut tape, Task::Types, *rows, windows)?;
+                    let labels = self.labels(Task::Types, &scores, windows)?;
+                    match config.has_type_tags() {
+                        true => bilou(&labels.into_iter().map(type_tag).collect::<Vec<_>>(), false),
+                        false => runs(&labels),
+                    }
+                }
+            };
+        }
+        if let Some(rows) = rows.get(&Task::Concepts) {
+            labelled.concept_spans = match config.framing {
+                Framing::Entity => self.concepts_of_spans(&mut tape, *rows, reading, (&spans, &labelled.mentions))?,
+                Framing::Token => {
+                    let units = config.units(&mut tape, *rows, windows, Task::Concepts);
+                    let inputs = config.head(&mut tape, Task::Concepts, units, None)?;
+                    let words = self.distributions(tape.value(inputs))?;
+                    spans_of_words(&words, given)
+                }
+            };
+        }
+        Ok(labelled)
+    }
+
+    fn scores(&self, tape: &mut Tape<'_>, task: Task, rows: crate::autograd::Var, windows: &Windows) -> Result<Matrix> {
+        let units = self.config.units(tape, rows, windows, task);
+        let scores = self.config.head(tape, task, units, None)?;
+        Ok(tape.value(scores).clone())
+    }
+
+    /// The best labels of words, window by window for a CRF.
+    fn labels(&self, task: Task, scores: &Matrix, windows: &Windows) -> Result<Vec<usize>> {
+        if !self.config.has_crf(task) {
+            return Ok((0..scores.n_rows).map(|row| greatest(scores.row(row))).collect());
+        }
+        let transitions = self.heads.get(&format!("{}.transitions", task.name()))?;
+        let crf = Crf::new(transitions);
+        let mut labels = Vec::with_capacity(scores.n_rows);
+        for n in windows.words_of_windows() {
+            let first = labels.len() * scores.n_cols;
+            labels.extend(crf.best(&scores.values[first..first + n * scores.n_cols]));
+        }
+        Ok(labels)
+    }
+
+    /// The mean of the rows of each span.
+    fn pooled(&self, rows: &Matrix, reading: &Reading, spans: &[(usize, usize)]) -> Matrix {
+        let mut pooled = Matrix::zeros(spans.len(), rows.n_cols);
+        // Targets of windows follow each other; only wordpieces beyond the length of a window are left out.
+        let mut row_of = BTreeMap::new();
+        let mut next = 0;
+        for window in &reading.windows {
+            for piece in window.target.clone() {
+                row_of.insert(piece, next);
+                next += 1;
+            }
+        }
+        for (at, (first, last)) in spans.iter().enumerate() {
+            let pieces = reading.words[*first].start..reading.words[*last].end;
+            let known: Vec<usize> = pieces.filter_map(|piece| row_of.get(&piece).copied()).collect();
+            let share = 1.0 / known.len().max(1) as f32;
+            for row in known {
+                pooled.row_mut(at).iter_mut().zip(rows.row(row)).for_each(|(to, value)| *to += share * value);
+            }
+        }
+        pooled
+    }
+
+    fn types_of_spans(
+        &self,
+        tape: &mut Tape<'_>,
+        rows: crate::autograd::Var,
+        reading: &Reading,
+        spans: &[(usize, usize)],
+    ) -> Result<Vec<WordSpan>> {
+        let pooled = self.pooled(tape.value(rows), reading, spans);
+        let pooled = tape.input(pooled);
+        let scores = self.config.head(tape, Task::Types, pooled, None)?;
+        let scores = tape.value(scores);
+        let class = |row: usize| 1 + greatest(&scores.row(row)[1..]);
+        let span =
+            |(row, (first, last)): (usize, &(usize, usize))| WordSpan { first: *first, last: *last, class: class(row) };
+        Ok(spans.iter().enumerate().map(span).collect())
+    }
+
+    fn concepts_of_spans(
+        &self,
+        tape: &mut Tape<'_>,
+        rows: crate::autograd::Var,
+        reading: &Reading,
+        (spans, mentions): (&[(usize, usize)], &Matrix),
+    ) -> Result<Vec<LinkedSpan>> {
+        let pooled = self.pooled(tape.value(rows), reading, spans);
+        let pooled = tape.input(pooled);
+        let inputs = self.config.head(tape, Task::Concepts, pooled, None)?;
+        let distributions = self.distributions(tape.value(inputs))?;
+        let link = |((first, last), distribution): (&(usize, usize), Distribution)| LinkedSpan {
+            first: *first,
+            last: *last,
+            p_mention: probability_of_span(mentions, *first, *last),
+            classes: distribution.best,
+        };
+        Ok(spans.iter().zip(distributions).map(link).collect())
+    }
+
+    /// Softmax over all classes for each row; without Nil per entity.
+    fn distributions(&self, inputs: &Matrix) -> Result<Vec<Distribution>> {
+        let table = self.heads.get(CONCEPTS)?;
+        let mut all = Vec::with_capacity(inputs.n_rows);
+        for chunk in inputs.values.chunks(ROWS * inputs.n_cols) {
+            let n_rows = chunk.len() / inputs.n_cols;
+            let mut scores = Matrix::zeros(n_rows, table.n_rows);
+            let rows = View::of(chunk, n_rows, inputs.n_cols);
+            multiply(scores.view_mut(), rows, table.view().transposed(), Into::Replace, Threads::One);
+            for scores in scores.values.chunks_exact_mut(table.n_rows) {
+                if self.config.framing == Framing::Entity {
+                    scores[0] = f32::NEG_INFINITY;
+                }
+                softmax(scores);
+                let mut best: Vec<(usize, f32)> = scores.iter().copied().enumerate().skip(1).collect();
+                let order =
+                    |left: &(usize, f32), right: &(usize, f32)| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0));
+                if best.len() > N_KEPT {
+                    best.select_nth_unstable_by(N_KEPT, order);
+                    best.truncate(N_KEPT);
+                }
+                best.sort_unstable_by(order);
+                all.push(Distribution { nil: scores[0], best });
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Windows {
+    /// Number of words of each window.
+    fn words_of_windows(&self) -> Vec<usize> {
+        let in_window = |rows: std::ops::Range<usize>| {
+            let before = |row: usize| self.words.partition_point(|word| (*word as usize) < row);
+            before(rows.end) - before(rows.start)
+        };
+        self.segments.iter().map(in_window).collect()
+    }
+}
+
+fn greatest(scores: &[f32]) -> usize {
+    let best = scores
+        .iter()
+        .enumerate()
+        .fold((0, f32::NEG_INFINITY), |best, (at, score)| if *score > best.1 { (at, *score) } else { best });
+    best.0
+}
+
+/// Mean probability of the labels of a mention; 1 without the mention task.
+fn probability_of_span(mentions: &Matrix, first: usize, last: usize) -> f32 {
+    use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, UNIT};
+    if mentions.n_rows == 0 {
+        return 1.0;
+    }
+    let label = |word: usize| match (word == first, word == last) {
+        (true, true) => UNIT,
+        (true, false) => BEGIN,
+        (false, true) => LAST,
+        (false, false) => INSIDE,
+    };
+    (first..=last).map(|word| mentions.row(word)[label(word)]).sum::<f32>() / (last + 1 - first) as f32
+}
+
+/// Mentions of words with the same best class, or the given ones; probabilities are means over their words.
+fn spans_of_words(words: &[Distribution], given: Option<&[(usize, usize)]>) -> Vec<LinkedSpan> {
+    let best = |word: &Distribution| match word.best.first() {
+        Some((class, probability)) if *probability > word.nil => *class,
+        _ => 0,
+    };
+    let spans: Vec<(usize, usize)> = match given {
+        Some(given) => given.to_vec(),
+        None => {
+            let classes: Vec<usize> = words.iter().map(best).collect();
+            runs(&classes).into_iter().map(|run| (run.first, run.last)).collect()
+        }
+    };
+    let link = |(first, last): (usize, usize)| {
+        let inside = &words[first..=last];
+        let n_words = inside.len() as f32;
+        let p_mention = 1.0 - inside.iter().map(|word| word.nil).sum::<f32>() / n_words;
+        let mut sums: BTreeMap<usize, f32> = BTreeMap::new();
+        for (class, probability) in inside.iter().flat_map(|word| &word.best) {
+            *sums.entry(*class).or_default() += probability / n_words;
+        }
+        let given_mention = |(class, sum): (usize, f32)| (class, (sum / p_mention.max(1e-6)).min(1.0));
+        let mut classes: Vec<(usize, f32)> = sums.into_iter().map(given_mention).collect();
+        classes.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+        classes.truncate(N_KEPT);
+        LinkedSpan { first, last, p_mention, classes }
+    };
+    spans.into_iter().map(link).collect()
+}

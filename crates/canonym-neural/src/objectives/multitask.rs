@@ -1,0 +1,492 @@
+//! Training of the multi-task tagger on sentences with their context.
+//!
+//! The softmax of a batch runs over the labels that occur in it (section 3.3 of Wiatrak and Iso-Sipila 2020); the loss of a task is the mean
+//! over its words or spans, with a weight for Nil.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use canonym_core::Result;
+use canonym_core::eval::matching::Counts;
+use serde::{Deserialize, Serialize};
+
+use crate::autograd::{Tape, Var, softmax};
+use crate::layers::crf::Crf;
+use crate::models::multitask::decode::WordSpan;
+use crate::models::multitask::infer::MultitaskTagger;
+use crate::models::multitask::reading::{Reading, Splitter};
+use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, Task, Windows};
+use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::SplitMix64;
+use crate::train::{Losses, Objective, Outputs, Values};
+
+/// Outputs: label scores of mentions and types, inputs of the concept head, rows of the present classes, transitions.
+const MENTIONS: &str = "mentions";
+const TYPES: &str = "types";
+const INPUTS: &str = "concepts";
+const CLASSES: &str = "classes";
+const MENTION_TRANSITIONS: &str = "mention transitions";
+const TYPE_TRANSITIONS: &str = "type transitions";
+
+/// Windows per part of a batch.
+const PART: usize = 8;
+
+/// Gold labels of a text. A label that is not known is `None` and not learned from.
+#[derive(Debug, Clone, Default)]
+pub struct TextLabels {
+    /// BILOU label of each word.
+    pub mentions: Vec<u8>,
+    /// Type label of each word: Nil, and a type or a BILOU label of a type.
+    pub types: Vec<Option<u32>>,
+    /// Class of each word: Nil, and a concept from 1.
+    pub concepts: Vec<Option<u32>>,
+    /// Mentions.
+    pub spans: Vec<GoldSpan>,
+}
+
+/// A gold mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoldSpan {
+    /// First word.
+    pub first: usize,
+    /// Last word.
+    pub last: usize,
+    /// Type from 1.
+    pub class: Option<u32>,
+    /// Concept from 1.
+    pub concept: Option<u32>,
+}
+
+/// A text with its gold labels.
+#[derive(Debug, Clone, Default)]
+pub struct Example {
+    /// The text; gold boundaries are word boundaries.
+    pub reading: Reading,
+    /// Its labels.
+    pub labels: TextLabels,
+}
+
+/// A held-out text, whose words know nothing of gold boundaries.
+#[derive(Debug, Clone, Default)]
+pub struct HeldOut {
+    /// The text.
+    pub reading: Reading,
+    /// Gold mentions whose boundaries are word boundaries.
+    pub spans: Vec<GoldSpan>,
+    /// Number of gold mentions with other boundaries, which cannot be found.
+    pub n_unreachable: usize,
+}
+
+/// Which tasks a step trains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// One task, drawn uniformly (Sanh et al. 2019).
+    #[default]
+    Sampled,
+    /// All tasks; their losses are added.
+    Summed,
+}
+
+/// Which losses reach the encoder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EncoderGradient {
+    /// Only that of the highest task.
+    #[default]
+    Main,
+    /// Those of all tasks.
+    All,
+}
+
+/// Batch settings.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MultitaskBatchConfig {
+    /// Sentences per batch.
+    pub batch: usize,
+    /// Which tasks a step trains.
+    pub schedule: Schedule,
+    /// Which losses reach the encoder.
+    pub encoder_gradient: EncoderGradient,
+    /// Weight of Nil in the losses of types and concepts per token.
+    pub nil_weight: f32,
+}
+
+impl Default for MultitaskBatchConfig {
+    fn default() -> MultitaskBatchConfig {
+        MultitaskBatchConfig {
+            batch: 32,
+            schedule: Schedule::Sampled,
+            encoder_gradient: EncoderGradient::Main,
+            nil_weight: 0.125,
+        }
+    }
+}
+
+/// The objective.
+#[derive(Debug)]
+pub struct Multitask<'a> {
+    model: &'a MultitaskConfig,
+    config: MultitaskBatchConfig,
+    splitter: &'a Splitter,
+    examples: &'a [Example],
+    /// Text and window of each sentence.
+    windows: Vec<(usize, usize)>,
+    n_concepts: usize,
+    held_out: &'a [HeldOut],
+}
+
+/// The sentences of a step.
+#[derive(Debug)]
+pub struct Batch {
+    tasks: Vec<Task>,
+    parts: Vec<Part>,
+    /// Classes that occur in the batch, in order; Nil is one of them per token.
+    present: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    windows: Windows,
+    /// Number of words of each window.
+    n_words: Vec<usize>,
+    mentions: Vec<Option<u32>>,
+    types: Vec<Option<u32>>,
+    concepts: Vec<Option<u32>>,
+}
+
+impl<'a> Multitask<'a> {
+    /// Creates the objective, with `n_concepts` classes besides Nil.
+    pub fn new(
+        model: &'a MultitaskConfig,
+        config: MultitaskBatchConfig,
+        splitter: &'a Splitter,
+        examples: &'a [Example],
+        n_concepts: usize,
+    ) -> Multitask<'a> {
+        let of_text = |(text, example): (usize, &Example)| {
+            (0..example.reading.windows.len()).map(move |window| (text, window)).collect::<Vec<_>>()
+        };
+        let windows = examples.iter().enumerate().flat_map(of_text).collect();
+        Multitask { model, config, splitter, examples, windows, n_concepts, held_out: &[] }
+    }
+
+    /// Adds texts that the model is evaluated on.
+    #[must_use]
+    pub fn with_held_out(self, held_out: &'a [HeldOut]) -> Multitask<'a> {
+        Multitask { held_out, ..self }
+    }
+
+    /// Number of training sentences.
+    pub fn n_windows(&self) -> usize {
+        self.windows.len()
+    }
+
+    fn part(&self, windows: &[(usize, usize)]) -> Part {
+        let mut part = Part::default();
+        let mut spans: Vec<Vec<(usize, usize)>> = Vec::with_capacity(windows.len());
+        let by_span = self.model.framing == Framing::Entity;
+        for (text, window) in windows {
+            let Example { reading, labels } = &self.examples[*text];
+            let words = reading.windows[*window].words.clone();
+            part.n_words.push(words.len());
+            part.mentions.extend(labels.mentions[words.clone()].iter().map(|label| Some(u32::from(*label))));
+            let mut inside = Vec::new();
+            if by_span {
+                for span in labels.spans.iter().filter(|span| words.contains(&span.first) && words.contains(&span.last))
+                {
+                    inside.push((span.first, span.last));
+                    part.types.push(span.class);
+                    part.concepts.push(span.concept);
+                }
+            } else {
+                part.types.extend_from_slice(&labels.types[words.clone()]);
+                part.concepts.extend_from_slice(&labels.concepts[words]);
+            }
+            spans.push(inside);
+        }
+        let each = windows.iter().zip(&spans).map(|((text, window), spans)| {
+            let reading = &self.examples[*text].reading;
+            (reading, &reading.windows[*window], spans.as_slice())
+        });
+        part.windows = self.splitter.pack(each);
+        part
+    }
+
+    fn is_detached(&self, task: Task) -> bool {
+        self.config.encoder_gradient == EncoderGradient::Main && Some(&task) != self.model.tasks.last()
+    }
+}
+
+impl Objective for Multitask<'_> {
+    type Batch = Batch;
+
+    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn batch(&self, _step: u64, rng: &mut SplitMix64) -> Batch {
+        let tasks = match self.config.schedule {
+            Schedule::Sampled => vec![self.model.tasks[rng.below(self.model.tasks.len())]],
+            Schedule::Summed => self.model.tasks.clone(),
+        };
+        let mut drawn: Vec<(usize, usize)> =
+            (0..self.config.batch).map(|_| self.windows[rng.below(self.windows.len())]).collect();
+        // Parts of similar size take similar time.
+        drawn.sort_by_key(|(text, window)| self.examples[*text].reading.windows[*window].context.len());
+        let n_parts = drawn.len().div_ceil(PART);
+        let mut dealt: Vec<Vec<(usize, usize)>> = vec![Vec::new(); n_parts];
+        for (at, window) in drawn.into_iter().enumerate() {
+            dealt[at % n_parts].push(window);
+        }
+        let parts: Vec<Part> = dealt.iter().map(|windows| self.part(windows)).collect();
+        let mut present: BTreeSet<u32> =
+            parts.iter().flat_map(|part| part.concepts.iter().flatten()).copied().collect();
+        if self.model.framing == Framing::Token {
+            present.insert(0);
+        }
+        Batch { tasks, parts, present: present.into_iter().collect() }
+    }
+
+    fn n_parts(&self, batch: &Batch) -> usize {
+        batch.parts.len()
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+        let (model, Part { windows, .. }) = (self.model, &batch.parts[part]);
+        let encoded = model.encode(tape, windows, Some(rng))?;
+        let (detached, attached): (Vec<Task>, Vec<Task>) =
+            batch.tasks.iter().partition(|task| self.is_detached(**task));
+        let mut rows: BTreeMap<Task, Var> = BTreeMap::new();
+        if !detached.is_empty() {
+            let constant = tape.value(encoded).clone();
+            let constant = tape.input(constant);
+            rows.extend(model.task_rows(tape, constant, &windows.segments, &detached, Some(rng))?);
+        }
+        if !attached.is_empty() {
+            rows.extend(model.task_rows(tape, encoded, &windows.segments, &attached, Some(rng))?);
+        }
+        let mut outputs = Outputs::default();
+        for (task, rows) in rows {
+            let by_span = model.framing == Framing::Entity && task != Task::Mentions;
+            if !by_span || !windows.spans.is_empty() {
+                let units = model.units(tape, rows, windows, task);
+                outputs = outputs.with(output_of(task), model.head(tape, task, units, Some(rng))?);
+            }
+            if part > 0 {
+                continue;
+            }
+            if task == Task::Concepts {
+                let table = tape.parameter(CONCEPTS)?;
+                outputs = outputs.with(CLASSES, tape.gather(table, batch.present.clone()));
+            } else if model.has_crf(task) {
+                outputs = outputs.with(transitions_of(task), tape.parameter(&format!("{}.transitions", task.name()))?);
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+        let mut losses = Losses::default();
+        let by_token = self.model.framing == Framing::Token;
+        let nil_weight = if by_token { self.config.nil_weight } else { 1.0 };
+        for task in &batch.tasks {
+            let labels: Vec<Option<u32>> = batch.parts.iter().flat_map(|part| part.labels(*task)).copied().collect();
+            let name = output_of(*task);
+            let output = values.get(name);
+            if output.n_rows == 0 {
+                losses.add(task.name(), 0.0);
+                continue;
+            }
+            if self.model.has_crf(*task) {
+                let transitions = values.get(transitions_of(*task));
+                let n_words: Vec<usize> = batch.parts.iter().flat_map(|part| &part.n_words).copied().collect();
+                let (loss, of_scores, of_transitions) = sequence_loss(output, transitions, &labels, &n_words);
+                losses.add(task.name(), loss);
+                losses.gradient_of(name, values).values.copy_from_slice(&of_scores);
+                losses.gradient_of(transitions_of(*task), values).values.copy_from_slice(&of_transitions);
+                continue;
+            }
+            let nil_weight = if *task == Task::Mentions { 1.0 } else { nil_weight };
+            if *task != Task::Concepts {
+                let mut present: Vec<u32> = labels.iter().flatten().copied().collect();
+                present.sort_unstable();
+                present.dedup();
+                let (loss, gradient) = present_loss(output, &labels, &present, nil_weight);
+                losses.add(task.name(), loss);
+                losses.gradient_of(name, values).values.copy_from_slice(&gradient.values);
+                continue;
+            }
+            let classes = values.get(CLASSES);
+            let mut scores = Matrix::zeros(output.n_rows, classes.n_rows);
+            multiply(scores.view_mut(), output.view(), classes.view().transposed(), Into::Replace, Threads::All);
+            let column = |class: u32| batch.present.binary_search(&class).expect("present in the batch") as u32;
+            let columns: Vec<Option<u32>> = labels.iter().map(|label| label.map(column)).collect();
+            let all: Vec<u32> = (0..classes.n_rows as u32).collect();
+            // Per entity there is no Nil: the first present class is a concept.
+            let (loss, gradient) = present_loss(&scores, &columns, &all, nil_weight);
+            losses.add(task.name(), loss);
+            let to = losses.gradient_of(name, values);
+            multiply(to.view_mut(), gradient.view(), classes.view(), Into::Replace, Threads::All);
+            let to = losses.gradient_of(CLASSES, values);
+            multiply(to.view_mut(), gradient.view().transposed(), output.view(), Into::Replace, Threads::All);
+        }
+        losses
+    }
+
+    /// Strict F1 of the highest task on held-out texts; for concepts of spans without a mention task, accuracy on gold spans.
+    fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
+        if self.held_out.is_empty() {
+            return Ok(None);
+        }
+        let tagger = MultitaskTagger::new(self.model, parameters, self.n_concepts, self.splitter.clone())?;
+        let counts = count(&tagger, self.held_out)?;
+        let highest = self.model.tasks.last().expect("a model has a task");
+        Ok(counts.get(highest).map(|counts| counts.score().f1))
+    }
+}
+
+impl Part {
+    fn labels(&self, task: Task) -> &[Option<u32>] {
+        match task {
+            Task::Mentions => &self.mentions,
+            Task::Types => &self.types,
+            Task::Concepts => &self.concepts,
+        }
+    }
+}
+
+fn output_of(task: Task) -> &'static str {
+    match task {
+        Task::Mentions => MENTIONS,
+        Task::Types => TYPES,
+        Task::Concepts => INPUTS,
+    }
+}
+
+fn transitions_of(task: Task) -> &'static str {
+    if task == Task::Mentions { MENTION_TRANSITIONS } else { TYPE_TRANSITIONS }
+}
+
+/// Cross-entropy over the `present` columns, as the mean over labelled rows; rows labelled 0 have the weight `nil_weight`.
+pub fn present_loss(scores: &Matrix, labels: &[Option<u32>], present: &[u32], nil_weight: f32) -> (f64, Matrix) {
+    let mut gradient = Matrix::zeros(scores.n_rows, scores.n_cols);
+    let n_labelled = labels.iter().flatten().count().max(1) as f32;
+    let mut sum = 0.0;
+    let mut shares = vec![0.0; present.len()];
+    for (row, label) in labels.iter().enumerate() {
+        let Some(label) = *label else { continue };
+        shares.iter_mut().zip(present).for_each(|(share, column)| *share = scores.row(row)[*column as usize]);
+        softmax(&mut shares);
+        let weight = if label == 0 { nil_weight } else { 1.0 } / n_labelled;
+        for (share, column) in shares.iter().zip(present) {
+            gradient.row_mut(row)[*column as usize] = weight * (share - f32::from(u8::from(*column == label)));
+            if *column == label {
+                sum -= f64::from(weight) * f64::from(share.max(f32::MIN_POSITIVE).ln());
+            }
+        }
+    }
+    (sum, gradient)
+}
+
+/// Negative log-likelihood of the labels of each window, as the mean over words, with the gradients of scores and transitions. Unknown
+/// labels count as the first one.
+fn sequence_loss(
+    scores: &Matrix,
+    transitions: &Matrix,
+    labels: &[Option<u32>],
+    n_words: &[usize],
+) -> (f64, Vec<f32>, Vec<f32>) {
+    let crf = Crf::new(transitions);
+    let share = 1.0 / scores.n_rows.max(1) as f32;
+    let (mut loss, mut of_scores) = (0.0, Vec::with_capacity(scores.values.len()));
+    let mut of_transitions = vec![0.0; transitions.values.len()];
+    let mut first = 0;
+    for n in n_words.iter().copied().filter(|n| *n > 0) {
+        let gold: Vec<usize> = labels[first..first + n].iter().map(|label| label.unwrap_or(0) as usize).collect();
+        let found = crf.likelihood(&scores.values[first * scores.n_cols..(first + n) * scores.n_cols], &gold);
+        loss += found.loss * f64::from(share);
+        of_scores.extend(found.of_scores.iter().map(|slope| share * slope));
+        of_transitions.iter_mut().zip(&found.of_transitions).for_each(|(to, slope)| *to += share * slope);
+        first += n;
+    }
+    (loss, of_scores, of_transitions)
+}
+
+/// Strict counts of each task on held-out texts.
+///
+/// # Errors
+/// If a weight is missing.
+pub fn count(tagger: &MultitaskTagger, held_out: &[HeldOut]) -> Result<BTreeMap<Task, Counts>> {
+    if tagger.config.framing == Framing::Entity && !tagger.config.has(Task::Mentions) {
+        let spans = |text: &HeldOut| text.spans.iter().map(|span| (span.first, span.last)).collect();
+        return count_on(tagger, held_out, &held_out.iter().map(spans).collect::<Vec<_>>());
+    }
+    counted(tagger, held_out, None)
+}
+
+/// Like [`count`], with types and concepts assigned to `given` pairs of first and last word.
+///
+/// # Errors
+/// If a weight is missing.
+pub fn count_on(
+    tagger: &MultitaskTagger,
+    held_out: &[HeldOut],
+    given: &[Vec<(usize, usize)>],
+) -> Result<BTreeMap<Task, Counts>> {
+    counted(tagger, held_out, Some(given))
+}
+
+fn counted(
+    tagger: &MultitaskTagger,
+    held_out: &[HeldOut],
+    given: Option<&[Vec<(usize, usize)>]>,
+) -> Result<BTreeMap<Task, Counts>> {
+    let readings: Vec<Reading> = held_out.iter().map(|text| text.reading.clone()).collect();
+    let config = &tagger.config;
+    let found = tagger.label(&readings, given)?;
+    let mut counts: BTreeMap<Task, Counts> = config.tasks.iter().map(|task| (*task, Counts::default())).collect();
+    let mut add =
+        |task: Task, text: &HeldOut, found: BTreeSet<(usize, usize, u32)>, gold: BTreeSet<(usize, usize, u32)>| {
+            let Some(counts) = counts.get_mut(&task) else { return };
+            let n_right = found.intersection(&gold).count();
+            *counts = *counts + Counts::one_to_one(gold.len() + text.n_unreachable, found.len(), n_right);
+        };
+    for (text, found) in held_out.iter().zip(&found) {
+        let plain = |span: &WordSpan| (span.first, span.last, span.class as u32);
+        let gold = |label: &dyn Fn(&GoldSpan) -> Option<u32>| {
+            text.spans.iter().filter_map(|span| Some((span.first, span.last, label(span)?))).collect()
+        };
+        add(Task::Mentions, text, found.mention_spans.iter().map(plain).collect(), gold(&|_| Some(0)));
+        add(Task::Types, text, found.type_spans.iter().map(plain).collect(), gold(&|span| span.class));
+        let linked = |span: &crate::models::multitask::infer::LinkedSpan| {
+            Some((span.first, span.last, span.classes.first()?.0 as u32))
+        };
+        add(Task::Concepts, text, found.concept_spans.iter().filter_map(linked).collect(), gold(&|span| span.concept));
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loss_is_that_of_the_specification() {
+        // Scores of Nil, A and B.
+        let scores = Matrix::new(2, 3, vec![2.0, 1.0, 0.0, 2.0, 1.0, 0.0]);
+        let loss = |labels: &[Option<u32>], weight| present_loss(&scores, labels, &[0, 1, 2], weight).0;
+        assert!((loss(&[Some(1), None], 1.0) - 1.4076).abs() < 1e-4);
+        assert!((loss(&[Some(0), None], 0.125) - 0.0509).abs() < 1e-4);
+        assert!((loss(&[Some(1), Some(0)], 0.125) - 0.7293).abs() < 1e-4);
+    }
+
+    #[test]
+    fn absent_labels_get_no_gradient() {
+        let scores = Matrix::new(1, 4, vec![0.3, 0.1, -0.2, 3.0]);
+        let (_, gradient) = present_loss(&scores, &[Some(1)], &[0, 1], 1.0);
+        assert_eq!(gradient.values[2..], [0.0, 0.0]);
+        assert!((gradient.values[0] + gradient.values[1]).abs() < 1e-6 && gradient.values[1] < 0.0);
+    }
+}

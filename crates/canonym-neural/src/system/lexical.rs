@@ -1,0 +1,165 @@
+//! The lexical system: dictionary and lexical linker, without a neural model; and BM25.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use canonym_core::error::Context;
+use canonym_core::eval::learned::Learned;
+use canonym_core::index::bm25::Bm25Config;
+use canonym_core::link::bm25::Bm25Linker;
+use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
+use canonym_core::link::model::{self, LexicalModel};
+use canonym_core::link::recognise::accept::{self, AcceptModel};
+use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::{Annotator, Linker};
+use canonym_core::{Error, Result};
+
+use super::info::ModelInfo;
+use super::linked::MentionSource;
+use super::{LinkingModel, Target};
+
+/// Name of the lexical weights in the record of training documents.
+pub const LEXICAL_PART: &str = "lexical weights";
+
+/// Name of the recognition weights in the record of training documents.
+pub const RECOGNITION_PART: &str = "recognition weights";
+
+/// The weights of the lexical system.
+#[derive(Debug, Clone)]
+pub struct Lexical {
+    ranking: LexicalModel,
+    recognition: AcceptModel,
+    /// The JSON that each was read from; it also records the training documents.
+    ranking_json: Cow<'static, str>,
+    recognition_json: Cow<'static, str>,
+}
+
+/// Training documents of the embedded lexical weights.
+pub fn lexical_learned() -> Result<Option<Learned>> {
+    Learned::of_json(model::EMBEDDED)
+}
+
+/// The annotator that detects mentions by the dictionary alone.
+pub fn dictionary(on: &Target, recognition: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
+    let dictionary = DictionaryAnnotator::new(on.kb.clone(), recognition, config).within(on.subset.clone());
+    match &on.senses {
+        Some(senses) => dictionary.with_senses(senses.clone()),
+        None => dictionary,
+    }
+}
+
+/// Adds the training documents of the embedded recognition weights.
+pub fn join_recognition(all: &mut Learned) -> Result<()> {
+    all.join(RECOGNITION_PART, Learned::of_json(accept::EMBEDDED)?.as_ref());
+    Ok(())
+}
+
+impl Lexical {
+    /// The embedded weights.
+    pub fn embedded() -> Lexical {
+        Lexical {
+            ranking: LexicalModel::embedded(),
+            recognition: AcceptModel::embedded(),
+            ranking_json: Cow::Borrowed(model::EMBEDDED),
+            recognition_json: Cow::Borrowed(accept::EMBEDDED),
+        }
+    }
+
+    /// The embedded weights, of which those in a run folder of `canonym train` replace one part.
+    ///
+    /// # Errors
+    /// If the folder contains no complete lexical or recognition model.
+    pub fn open(folder: &Path) -> Result<Lexical> {
+        let name = folder.display();
+        if !folder.is_dir() {
+            let error = Error::invalid(format!("no such model: `{name}`"));
+            return Err(error.with_hint("use `default`, `lexical`, `bm25`, or a model trained with `canonym train`"));
+        }
+        if !folder.join("config.toml").exists() {
+            let error = Error::invalid(format!("{name} does not contain a complete model"));
+            return Err(error.with_hint("training has not finished; run `canonym train` again to resume"));
+        }
+        let read = |file: &str| {
+            let path = folder.join(file);
+            std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))
+        };
+        let context = || format!("cannot open the model {name}");
+        let config: toml::Table = toml::from_str(&read("config.toml")?).with_context(context)?;
+        let json = read("model.json")?;
+        let embedded = Lexical::embedded();
+        match config.get("system").and_then(toml::Value::as_str) {
+            Some("lexical") => {
+                let ranking = LexicalModel::from_json(&json).with_context(context)?;
+                Ok(Lexical { ranking, ranking_json: Cow::Owned(json), ..embedded })
+            }
+            Some("recognition") => {
+                let recognition = AcceptModel::from_json(&json).with_context(context)?;
+                Ok(Lexical { recognition, recognition_json: Cow::Owned(json), ..embedded })
+            }
+            other => {
+                let system = other.unwrap_or_default();
+                let error = Error::invalid(format!("{name} contains a model of an unknown system `{system}`"));
+                Err(error.with_hint("it may require a newer version of canonym"))
+            }
+        }
+    }
+}
+
+impl LinkingModel for Lexical {
+    fn info(&self) -> ModelInfo {
+        let parts = [(LEXICAL_PART, model::N), (RECOGNITION_PART, accept::N)].map(|(part, n)| (part.to_owned(), n));
+        ModelInfo {
+            kind: "lexical".to_owned(),
+            n_bytes: self.ranking_json.len() + self.recognition_json.len(),
+            parts: BTreeMap::from(parts),
+            ..ModelInfo::default()
+        }
+    }
+
+    fn learned(&self, mentions: MentionSource) -> Result<Learned> {
+        let mut all = Learned::default();
+        all.join(LEXICAL_PART, Learned::of_json(&self.ranking_json)?.as_ref());
+        if mentions == MentionSource::Detect {
+            all.join(RECOGNITION_PART, Learned::of_json(&self.recognition_json)?.as_ref());
+        }
+        Ok(all)
+    }
+
+    fn linker(&self, on: &Target, config: LinkConfig) -> Result<Box<dyn Linker>> {
+        let linker = LexicalLinker::new(on.kb.clone(), self.ranking.clone(), config);
+        Ok(Box::new(linker.within(on.subset.clone())))
+    }
+
+    fn annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn Annotator>> {
+        Ok(Box::new(dictionary(on, self.recognition.clone(), config)))
+    }
+}
+
+/// BM25 over names.
+impl LinkingModel for Bm25Config {
+    fn info(&self) -> ModelInfo {
+        ModelInfo { kind: "bm25".to_owned(), ..ModelInfo::default() }
+    }
+
+    fn learned(&self, mentions: MentionSource) -> Result<Learned> {
+        let mut all = Learned::default();
+        if mentions == MentionSource::Detect {
+            join_recognition(&mut all)?;
+        }
+        Ok(all)
+    }
+
+    fn linker(&self, on: &Target, config: LinkConfig) -> Result<Box<dyn Linker>> {
+        Ok(Box::new(Bm25Linker::new(on.kb.clone(), self, config).within(on.subset.clone())))
+    }
+
+    fn annotator(&self, _: &Target, _: RecogniseConfig) -> Result<Box<dyn Annotator>> {
+        let hint = "use `--mentions gold`, or another model";
+        Err(Error::usage("`bm25` requires given mentions; it cannot detect mentions", hint))
+    }
+
+    fn uses_dictionary(&self) -> bool {
+        false
+    }
+}

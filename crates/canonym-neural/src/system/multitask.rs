@@ -1,0 +1,345 @@
+//! The multi-task tagger as a model of a system: its bundle, its linker and its annotator.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use canonym_core::eval::learned::Learned;
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::link::explain::{Explanation, contribution, explained};
+use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::{Annotator, Candidate, Link, LinkedMention, Linker, Marked};
+use canonym_core::text::{Document, Mention, Span};
+use canonym_core::{Error, Result};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::detect_then_link::DetectThenLink;
+use super::info::ModelInfo;
+use super::linked::MentionSource;
+use super::names::NameModel;
+use super::{LinkingModel, Target};
+use crate::bundle::{Manifest, ModelFile};
+use crate::models::joint::{IS_MENTION, log_odds};
+use crate::models::multitask::infer::{Labelled, LinkedSpan, MultitaskTagger};
+use crate::models::multitask::reading::{Reading, Splitter};
+use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, Task};
+use crate::tensor::parameters::Parameters;
+use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
+
+/// Value of `system` in the settings.
+pub const SYSTEM: &str = "multitask";
+
+/// Table of the concept ids, one per line, in the order of their classes.
+pub const IDS: &str = "concepts.ids";
+
+/// Table of a nested bundle that detects mentions, for a model of spans that detects none.
+const DETECTOR: &str = "detector";
+
+/// Documents that are labelled together.
+const DOCUMENTS: usize = 64;
+
+/// A trained multi-task tagger.
+pub type MultitaskBundle = ModelFile<MultitaskManifest>;
+
+/// Settings of a multi-task tagger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MultitaskManifest {
+    /// [`SYSTEM`].
+    pub system: String,
+    /// Format number.
+    pub format: u32,
+    /// Model configuration.
+    pub model: MultitaskConfig,
+    /// Normalisation of the tokenizer.
+    pub normalizer: BertNormalizer,
+    /// Maximum word length in characters; longer words are unknown.
+    pub longest_word: usize,
+    /// Threshold below which a mention stays unlinked; the paper has none.
+    #[serde(default)]
+    pub min_score: f32,
+    /// Model card in free text: data, scores, limitations, licence.
+    #[serde(default)]
+    pub card: String,
+}
+
+impl Manifest for MultitaskManifest {
+    const SYSTEM: Option<&'static str> = Some(SYSTEM);
+    const KIND: &'static str = "a multi-task tagger";
+
+    fn format(&self) -> u32 {
+        self.format
+    }
+
+    fn card(&self) -> &str {
+        &self.card
+    }
+
+    fn description(&self) -> String {
+        let tasks: Vec<&str> = self.model.tasks.iter().map(|task| task.name()).collect();
+        let framing = if self.model.framing == Framing::Token { "token" } else { "entity" };
+        format!("multi-task tagger per {framing}: {}", tasks.join(", "))
+    }
+
+    fn rules(&self) -> BertRules {
+        BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
+    }
+
+    fn restore(&self, parameters: &mut Parameters, _: &Pieces) -> Result<()> {
+        self.model.check(parameters, ids(parameters)?.len())?;
+        if let Ok(bytes) = parameters.table(DETECTOR) {
+            MultitaskBundle::from_bytes(bytes, Path::new("nested detector"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The ids of the classes of a model.
+fn ids(parameters: &Parameters) -> Result<Vec<&str>> {
+    if parameters.find(CONCEPTS).is_err() {
+        return Ok(Vec::new());
+    }
+    let lines = std::str::from_utf8(parameters.table(IDS)?);
+    Ok(lines.map_err(|_| Error::invalid("invalid concept ids"))?.lines().collect())
+}
+
+impl MultitaskBundle {
+    /// The model for inference.
+    ///
+    /// # Errors
+    /// If weights are missing.
+    pub fn tagger(&self) -> Result<MultitaskTagger> {
+        let splitter = Splitter::new(self.pieces.clone(), self.manifest.model.max_pieces)?;
+        MultitaskTagger::new(&self.manifest.model, &self.parameters, ids(&self.parameters)?.len(), splitter)
+    }
+
+    /// Adds a model that detects mentions.
+    #[must_use]
+    pub fn with_detector(mut self, bytes: Vec<u8>) -> MultitaskBundle {
+        self.parameters.add_table(DETECTOR, bytes);
+        self
+    }
+
+    /// The nested model that detects mentions.
+    fn detector(&self) -> Result<Option<MultitaskBundle>> {
+        let Ok(bytes) = self.parameters.table(DETECTOR) else { return Ok(None) };
+        MultitaskBundle::from_bytes(bytes, Path::new("nested detector")).map(Some)
+    }
+}
+
+/// The model of a bundle.
+#[derive(Debug)]
+pub struct MultitaskModel(pub Arc<MultitaskBundle>);
+
+impl MultitaskModel {
+    fn detects(&self) -> bool {
+        let model = &self.0.manifest.model;
+        model.framing == Framing::Token || model.has(Task::Mentions)
+    }
+
+    fn built(&self, on: &Target, config: RecogniseConfig) -> Result<MultitaskLinker> {
+        let tagger = self.0.tagger()?;
+        let mut concept_of: HashMap<&str, ConceptId> = HashMap::new();
+        for concept in on.kb.concepts().filter(|concept| on.subset.as_deref().is_none_or(|subset| subset.has(*concept)))
+        {
+            let names = on.kb.id(concept).split('|').chain(on.kb.alternative_ids(concept));
+            names.for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
+        }
+        let concepts = ids(&self.0.parameters)?.into_iter().map(|id| concept_of.get(bare(id)).copied()).collect();
+        let min_score = config.min_score.unwrap_or(self.0.manifest.min_score);
+        Ok(MultitaskLinker { kb: on.kb.clone(), tagger, concepts, min_score, top_k: config.top_k.max(1) })
+    }
+}
+
+/// An id without its prefix.
+fn bare(id: &str) -> &str {
+    id.rsplit_once(':').map_or(id, |(_, bare)| bare)
+}
+
+impl LinkingModel for MultitaskModel {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::of_file(&*self.0)
+    }
+
+    fn learned(&self, mentions: MentionSource) -> Result<Learned> {
+        let mut all = Learned::default();
+        all.join_whole(SYSTEM, self.0.learned.as_ref());
+        if mentions == MentionSource::Detect && !self.detects() {
+            match self.0.detector()? {
+                Some(detector) => all.join("mentions", detector.learned.as_ref()),
+                None => all.join("mentions", Some(&NameModel::embedded()?.learned(mentions)?)),
+            }
+        }
+        Ok(all)
+    }
+
+    fn linker(&self, on: &Target, LinkConfig { top_k, min_score }: LinkConfig) -> Result<Box<dyn Linker>> {
+        if !self.0.manifest.model.has(Task::Concepts) {
+            let error = Error::invalid("this model finds mentions and has no concepts to link to");
+            return Err(error.with_hint("choose another model, or train one with the task `concepts`"));
+        }
+        let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: false };
+        Ok(Box::new(self.built(on, config)?))
+    }
+
+    fn annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn Annotator>> {
+        let linker = self.built(on, config)?;
+        if self.detects() {
+            return Ok(Box::new(linker));
+        }
+        let detector: Box<dyn LinkingModel> = match self.0.detector()? {
+            Some(detector) => Box::new(MultitaskModel(Arc::new(detector))),
+            None => Box::new(NameModel::embedded()?),
+        };
+        Ok(Box::new(DetectThenLink::new(on, &*detector, Box::new(linker), None, config)?))
+    }
+
+    fn uses_dictionary(&self) -> bool {
+        !self.detects() && self.0.parameters.table(DETECTOR).is_err()
+    }
+}
+
+/// Labels documents, and links what it finds to the concepts of a knowledge base.
+#[derive(Debug)]
+pub struct MultitaskLinker {
+    kb: Arc<KnowledgeBase>,
+    tagger: MultitaskTagger,
+    /// The concept of each class from 1; `None` if the knowledge base lacks it.
+    concepts: Vec<Option<ConceptId>>,
+    min_score: f32,
+    top_k: usize,
+}
+
+impl MultitaskLinker {
+    fn link_of(&self, span: &LinkedSpan) -> Link {
+        let candidate = |(class, p_link): &(usize, f32)| {
+            let concept = self.concepts[class - 1]?;
+            Some(Candidate { concept, name: None, p_link: *p_link })
+        };
+        let candidates: Vec<Candidate> = span.classes.iter().filter_map(candidate).take(self.top_k).collect();
+        let p_link = candidates.first().map_or(0.0, |best| best.p_link);
+        Link { nil: candidates.is_empty() || span.p_mention * p_link < self.min_score, candidates }
+    }
+
+    /// Mentions of a text: those of the concept task, else those of the highest task that finds any.
+    fn linked(&self, reading: &Reading, labelled: &Labelled) -> Vec<LinkedMention> {
+        let config = &self.tagger.config;
+        let type_of = |first: usize, last: usize| {
+            let inside = labelled.type_spans.iter().find(|span| span.first <= last && first <= span.last)?;
+            config.types.get(inside.class - 1).cloned()
+        };
+        let plain = |first: usize, last: usize| LinkedSpan { first, last, p_mention: 1.0, classes: Vec::new() };
+        let spans: Vec<LinkedSpan> = match config.tasks.last() {
+            Some(Task::Concepts) => labelled.concept_spans.clone(),
+            Some(Task::Types) => labelled.type_spans.iter().map(|span| plain(span.first, span.last)).collect(),
+            _ => labelled.mention_spans.iter().map(|span| plain(span.first, span.last)).collect(),
+        };
+        let one = |span: LinkedSpan| {
+            let link = self.link_of(&span);
+            let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+            let semantic_type = of_kb.or_else(|| type_of(span.first, span.last));
+            let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
+            let mention =
+                Mention { spans: vec![reading.span(span.first, span.last)], semantic_type, p_mention: span.p_mention };
+            LinkedMention { p_both: span.p_mention * p_link, mention, link }
+        };
+        spans.into_iter().map(one).collect()
+    }
+
+    fn read(&self, documents: &[Document], borders: &[Vec<Span>]) -> Vec<Reading> {
+        let none = Vec::new();
+        let read = |(at, document): (usize, &Document)| {
+            self.tagger.splitter().read(&document.text, borders.get(at).unwrap_or(&none))
+        };
+        documents.par_iter().enumerate().map(read).collect()
+    }
+
+    fn explanation(&self, compared: String, link: &Link) -> Explanation {
+        let explain = |candidate: &Candidate| {
+            let name = self.kb.names(candidate.concept).next()?;
+            let odds = f64::from(log_odds(candidate.p_link));
+            let part =
+                contribution("concept", "probability of the class in this context", f64::from(candidate.p_link), odds);
+            Some(explained(&self.kb, &compared, (name, candidate.concept, candidate.p_link), vec![part]))
+        };
+        let candidates = link.candidates.iter().filter_map(explain).collect();
+        Explanation { compared, candidates, ..Explanation::default() }
+    }
+}
+
+impl Linker for MultitaskLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
+    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+        let mut all = Vec::with_capacity(inputs.len());
+        for inputs in inputs.chunks(DOCUMENTS) {
+            let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
+            let hulls: Vec<Vec<Span>> =
+                inputs.iter().map(|marked| marked.mentions.iter().map(Mention::hull).collect()).collect();
+            let readings = self.read(&documents, &hulls);
+            let words = |(reading, hulls): (&Reading, &Vec<Span>)| {
+                hulls.iter().map(|hull| reading.words_of(*hull)).collect::<Vec<Option<(usize, usize)>>>()
+            };
+            let words: Vec<Vec<Option<(usize, usize)>>> = readings.iter().zip(&hulls).map(words).collect();
+            let known: Vec<Vec<(usize, usize)>> =
+                words.iter().map(|words| words.iter().flatten().copied().collect()).collect();
+            for (labelled, words) in self.tagger.label(&readings, Some(&known))?.iter().zip(words) {
+                let mut spans = labelled.concept_spans.iter();
+                let none = || Link { candidates: Vec::new(), nil: true };
+                let link = |words: Option<(usize, usize)>| {
+                    words
+                        .and_then(|_| spans.next())
+                        .map_or_else(none, |span| self.link_of(&LinkedSpan { p_mention: 1.0, ..span.clone() }))
+                };
+                all.push(words.into_iter().map(link).collect());
+            }
+        }
+        Ok(all)
+    }
+
+    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        let explain = |(marked, links): (&Marked<'_>, Vec<Link>)| {
+            let one = |(mention, link): (&Mention, Link)| {
+                let explanation = self.explanation(mention.surface(&marked.document.text), &link);
+                (link, explanation)
+            };
+            marked.mentions.iter().zip(links).map(one).collect()
+        };
+        Ok(inputs.iter().zip(self.link(inputs)?).map(explain).collect())
+    }
+}
+
+impl Annotator for MultitaskLinker {
+    fn kb(&self) -> &KnowledgeBase {
+        &self.kb
+    }
+
+    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        let mut all = Vec::with_capacity(documents.len());
+        for documents in documents.chunks(DOCUMENTS) {
+            let readings = self.read(documents, &[]);
+            let labelled = self.tagger.label(&readings, None)?;
+            all.extend(readings.iter().zip(&labelled).map(|(reading, labelled)| self.linked(reading, labelled)));
+        }
+        Ok(all)
+    }
+
+    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let explain = |(document, linked): (&Document, Vec<LinkedMention>)| {
+            let one = |linked: LinkedMention| {
+                let mut explanation = self.explanation(linked.mention.surface(&document.text), &linked.link);
+                for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
+                    let change = f64::from(log_odds(linked.p_both_of(candidate))) - explained.log_odds;
+                    explained.add(contribution("mention", IS_MENTION, f64::from(linked.mention.p_mention), change));
+                }
+                (linked, explanation)
+            };
+            linked.into_iter().map(one).collect()
+        };
+        Ok(documents.iter().zip(self.annotate(documents)?).map(explain).collect())
+    }
+}
