@@ -79,25 +79,25 @@ pub fn margin(scores: &[f64], p_link: Option<f64>) -> f64 {
 
 /// A document to annotate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Waiting {
+pub struct Unreviewed {
     /// The confidence of its least confident open prediction, if any.
-    pub least: Option<f64>,
+    pub min_confidence: Option<f64>,
     /// Whether a model has annotated it, or it was imported with annotations.
-    pub was_read: bool,
+    pub is_annotated: bool,
 }
 
 /// The first `limit` documents in the order of a strategy; for diversity see [`farthest_first`].
-pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) -> Vec<Ranked> {
-    let mut rows: Vec<usize> = (0..waiting.len()).collect();
+pub fn rank(strategy: Strategy, documents: &[Unreviewed], limit: usize, seed: u64) -> Vec<Ranked> {
+    let mut rows: Vec<usize> = (0..documents.len()).collect();
     if strategy == Strategy::Random {
         rows.sort_by_cached_key(|row| SplitMix64::new(seed ^ (*row as u64 + 1)).next_u64());
         rows.truncate(limit);
         return rows.into_iter().map(|row| Ranked { row, why: Some("random order".to_owned()) }).collect();
     }
     // Documents without predictions come first, reviewed but unfinished ones last.
-    let order = |row: usize| match (waiting[row].least, waiting[row].was_read) {
+    let order = |row: usize| match (documents[row].min_confidence, documents[row].is_annotated) {
         (None, false) => (0, 0.0),
-        (Some(least), _) => (1, least),
+        (Some(confidence), _) => (1, confidence),
         (None, true) => (2, 0.0),
     };
     rows.sort_by(|a, b| {
@@ -108,9 +108,9 @@ pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) ->
     rows.into_iter().map(|row| Ranked { row, why: None }).collect()
 }
 
-/// At most `most` items, evenly spaced.
-pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
-    let n = all.len().min(most);
+/// At most `max` items, evenly spaced.
+pub fn spread<T: Copy>(all: &[T], max: usize) -> Vec<T> {
+    let n = all.len().min(max);
     (0..n).map(|at| all[at * all.len() / n]).collect()
 }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_document_with_the_least_certain_mark_comes_first() {
-        let document = |least, was_read| Waiting { least, was_read };
+        let document = |min_confidence, is_annotated| Unreviewed { min_confidence, is_annotated };
         let waiting = [
             document(None, true),
             document(Some(1.0), true),
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn chance_depends_on_the_seed_alone() {
-        let waiting = vec![Waiting { least: None, was_read: false }; 20];
+        let waiting = vec![Unreviewed { min_confidence: None, is_annotated: false }; 20];
         let rows = |seed| rank(Strategy::Random, &waiting, 20, seed);
         assert_eq!(rows(7), rows(7));
         assert_ne!(rows(7), rows(8));

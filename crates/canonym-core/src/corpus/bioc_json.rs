@@ -41,7 +41,7 @@ impl Documents {
         let is_first = std::mem::take(&mut self.is_first);
         let collection = if is_first { serde_json::from_str::<Collection>(&self.pieces.head).ok() } else { None };
         let kept = Kept { collection, layout: None, document };
-        to_annotated(kept, (input.path(), piece.line), CorpusFormat::BiocJson, checker).map(Some)
+        to_annotated(kept, input.path(), piece.line, CorpusFormat::BiocJson, checker).map(Some)
     }
 }
 

@@ -314,8 +314,8 @@ fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result
             Some((start, _)) => start.saturating_sub(n_chars),
             None => u64::from(!text.is_empty()),
         };
-        for place in 0..gap {
-            text.push(if place == 0 && sentence.is_empty() && !text.is_empty() { '\n' } else { ' ' });
+        for index in 0..gap {
+            text.push(if index == 0 && sentence.is_empty() && !text.is_empty() { '\n' } else { ' ' });
         }
         let start = text.len();
         text.push_str(columns[0]);

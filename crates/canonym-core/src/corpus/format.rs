@@ -25,8 +25,8 @@ use crate::corpus::conll::{Scheme, Tags};
 use crate::corpus::files::{self, Listing, Waiting};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, Met, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain,
-    pubmed, pubtator, texoo,
+    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl,
+    plain, pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
 use crate::{Error, Result};
@@ -250,7 +250,7 @@ impl Reader {
     }
 
     /// Accepted oddities so far.
-    pub fn oddities(&self) -> &BTreeMap<Oddity, Met> {
+    pub fn oddities(&self) -> &BTreeMap<Oddity, Occurrences> {
         &self.checker.oddities
     }
 
@@ -305,7 +305,7 @@ impl Iterator for Reader {
             let goes_on = match &mut item {
                 Some(Ok(read)) => {
                     self.checker.respell(read);
-                    self.checker.meet_id(&read.document.id, || records.place());
+                    self.checker.register_id(&read.document.id, || records.location());
                     self.checker.counts.n_documents += 1;
                     self.checker.counts.n_annotations += read.annotations.len() as u64;
                     !matches!(records, Records::Text(_) | Records::Brat(_))
@@ -361,10 +361,10 @@ impl Records {
     }
 
     /// Location of the last document, if the format has lines.
-    fn place(&self) -> Option<String> {
+    fn location(&self) -> Option<String> {
         let (path, line) = match self {
             Records::Jsonl(input) => (input.path(), input.n_lines()),
-            Records::Pubtator(blocks) => blocks.place(),
+            Records::Pubtator(blocks) => blocks.location(),
             _ => return None,
         };
         Some(format!("{}:{line}", path.display()))

@@ -123,15 +123,15 @@ impl Losses {
 
     /// One message per kind, in the past tense.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.told(("was", "were"))
+        self.messages("was", "were")
     }
 
     /// One message per kind, in the future tense.
     pub fn forecast(&self) -> impl Iterator<Item = String> {
-        self.told(("will be", "will be"))
+        self.messages("will be", "will be")
     }
 
-    fn told(&self, (is, are): (&'static str, &'static str)) -> impl Iterator<Item = String> {
+    fn messages(&self, is: &'static str, are: &'static str) -> impl Iterator<Item = String> {
         self.counts.iter().map(move |(loss, count)| {
             let (one, many, done) = words(*loss);
             let (what, was) = if count.n == 1 { (one, is) } else { (many, are) };

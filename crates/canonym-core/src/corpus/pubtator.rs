@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::check::{Checker, Located, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Oddity, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
@@ -45,7 +45,7 @@ impl Blocks {
     }
 
     /// The file, and the first line of the last document.
-    pub fn place(&self) -> (&Path, u64) {
+    pub fn location(&self) -> (&Path, u64) {
         (self.input.path(), self.first_line)
     }
 
@@ -144,7 +144,7 @@ struct AnnotationLine<'a> {
 fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<AnnotatedDocument> {
     let (document, n_passages) = read_text(path, rows)?;
     if !rows.iter().any(|(_, line)| starts_document(line)) {
-        checker.meet(Oddity::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
+        checker.count_oddity(Oddity::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
     }
     let mut lines: Vec<AnnotationLine<'_>> = Vec::new();
     let mut relations = Vec::new();
@@ -157,11 +157,11 @@ fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<Annot
         let span = (offset(path, *number, columns[1])?, offset(path, *number, columns[2])?);
         lines.push(AnnotationLine { number: *number, spans: [span], columns });
     }
-    let placed: Vec<Placed<'_>> = lines
+    let located: Vec<Located<'_>> = lines
         .iter()
-        .map(|line| Placed { line: line.number, spans: &line.spans, text: Some(line.columns[3]) })
+        .map(|line| Located { line: line.number, spans: &line.spans, text: Some(line.columns[3]) })
         .collect();
-    let found = checker.place_all(path, &document, &OffsetMap::new(&document.text), &placed)?;
+    let found = checker.locate_all(path, &document, &OffsetMap::new(&document.text), &located)?;
     let annotation = |(spans, line): (Option<Vec<Span>>, &AnnotationLine<'_>)| {
         let columns = &line.columns;
         Some(Annotation {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::Result;
 use crate::corpus::bioc::Infons;
-use crate::corpus::check::{Checker, Placed};
+use crate::corpus::check::{Checker, Located};
 use crate::corpus::format::Frame;
 use crate::corpus::json_stream::JsonStream;
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Residue};
@@ -105,8 +105,8 @@ impl Documents {
         let mut failure = None;
         parsed.annotations.retain(|annotation| {
             let span = code_points(&map, annotation.begin, annotation.length);
-            let placed = Placed { line: piece.line, spans: &[span], text: annotation.text.as_deref() };
-            match checker.place(input.path(), &read.document, &map, &placed) {
+            let located = Located { line: piece.line, spans: &[span], text: annotation.text.as_deref() };
+            match checker.locate(input.path(), &read.document, &map, &located) {
                 Ok(Some(spans)) => annotations.push(interpret(annotation, spans, &read.document.text)),
                 Ok(None) => return false,
                 Err(error) => failure = failure.take().or(Some(error)),
@@ -137,7 +137,7 @@ fn skeleton(parsed: &TexooDocument) -> AnnotatedDocument {
     AnnotatedDocument { document, attributes, ..AnnotatedDocument::default() }
 }
 
-/// Converts a range of UTF-16 units to code points; an invalid range is placed past the end of the text.
+/// Converts a range of UTF-16 units to code points; an invalid range is located past the end of the text.
 fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
     let code_point = |unit: u64| map.byte_to_char(map.utf16_to_byte(usize::try_from(unit).ok()?)?);
     let found = code_point(begin).zip(begin.checked_add(length).and_then(code_point));

@@ -88,10 +88,10 @@ pub fn intervals(
 /// Quantile of `sorted`, linearly interpolated.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let place = share * last as f64;
-    let below = place.floor() as usize;
+    let position = share * last as f64;
+    let below = position.floor() as usize;
     let above = (below + 1).min(last);
-    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+    sorted[below] + (position - below as f64) * (sorted[above] - sorted[below])
 }
 
 #[cfg(test)]

@@ -267,8 +267,8 @@ pub fn links(documents: &[DocumentPair], policy: IdPolicy) -> Outcomes {
             }
             let rows = golds.get_mut(entry.spans.as_slice());
             let answered = rows.and_then(|rows| {
-                let place = rows.iter().position(|&row| policy.matches(&document.gold[row].ids, &entry.ids))?;
-                Some(rows.remove(place))
+                let index = rows.iter().position(|&row| policy.matches(&document.gold[row].ids, &entry.ids))?;
+                Some(rows.remove(index))
             });
             outcomes.answered.push(Outcome { score: f64::from(entry.score), right: answered.is_some() });
         }

@@ -87,7 +87,7 @@ pub fn over_reports(reports: &[Report]) -> Result<Folds> {
     let Some(first) = reports.first() else { return Err(Error::invalid("no fold reports given")) };
     if let Some(row) = reports.iter().position(|report| report.policy != first.policy) {
         let message = format!("fold {} was scored with different options than fold 1", row + 1);
-        return Err(Error::invalid(message).with_hint("evaluate every fold with the same options"));
+        return Err(Error::mismatch(message).with_hint("evaluate every fold with the same options"));
     }
     let all: Vec<Vec<Number>> = reports.iter().map(numbers).collect();
     let is_accuracy = |name: &str| name == "accuracy@1";

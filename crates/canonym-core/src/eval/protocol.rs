@@ -172,7 +172,7 @@ impl FromStr for &'static Protocol {
         PROTOCOLS.iter().find(|protocol| protocol.name == text).ok_or_else(|| {
             let names: Vec<&str> = PROTOCOLS.iter().map(|protocol| protocol.name).collect();
             Error::invalid(format!("unknown protocol `{text}`"))
-                .with_hint(format!("use one of {}; `--protocol list` explains them", names.join(", ")))
+                .with_hint(format!("use one of {}; option `--protocol list` explains them", names.join(", ")))
         })
     }
 }
@@ -232,9 +232,9 @@ impl Protocol {
                 format!("protocol `{}` needs {}, which this run does not report", self.name, names.join(" or "));
             let needs_kb = self.headlines.iter().all(|headline| matches!(headline, Headline::LinkableAccuracy(_)));
             return Err(Error::invalid(message).with_hint(if needs_kb {
-                "specify the knowledge base with `--kb`, and use predictions with candidates"
+                "specify the knowledge base (option `--kb`), and use predictions with candidates"
             } else {
-                "see `--protocol list` for the protocols"
+                "option `--protocol list` explains the protocols"
             }));
         }
         Ok(())

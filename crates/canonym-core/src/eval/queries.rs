@@ -154,7 +154,7 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
             answers.rows.len(),
             queries.len(),
         );
-        return Err(Error::invalid(message).with_hint(ANSWER_HINT));
+        return Err(Error::mismatch(message).with_hint(ANSWER_HINT));
     }
     let mut rows = answers.rows.iter();
     let mut mentions = Vec::with_capacity(queries.len());

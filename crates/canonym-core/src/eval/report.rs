@@ -261,7 +261,7 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
         let few = [Measure::Strict, Measure::PartialBinary];
         let asked = |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
         let of_links: Vec<Measure> = measures.iter().copied().filter(asked).collect();
-        report.slices = recalls(documents, &of_links, background, (config.matching, config.bootstrap), rng);
+        report.slices = recalls(documents, &of_links, background, config.matching, config.bootstrap, rng);
         if report.ranking.is_some() {
             report.add_accuracies(&from_documents(documents), config, background, rng);
         }

@@ -119,7 +119,8 @@ pub fn recalls(
     documents: &[DocumentPair],
     measures: &[Measure],
     background: &Background,
-    (matching, bootstrap): (MatchConfig, BootstrapConfig),
+    matching: MatchConfig,
+    bootstrap: BootstrapConfig,
     rng: &mut SplitMix64,
 ) -> Strata {
     // For each stratum, the lists of gold annotations by document; documents without any are omitted.
@@ -272,10 +273,10 @@ mod tests {
             gold: vec![entry(0, "A", "BMS"), entry(9, "B", "fever"), entry(20, "C", "cough"), entry(30, "-1", "x")],
             predicted: vec![entry(0, "A", ""), entry(9, "B", ""), entry(20, "A", "")],
         };
-        let configs = (MatchConfig::default(), BootstrapConfig::default());
         let mut rng = SplitMix64::new(13);
-        let mut strata =
-            recalls(std::slice::from_ref(&document), &[Measure::Strict], &Background::default(), configs, &mut rng);
+        let (matching, bootstrap) = (MatchConfig::default(), BootstrapConfig::default());
+        let documents = std::slice::from_ref(&document);
+        let mut strata = recalls(documents, &[Measure::Strict], &Background::default(), matching, bootstrap, &mut rng);
         let recall = |strata: &Strata, property: &str, value: &str| {
             let found = strata[property][value].recall[&Measure::Strict];
             (found.n, found.value)

@@ -54,7 +54,7 @@ impl TokenCounts {
 pub fn count_tokens(gold: &[Option<&str>], predicted: &[Option<&str>]) -> crate::Result<TokenCounts> {
     if gold.len() != predicted.len() {
         let message = format!("different numbers of labels: {} gold, {} predicted", gold.len(), predicted.len());
-        return Err(crate::Error::invalid(message));
+        return Err(crate::Error::mismatch(message));
     }
     let mut counts = TokenCounts::default();
     for (gold, predicted) in gold.iter().zip(predicted) {

@@ -131,7 +131,7 @@ impl Bm25Index {
     /// Weight of a word in a text; 0 if absent.
     pub fn weight(&self, word: &str, row: u32) -> f32 {
         let postings = self.postings_of(word);
-        postings.binary_search_by_key(&row, |(row, _)| *row).map_or(0.0, |place| postings[place].1)
+        postings.binary_search_by_key(&row, |(row, _)| *row).map_or(0.0, |index| postings[index].1)
     }
 
     fn postings_of(&self, word: &str) -> &[(u32, f32)] {

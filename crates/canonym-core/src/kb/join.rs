@@ -11,7 +11,7 @@ use super::import::Report;
 use crate::{Error, Result};
 
 /// Maximum number of ids in mappings.
-const MOST_IDS: usize = 1 << 28;
+const MAX_IDS: usize = 1 << 28;
 
 /// Pairs of equivalent ids.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +23,8 @@ pub struct Mappings {
 impl Mappings {
     /// Adds a pair. Returns false if both ids are equal.
     pub fn add(&mut self, one: &str, other: &str) -> Result<bool> {
-        if self.nodes.len() >= MOST_IDS {
-            return Err(Error::invalid(format!("the mappings contain more than {MOST_IDS} ids")));
+        if self.nodes.len() >= MAX_IDS {
+            return Err(Error::too_many(format!("the mappings contain more than {MAX_IDS} ids")));
         }
         let (one, other) = (self.node(one), self.node(other));
         if one == other {

@@ -25,6 +25,15 @@ pub struct Token {
     pub end: usize,
 }
 
+/// A folded text with its tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Tokenised<'a> {
+    /// The folded text.
+    pub text: &'a str,
+    /// Its tokens.
+    pub tokens: &'a [Token],
+}
+
 /// Sums over the tokens of one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Side {
@@ -65,7 +74,8 @@ pub struct Aligned {
     pub disease: f32,
     /// Share of adjacent query tokens that are adjacent in the same order in the name.
     pub in_order: f32,
-    place: Vec<Option<usize>>,
+    /// For each query token, the best matching name token.
+    matched: Vec<Option<usize>>,
     query_found: Vec<f32>,
     name_found: Vec<f32>,
 }
@@ -75,14 +85,15 @@ const EXACT: f32 = 2.0;
 const ROOT: f32 = 1.0;
 
 /// Aligns a query and a name and writes the result to `aligned`.
-pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[Token]), aligned: &mut Aligned) {
-    let Aligned { query_found, name_found, place, .. } = aligned;
+pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Aligned) {
+    let (query, name) = (of_query.tokens, of_name.tokens);
+    let Aligned { query_found, name_found, matched, .. } = aligned;
     query_found.clear();
     query_found.resize(query.len(), 0.0);
     name_found.clear();
     name_found.resize(name.len(), 0.0);
-    place.clear();
-    place.resize(query.len(), None);
+    matched.clear();
+    matched.resize(query.len(), None);
     let mut by_parts = 0.0;
     for (row, token) in query.iter().enumerate() {
         for (column, other) in name.iter().enumerate() {
@@ -93,7 +104,7 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
             };
             if found > query_found[row] {
                 query_found[row] = found;
-                place[row] = Some(column);
+                matched[row] = Some(column);
             }
             name_found[column] = name_found[column].max(found);
         }
@@ -115,13 +126,13 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
             if name_found[column] >= ROOT || other.kind != Kind::Plain {
                 continue;
             }
-            let alike = resemblance(&query_text[token.start..token.end], &name_text[other.start..other.end]);
+            let alike = resemblance(&of_query.text[token.start..token.end], &of_name.text[other.start..other.end]);
             query_found[row] = query_found[row].max(alike);
             name_found[column] = name_found[column].max(alike);
         }
     }
     let mut in_order = 0.0;
-    for pair in place.windows(2) {
+    for pair in matched.windows(2) {
         if let [Some(first), Some(second)] = pair {
             in_order += f32::from(u8::from(first + 1 == *second));
         }
@@ -132,8 +143,8 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
     let says_disease =
         name.iter().zip(&aligned.name_found).any(|(other, found)| *found < ROOT && other.root == disease);
     aligned.disease = f32::from(u8::from(says_disease));
-    aligned.query = sum_up(query, &aligned.query_found);
-    aligned.name = sum_up(name, &aligned.name_found);
+    aligned.query = sums(query, &aligned.query_found);
+    aligned.name = sums(name, &aligned.name_found);
     aligned.trouble_for_trouble = aligned.query.trouble.min(aligned.name.trouble);
     aligned.query.trouble -= aligned.trouble_for_trouble;
     aligned.name.trouble -= aligned.trouble_for_trouble;
@@ -145,24 +156,24 @@ fn disease() -> u64 {
     *DISEASE.get_or_init(|| token_hash(&root("disease")))
 }
 
-fn sum_up(tokens: &[Token], found: &[f32]) -> Side {
+fn sums(tokens: &[Token], found: &[f32]) -> Side {
     let mut side = Side { total: 1e-6, ..Side::default() };
     for (token, found) in tokens.iter().zip(found) {
         side.total += token.weight;
         if *found >= EXACT {
             side.exact += token.weight;
         }
-        let share = found.min(1.0);
-        side.resembled += token.weight * share;
+        let similarity = found.min(1.0);
+        side.resembled += token.weight * similarity;
         if *found >= ROOT {
             side.rooted += token.weight;
             continue;
         }
         match token.kind {
             Kind::Plain => {
-                side.plain_missing += token.weight * (1.0 - share);
+                side.plain_missing += token.weight * (1.0 - similarity);
                 side.n_plain_missing += 1.0;
-                side.n_plain_resembled += share;
+                side.n_plain_resembled += similarity;
             }
             Kind::Trouble => side.trouble += 1.0,
             Kind::Modifier => side.modifiers += 1.0,

@@ -130,9 +130,9 @@ impl LexicalLinker {
         let next = ranked.get(1).map_or(top - 10.0, |second| second.score);
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
             let margin = if rank == 0 { top - next } else { scored.score - top };
-            let model = (&self.model, 1.0);
-            let contributions = contributions(model, &self.model.calibration, scored, (margin, candidate.p_link), &[]);
-            explained(&self.kb, name, (scored.name, candidate.concept, candidate.p_link), contributions)
+            let (calibration, p_link) = (&self.model.calibration, candidate.p_link);
+            let contributions = contributions(&self.model, 1.0, calibration, scored, margin, p_link, &[]);
+            explained(&self.kb, name, scored.name, candidate.concept, p_link, contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
         tell_differences(&mut candidates);
@@ -143,10 +143,12 @@ impl LexicalLinker {
 /// The terms of the log-odds of a candidate: its features by a model, further parts in units of the score, and the
 /// calibration.
 pub fn contributions(
-    (model, weight): (&LexicalModel, f32),
+    model: &LexicalModel,
+    weight: f32,
     calibration: &Calibration,
     scored: &Scored,
-    (margin, probable): (f32, f32),
+    margin: f32,
+    p_link: f32,
     others: &[(&str, &str, f32, f32)],
 ) -> Vec<Contribution> {
     let scale = f64::from(calibration.score);
@@ -161,14 +163,14 @@ pub fn contributions(
         let log_odds = scale * f64::from(*weight) * f64::from(*value);
         contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
-    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
+    let (offset, of_margin) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
     contributions.push(contribution("offset", "baseline", 1.0, offset));
     let ahead = "margin to the next candidate, or to the first";
-    contributions.push(contribution("lead", ahead, f64::from(margin), of_lead));
+    contributions.push(contribution("lead", ahead, f64::from(margin), of_margin));
     // A candidate is never more probable than its predecessor.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
-    if f64::from(probable) < probability(sum) - 1e-3 {
-        let limit = log_odds(f64::from(probable)) - sum;
+    if f64::from(p_link) < probability(sum) - 1e-3 {
+        let limit = log_odds(f64::from(p_link)) - sum;
         let behind = "limited to the score of the candidate above";
         contributions.push(contribution("limit", behind, 1.0, limit));
     }
@@ -183,7 +185,7 @@ impl DictionaryAnnotator {
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
         let spotted = self.spot(&analysis, scratch);
-        let meant = spotted.iter().filter(|spotted| spotted.readings[0].1 >= threshold);
+        let meant = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold);
         meant.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
     }
 
@@ -200,25 +202,24 @@ impl DictionaryAnnotator {
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
         let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
-        let explain = |((reading, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
+        let explain = |((sense, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
             let of_feature = |row: usize| {
-                let value = f64::from(reading.features[row]);
+                let value = f64::from(sense.features[row]);
                 let log_odds = f64::from(self.model.weights[row]) * value;
                 contribution(accept::NAMES[row], accept::SENTENCES[row], value, log_odds)
             };
-            let contributions = match reading.sense {
+            let contributions = match sense.sense {
                 // A probability from the sense inventory replaces that of the model.
-                Some(sense) => {
+                Some(probability) => {
                     let log_odds = log_odds(f64::from(linked.p_both_of(candidate)));
-                    vec![contribution(SENSE.0, SENSE.1, f64::from(sense), log_odds)]
+                    vec![contribution(SENSE.0, SENSE.1, f64::from(probability), log_odds)]
                 }
                 None => (0..accept::N).map(of_feature).collect(),
             };
-            let name = (reading.name, candidate.concept, linked.p_both_of(candidate));
-            explained(&self.kb, &compared, name, contributions)
+            let p_both = linked.p_both_of(candidate);
+            explained(&self.kb, &compared, sense.name, candidate.concept, p_both, contributions)
         };
-        let mut candidates: Vec<Explained> =
-            spotted.readings.iter().zip(&linked.link.candidates).map(explain).collect();
+        let mut candidates: Vec<Explained> = spotted.senses.iter().zip(&linked.link.candidates).map(explain).collect();
         tell_differences(&mut candidates);
         let definitions = definitions(text, map, &used);
         let coordinated = spotted.spans.len() > 1;
@@ -254,7 +255,9 @@ pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Ve
 pub fn explained(
     kb: &KnowledgeBase,
     mention: &str,
-    (name, concept, score): (NameId, ConceptId, f32),
+    name: NameId,
+    concept: ConceptId,
+    score: f32,
     mut contributions: Vec<Contribution>,
 ) -> Explained {
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();

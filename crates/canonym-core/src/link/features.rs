@@ -2,12 +2,12 @@
 
 use crate::index::grams::{GramHit, GramScratch};
 use crate::kb::lexicon::{bag_key, hash_form, token_hash};
-use crate::kb::subset::View;
+use crate::kb::subset::KbView;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
 
-use super::alignment::{Aligned, Token, align};
+use super::alignment::{Aligned, Token, Tokenised, align};
 
 /// Number of features of a form.
 pub const N_FEATURES: usize = 44;
@@ -188,14 +188,14 @@ impl Query {
 
     /// The forms to compare: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form; only forms
     /// that name a concept of the view.
-    pub fn candidates<'a>(&self, view: impl Into<View<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
+    pub fn candidates<'a>(&self, view: impl Into<KbView<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
         self.candidates_and(view, &[], scratch)
     }
 
     /// Like [`Query::candidates`], with additional forms retrieved in another way.
     pub fn candidates_and<'a>(
         &self,
-        view: impl Into<View<'a>>,
+        view: impl Into<KbView<'a>>,
         others: &[FormId],
         scratch: &mut GramScratch,
     ) -> Vec<FormFeatures> {
@@ -221,14 +221,15 @@ impl Query {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
                 read_name(kb, form, text, &mut name);
-                align((&self.folded, &self.tokens), (text, &name), &mut aligned);
+                let query = Tokenised { text: &self.folded, tokens: &self.tokens };
+                align(query, Tokenised { text, tokens: &name }, &mut aligned);
                 FormFeatures { form, values: self.compare(text, &name, &aligned, cosine) }
             })
             .collect()
     }
 
     /// Adds forms with equal tokens or roots after removing modifiers and removing or substituting disorder words.
-    fn add_equal(&self, view: View<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
+    fn add_equal(&self, view: KbView<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
         let kb = view.kb;
         let has_row = |row: &u32| view.has_form(FormId(*row));
         if self.tokens.is_empty() {

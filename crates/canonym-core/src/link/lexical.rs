@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
 use super::lookalike::judge;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
-use super::{Candidate, Link, Linker, Marked};
+use super::{Candidate, Link, LinkInput, Linker};
 use crate::Result;
 use crate::index::grams::GramScratch;
-use crate::kb::subset::{Subset, View};
+use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
 use crate::text::Span;
 use crate::text::normalise::fold;
@@ -89,7 +89,7 @@ impl LexicalLinker {
 
     /// Scores the best name of each concept, best concept first.
     pub(super) fn rank(&self, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
-        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
         let mut scored = score_name(view, &self.model, name, scratch);
         best_of_each_concept(&mut scored);
         scored
@@ -106,7 +106,7 @@ impl Linker for LexicalLinker {
         &self.kb
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
         Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
     }
 }
@@ -205,7 +205,7 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
 
 /// Every concept of every candidate form with features and score, unordered.
 pub fn score_name<'a>(
-    view: impl Into<View<'a>>,
+    view: impl Into<KbView<'a>>,
     model: &LexicalModel,
     name: &str,
     scratch: &mut GramScratch,
@@ -215,7 +215,7 @@ pub fn score_name<'a>(
 
 /// Like [`score_name`], with additional forms retrieved in another way.
 pub fn score_name_and<'a>(
-    view: impl Into<View<'a>>,
+    view: impl Into<KbView<'a>>,
     model: &LexicalModel,
     name: &str,
     others: &[FormId],

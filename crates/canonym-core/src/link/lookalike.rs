@@ -27,10 +27,10 @@ const N_HASHES: u64 = 7;
 const COMMON: u16 = 5;
 
 /// Minimum length of a misspelled word; shorter ones cannot be told from other words.
-const SHORTEST: usize = 5;
+const MIN_LENGTH: usize = 5;
 
 /// Minimum length of a short word that a name must contain or abbreviate.
-const SHORTEST_RARE: usize = 3;
+const MIN_LENGTH_RARE: usize = 3;
 
 /// A Bloom filter of words: no false negatives, few false positives.
 #[derive(Debug, Clone)]
@@ -80,8 +80,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     // The letters of `Pax6` and `IL-6` are no words, however common.
     let with_digits = mention.split_whitespace().filter(|word| word.contains(|letter: char| letter.is_ascii_digit()));
     let of_symbols: Vec<String> = with_digits.map(fold).collect();
-    let is_in_symbol =
-        |word: &str| of_symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
+    let is_in_symbol = |word: &str| of_symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
     let (mention, name) = (fold(mention), fold(name));
     let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -170,14 +169,14 @@ const MISSPELT: f32 = 0.6;
 const DISTRUST: f32 = 0.1;
 
 fn is_rare(word: &str) -> bool {
-    word.len() >= SHORTEST
+    word.len() >= MIN_LENGTH
         && word.chars().all(char::is_alphabetic)
         && !is_linking_word(word)
         && frequency(word) <= COMMON
 }
 
 fn is_rare_short(word: &str) -> bool {
-    (SHORTEST_RARE..SHORTEST).contains(&word.chars().count())
+    (MIN_LENGTH_RARE..MIN_LENGTH).contains(&word.chars().count())
         && word.chars().all(char::is_alphabetic)
         && !is_linking_word(word)
         && frequency(word) <= COMMON
@@ -207,27 +206,27 @@ fn is_shorthand(word: &str, words: &[&str]) -> bool {
 /// Whether an unknown word is a misspelling of another; both are folded.
 pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
     let (n, m) = (word.chars().count(), meant.chars().count());
-    if n < SHORTEST || m < SHORTEST || n.abs_diff(m) > 2 {
+    if n < MIN_LENGTH || m < MIN_LENGTH || n.abs_diff(m) > 2 {
         return false;
     }
-    let most = match n.min(m) {
+    let max = match n.min(m) {
         0..=6 => 1.0,
         7..=9 => 1.6,
         _ => 2.2,
     };
-    slips(word, meant, most) <= most && !is_known_word(kb, word)
+    slips(word, meant, max) <= max && !is_known_word(kb, word)
 }
 
 /// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
-/// Returns `f32::MAX` as soon as the distance must exceed `most`.
-pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
+/// Returns `f32::MAX` as soon as the distance must exceed `max`.
+pub fn slips(word: &str, meant: &str, max: f32) -> f32 {
     let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
     let n = meant.len();
     let mut rows: [Vec<f32>; 3] = [vec![f32::MAX; n + 1], (0..=n).map(|at| at as f32).collect(), vec![0.0; n + 1]];
     for row in 1..=word.len() {
         let [before, last, next] = &mut rows;
         next[0] = row as f32;
-        let mut least = next[0];
+        let mut min = next[0];
         for column in 1..=n {
             let (typed, right) = (word[row - 1], meant[column - 1]);
             let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
@@ -248,9 +247,9 @@ pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
                 cost = cost.min(before[column - 2] + SWAPPED);
             }
             next[column] = cost;
-            least = least.min(cost);
+            min = min.min(cost);
         }
-        if least > most {
+        if min > max {
             return f32::MAX;
         }
         rows.rotate_left(1);
@@ -270,11 +269,11 @@ fn substitution(typed: char, right: char) -> f32 {
         [('c', 'k'), ('c', 's'), ('s', 'z'), ('f', 'v'), ('g', 'j'), ('m', 'n'), ('d', 't'), ('b', 'p')];
     const KEYS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
     let alike = |(one, other): &(char, char)| (*one, *other) == (typed, right) || (*other, *one) == (typed, right);
-    let place = |letter: char| {
+    let key_of = |letter: char| {
         KEYS.iter().enumerate().find_map(|(row, keys)| keys.find(letter).map(|column| (row as i32, column as i32)))
     };
-    let near = place(typed)
-        .zip(place(right))
+    let near = key_of(typed)
+        .zip(key_of(right))
         .is_some_and(|(one, other)| (one.0 - other.0).abs() <= 1 && (one.1 - other.1).abs() <= 1);
     match () {
         () if VOWELS.contains(typed) && VOWELS.contains(right) => 0.7,

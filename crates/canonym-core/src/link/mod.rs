@@ -66,14 +66,14 @@ impl<T: Default> DerefMut for Borrowed<'_, T> {
 
 /// A document with the mentions to link.
 #[derive(Debug, Clone, Copy)]
-pub struct Marked<'a> {
+pub struct LinkInput<'a> {
     /// The document.
     pub document: &'a Document,
     /// Its given mentions.
     pub mentions: &'a [Mention],
 }
 
-impl Marked<'_> {
+impl LinkInput<'_> {
     /// The text to link for each mention: its own, with short forms defined in the document expanded.
     pub fn names(&self) -> Vec<String> {
         let text = self.document.text.as_str();
@@ -134,22 +134,25 @@ pub trait Linker: Send + Sync {
     fn kb(&self) -> &KnowledgeBase;
 
     /// Links each mention of each document.
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>>;
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>>;
 
     /// Like [`Linker::link`], with explanations. Slower.
     ///
     /// # Errors
     /// [`Error::Usage`] if the linker does not support explanations.
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let _ = inputs;
-        Err(Error::usage("this model does not support explanations", "omit `--explain`, or choose another model"))
+        Err(Error::usage(
+            "this model does not support explanations",
+            "omit explanations (option `--explain`), or choose another model",
+        ))
     }
 }
 
 /// Reorders the candidates of links.
 pub trait Reranker: Send + Sync {
     /// Reorders and rescores the candidates of each link, best first. `links` belong to the mentions of `inputs`.
-    fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()>;
+    fn rerank(&self, inputs: &[LinkInput<'_>], links: &mut [Vec<Link>]) -> Result<()>;
 }
 
 /// Finds mentions and links them.

@@ -299,17 +299,17 @@ fn define(text: &str, short: Span, window: Span, start: Start) -> Option<Abbrevi
 /// The last (or first) `n_words` words of a window, separated by white space.
 fn words(text: &str, window: Span, n_words: usize, start: Start) -> Vec<Span> {
     let base = text.as_ptr() as usize;
-    let place = |word: &str| {
+    let span_of = |word: &str| {
         let at = word.as_ptr() as usize - base;
         Span::new(at, at + word.len())
     };
     let all = window.of(text).split_whitespace();
     if start == Start::First {
         // The long form must cover all words in the brackets, so too many words mean that there is none.
-        let words: Vec<Span> = all.map(place).collect();
+        let words: Vec<Span> = all.map(span_of).collect();
         return if words.len() <= n_words { words } else { Vec::new() };
     }
-    let mut words: Vec<Span> = all.rev().take(n_words).map(place).collect();
+    let mut words: Vec<Span> = all.rev().take(n_words).map(span_of).collect();
     words.reverse();
     words
 }

@@ -241,7 +241,7 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
             "<offset>0</offset><text>pain</text><annotation id='0'><location offset='1' length='4'/><text>pain</text></annotation>",
         ),
         expect![[r#"
-            a.xml:1: document `1`: the span 1..5 of `pain` is outside the text of 4 code points (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+            a.xml:1: document `1`: the span 1..5 of `pain` is outside the text of 4 code points (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
             2 ="ok"
         "#]],
     );

@@ -53,8 +53,8 @@ fn judged(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument], ids: IdPo
 fn any_annotation() -> impl Strategy<Value = Annotation> {
     let ids = prop::sample::select(vec!["D1", "D2", "D3", "MESH:D1|D2", "D2+D3", "-1", ""]);
     let kinds = prop::sample::select(vec!["Disease", "Chemical", "", "T1,T2"]);
-    (prop::collection::vec((0usize..12, 1usize..6), 1..3), ids, kinds).prop_map(|(places, ids, kind)| {
-        let spans: Vec<(usize, usize)> = places.into_iter().map(|(start, len)| (start, start + len)).collect();
+    (prop::collection::vec((0usize..12, 1usize..6), 1..3), ids, kinds).prop_map(|(ranges, ids, kind)| {
+        let spans: Vec<(usize, usize)> = ranges.into_iter().map(|(start, len)| (start, start + len)).collect();
         annotation(&spans, ids, kind)
     })
 }

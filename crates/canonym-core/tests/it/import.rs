@@ -124,7 +124,7 @@ fn broken_tables_are_errors_with_their_line() {
         "\n",
         expect![[r#"
         error: input:1: no concepts in tsv format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }
@@ -341,7 +341,7 @@ fn broken_obo_is_an_error_with_its_line() {
         "format-version: 1.2\n",
         expect![[r#"
         error: input:1: no concepts in obo format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }

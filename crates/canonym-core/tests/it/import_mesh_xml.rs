@@ -180,7 +180,7 @@ fn broken_mesh_is_an_error_with_its_line() {
         "<DescriptorRecordSet>\n</DescriptorRecordSet>",
         expect![[r#"
         error: desc.xml:1: no concepts in mesh-xml format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
     check(

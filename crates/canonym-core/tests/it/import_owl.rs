@@ -225,7 +225,7 @@ fn malformed_files_are_told_with_their_line() {
         &none,
         expect![[r#"
         error: shape.owl:1: no concepts in owl format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }

@@ -199,7 +199,7 @@ fn broken_ctd_tables_are_errors_with_their_line() {
         "# Fields:\n",
         expect![[r#"
         error: input:1: no concepts in ctd format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }

@@ -28,8 +28,8 @@ fn record(id: &str, names: &[&str], others: &[&str]) -> ConceptRecord {
 fn check(terminology: &[ConceptRecord], mappings: &str, more: &[ConceptRecord], expected: Expect) {
     let mut builder = KnowledgeBaseBuilder::new();
     let mut report = Report::default();
-    for (place, record) in terminology.iter().enumerate() {
-        builder.begin_source(&format!("source {place}")).unwrap();
+    for (index, record) in terminology.iter().enumerate() {
+        builder.begin_source(&format!("source {index}")).unwrap();
         builder.add(record.clone()).unwrap();
     }
     if !mappings.is_empty() {

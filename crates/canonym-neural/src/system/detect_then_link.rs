@@ -10,7 +10,7 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::explain::{Explanation, contribution};
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention};
 
 use crate::system::parts::Models;
@@ -89,8 +89,8 @@ impl DetectThenLink {
     }
 }
 
-fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marked<'a>> {
-    documents.iter().zip(found).map(|(document, mentions)| Marked { document, mentions }).collect()
+fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
+    documents.iter().zip(found).map(|(document, mentions)| LinkInput { document, mentions }).collect()
 }
 
 impl Annotator for DetectThenLink {

@@ -32,7 +32,7 @@ use canonym_core::link::model::{self, LexicalModel};
 use canonym_core::link::recognise::accept::{self, AcceptModel};
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-use canonym_core::link::{Link, Linker, Marked};
+use canonym_core::link::{Link, LinkInput, Linker};
 
 use super::encoding;
 use super::linked::MentionSource;
@@ -422,13 +422,13 @@ impl Linker for NameLinker {
         NameLinker::kb(self)
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         match self {
             NameLinker::Lexical(linker) => linker.link(inputs),
             NameLinker::Dual(linker) => linker.link(inputs),
             NameLinker::Bm25(linker) => linker.link(inputs),
             NameLinker::Hybrid(linker, usages, config) => {
-                let weigh = |marked: &Marked<'_>| {
+                let weigh = |marked: &LinkInput<'_>| {
                     let names = marked.names();
                     let mut links = linker.link_names(&names);
                     for (name, link) in names.iter().zip(&mut links) {
@@ -443,11 +443,11 @@ impl Linker for NameLinker {
         }
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
         if let NameLinker::Dual(linker) = self {
             return Linker::explain(linker.as_ref(), inputs);
         }
-        let explain = |scratch: &mut GramScratch, (marked, links): (&Marked<'_>, Vec<Link>)| {
+        let explain = |scratch: &mut GramScratch, (marked, links): (&LinkInput<'_>, Vec<Link>)| {
             let reasons = |(name, link): (String, Link)| Ok((link, self.explain_mention(&name, scratch)?.1));
             marked.names().into_iter().zip(links).map(reasons).collect()
         };

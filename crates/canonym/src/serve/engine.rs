@@ -10,7 +10,7 @@ use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::{Link, Linker, Marked};
+use canonym_core::link::{Link, LinkInput, Linker};
 use canonym_core::text::Mention;
 use canonym_serve::{Engine, LinkOptions, Nil};
 
@@ -153,9 +153,9 @@ impl Engine for ServeEngine {
         let marked = |(document, mentions)| {
             let document: &AnnotatedDocument = document;
             let mentions: &Vec<Mention> = mentions;
-            Marked { document: &document.document, mentions }
+            LinkInput { document: &document.document, mentions }
         };
-        let inputs: Vec<Marked<'_>> = documents.iter().zip(&mentions).map(marked).collect();
+        let inputs: Vec<LinkInput<'_>> = documents.iter().zip(&mentions).map(marked).collect();
         let links = self.linker(top_k)?.link(&inputs)?;
         for (document, links) in documents.iter_mut().zip(links) {
             for (annotation, mut link) in document.annotations.iter_mut().zip(links) {

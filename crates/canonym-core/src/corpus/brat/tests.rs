@@ -87,7 +87,7 @@ fn malformed_lines_are_named() {
         "pain",
         "T1\tFinding 0 4\tgain\n",
         expect![[r#"
-        notes/7.ann:1: document `7`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+        notes/7.ann:1: document `7`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
     "#]],
     );
     check(

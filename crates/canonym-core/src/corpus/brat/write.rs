@@ -48,9 +48,9 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let text = &annotated.document.text;
     let map = OffsetMap::new(text);
     // If texts differ only in spelling, the text of the span is ignored.
-    let placed = parsed.placed();
+    let located = parsed.located();
     let spans =
-        placed.iter().map(|placed| find_spans(text, &map, &crate::corpus::check::Placed { text: None, ..*placed }));
+        located.iter().map(|located| find_spans(text, &map, &crate::corpus::check::Located { text: None, ..*located }));
     let spans: Vec<Vec<Span>> = spans.collect::<std::result::Result<_, _>>().ok()?;
     for (annotation, spans) in parsed.annotations.iter_mut().zip(spans) {
         annotation.spans = spans;

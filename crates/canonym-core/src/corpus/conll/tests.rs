@@ -257,10 +257,10 @@ proptest! {
         choices in prop::collection::vec(any::<[prop::sample::Index; 2]>(), 0..5),
         scheme in prop::sample::select(vec![Scheme::Bio, Scheme::Bioes, Scheme::Bilou]),
     ) {
-        let mut places: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
-        places.push(text.len());
+        let mut offsets: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
+        offsets.push(text.len());
         let spans: Vec<Vec<(usize, usize)>> = choices.iter().filter_map(|choice| {
-            let (one, two) = (places[choice[0].index(places.len())], places[choice[1].index(places.len())]);
+            let (one, two) = (offsets[choice[0].index(offsets.len())], offsets[choice[1].index(offsets.len())]);
             let (start, end) = (one.min(two), one.max(two));
             let covered = text.get(start..end)?;
             (!covered.is_empty() && covered.trim() == covered).then_some(vec![(start, end)])

@@ -118,10 +118,10 @@ fn tokens(text: &str, mentions: &[Span]) -> Vec<Span> {
     let mut cut = Vec::with_capacity(spans.len());
     for span in spans {
         let mut start = span.start;
-        while let Some(place) = cuts.next_if(|&place| place < span.end) {
-            if place > start {
-                cut.push(Span { start, end: place });
-                start = place;
+        while let Some(at) = cuts.next_if(|&at| at < span.end) {
+            if at > start {
+                cut.push(Span { start, end: at });
+                start = at;
             }
         }
         cut.push(Span { start, end: span.end });

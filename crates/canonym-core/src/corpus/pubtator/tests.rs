@@ -146,7 +146,7 @@ fn malformed_blocks_are_named_and_passed_over() {
     check(
         "1|t|A pain.\n1\t0\t1\tB\tD\tX\n\n2|t|B.\n",
         expect![[r#"
-            in:2: document `1`: the annotation is `B` at 0..1, but the text there is `A` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+            in:2: document `1`: the annotation is `B` at 0..1, but the text there is `A` (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
             2 "B."
         "#]],
     );

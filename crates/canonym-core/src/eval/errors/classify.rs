@@ -96,11 +96,11 @@ impl<'a> Judge<'a> {
         let annotations = self.predicted.get(document.id.as_str()).map_or(&[][..], Vec::as_slice);
         let scene = Scene { document, annotations, text, points };
         let mut matches = match_up(document, self.policy);
-        let place = |found: &Match| {
+        let spans_of = |found: &Match| {
             let gold = found.gold.map(|row| document.gold[row].spans.as_slice());
             gold.or(found.predicted.map(|row| document.predicted[row].spans.as_slice())).map(<[Span]>::to_vec)
         };
-        matches.sort_by_cached_key(|found| (place(found), found.gold, found.predicted));
+        matches.sort_by_cached_key(|found| (spans_of(found), found.gold, found.predicted));
         matches.into_iter().map(|found| self.case(&scene, found)).collect()
     }
 

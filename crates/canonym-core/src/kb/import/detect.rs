@@ -215,7 +215,7 @@ pub(super) fn refuse_foreign(input: &Input, format: Option<SourceFormat>) -> Res
 /// Refuses a table with commas or semicolons whose name does not say that it is one, where no format was found.
 fn refuse_table(input: &Input) -> Result<()> {
     let text = String::from_utf8_lossy(input.head());
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(MOST_LOOKED_AT).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(MAX_SAMPLED_LINES).collect();
     let first = lines.first().copied().unwrap_or_default();
     let is_divided = |sign: char| {
         let n = n_columns(first, sign);
@@ -227,7 +227,7 @@ fn refuse_table(input: &Input) -> Result<()> {
 }
 
 /// Lines in which a table with commas or semicolons shows.
-const MOST_LOOKED_AT: usize = 10;
+const MAX_SAMPLED_LINES: usize = 10;
 
 /// The columns of a line that `sign` divides; `None` where spaces behind it, outside of quotes, say that the line is running text.
 fn n_columns(line: &str, sign: char) -> Option<usize> {
@@ -241,5 +241,5 @@ fn is_csv(input: &Input) -> Error {
 
 fn unknown(path: &Path) -> Error {
     Error::invalid(format!("cannot tell the format of {}", path.display()))
-        .with_hint(format!("specify `--format`: {}", SourceFormat::list()))
+        .with_hint(format!("specify the format (option `--format`): {}", SourceFormat::list()))
 }

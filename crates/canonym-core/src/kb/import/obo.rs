@@ -11,7 +11,7 @@ use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum size of a stanza in bytes.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 type Malformed = String;
 
@@ -63,8 +63,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             Line::Clause { tag, value } => {
                 if let Some(term) = &mut term {
                     term.n_bytes += value.len();
-                    if term.n_bytes > MOST_BYTES {
-                        let message = format!("the stanza at line {} is longer than {MOST_BYTES} bytes", term.line);
+                    if term.n_bytes > MAX_BYTES {
+                        let message = format!("the stanza at line {} is longer than {MAX_BYTES} bytes", term.line);
                         return Err(Error::limit(input.path(), message));
                     }
                 }

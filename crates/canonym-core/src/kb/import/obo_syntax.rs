@@ -4,7 +4,7 @@ use crate::input::Input;
 use crate::{Error, Result};
 
 /// Maximum length of a line with its continuations, in bytes.
-const MOST_CONTINUED: usize = 64 << 20;
+const MAX_CONTINUED_BYTES: usize = 64 << 20;
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(super) fn next_line<'a>(input: &mut Input, buffer: &'a mut String) -> Result
             return Ok(Some(buffer));
         }
         buffer.push_str(&line[..line.len() - 1]);
-        if buffer.len() > MOST_CONTINUED {
-            let message = format!("a continued line is longer than {MOST_CONTINUED} bytes");
+        if buffer.len() > MAX_CONTINUED_BYTES {
+            let message = format!("a continued line is longer than {MAX_CONTINUED_BYTES} bytes");
             return Err(Error::limit(input.path(), message));
         }
     }

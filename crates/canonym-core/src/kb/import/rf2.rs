@@ -27,10 +27,10 @@ const REFSET_US: u64 = 900000000000509007;
 const REFSET_GB: u64 = 900000000000508004;
 
 /// Maximum number of consecutive parents of a concept that are combined into one record.
-const MOST_PARENTS: usize = 1 << 10;
+const MAX_PARENTS: usize = 1 << 10;
 
 /// Maximum number of semantic tags; a release has about fifty.
-const MOST_TAGS: usize = 1000;
+const MAX_TAGS: usize = 1000;
 
 /// Rank of a reference set that was not requested but can hold preferred names of a requested language.
 const ANY_REFSET: u8 = u8::MAX - 1;
@@ -113,8 +113,8 @@ impl Languages {
     }
 
     fn rank(&self, refset: u64) -> u8 {
-        let place = self.refsets.iter().position(|wanted| *wanted == refset);
-        place.map_or(ANY_REFSET, |place| place.min(usize::from(ANY_REFSET)) as u8)
+        let index = self.refsets.iter().position(|wanted| *wanted == refset);
+        index.map_or(ANY_REFSET, |index| index.min(usize::from(ANY_REFSET)) as u8)
     }
 
     fn wants(&self, code: &str) -> bool {
@@ -233,8 +233,8 @@ impl Import<'_> {
             let (name, tag) = split_tag(row.cells[7].trim());
             if let Some(tag) = tag {
                 let known = self.tags.iter().position(|known| known == tag).unwrap_or(self.tags.len());
-                if known == MOST_TAGS {
-                    return Err(row.error(format!("more than {MOST_TAGS} semantic tags")));
+                if known == MAX_TAGS {
+                    return Err(row.error(format!("more than {MAX_TAGS} semantic tags")));
                 }
                 if known == self.tags.len() {
                     self.tags.push(tag.to_owned());
@@ -361,7 +361,7 @@ impl Import<'_> {
                 () => {
                     let id = self.id(parent);
                     return match &mut open {
-                        Some((same, record)) if *same == child && record.parents.len() < MOST_PARENTS => {
+                        Some((same, record)) if *same == child && record.parents.len() < MAX_PARENTS => {
                             record.parents.push(id);
                             Ok(())
                         }

@@ -15,10 +15,10 @@ use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum number of names per record, to bound memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Maximum number of parents per record; they are compared with each other.
-const MOST_PARENTS: usize = 1 << 10;
+const MAX_PARENTS: usize = 1 << 10;
 
 /// The RRF tables in a folder or in its subfolder `META`.
 pub fn folder(path: &Path) -> Result<Vec<Source>> {
@@ -217,7 +217,7 @@ impl Names<'_> {
             let cui = row.cui(0)?;
             n_rows += 1;
             let same = concept.as_ref().is_some_and(|open| open.cui == cui);
-            let full = concept.as_ref().is_some_and(|open| open.names.len() >= MOST_NAMES);
+            let full = concept.as_ref().is_some_and(|open| open.names.len() >= MAX_NAMES);
             if !same || full {
                 if let Some(finished) = concept.take() {
                     self.finish(finished, sink)?;
@@ -246,7 +246,7 @@ impl Names<'_> {
             drops.semantic_type += 1;
             return;
         }
-        let Some(place) = self.languages.iter().position(|wanted| wanted == language) else {
+        let Some(index) = self.languages.iter().position(|wanted| wanted == language) else {
             drops.language += 1;
             return;
         };
@@ -261,7 +261,7 @@ impl Names<'_> {
             drops.empty += 1;
         } else {
             let rank = self.ranks.rank(source, term_type);
-            let merit = (!suppressed, usize::MAX - place, rank, status == "P", form == "PF", preferred == "Y");
+            let merit = (!suppressed, usize::MAX - index, rank, status == "P", form == "PF", preferred == "Y");
             if concept.best.as_ref().is_none_or(|(_, best, _)| merit > *best) {
                 concept.best = Some((concept.names.len(), merit, source.to_owned()));
             }
@@ -309,7 +309,7 @@ impl Names<'_> {
             }
             let semantic_type = row.cells[1].to_owned();
             match &mut open {
-                Some((same, record)) if *same == cui && record.types.len() < MOST_NAMES => {
+                Some((same, record)) if *same == cui && record.types.len() < MAX_NAMES => {
                     record.types.push(semantic_type);
                 }
                 _ => {
@@ -377,7 +377,7 @@ impl Names<'_> {
             }
             let id = parent.id(self.prefix);
             match &mut open {
-                Some((same, record)) if *same == child && record.parents.len() < MOST_PARENTS => {
+                Some((same, record)) if *same == child && record.parents.len() < MAX_PARENTS => {
                     if !record.parents.contains(&id) {
                         record.parents.push(id);
                     }

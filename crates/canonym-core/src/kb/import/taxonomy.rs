@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) const PREFIX: &str = "NCBITaxon";
 
 /// Maximum number of names per record, to bound memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Imported name classes with their scopes.
 const CLASSES: [(&str, Scope); 17] = [
@@ -212,7 +212,7 @@ impl Taxa<'_> {
                 return Ok(());
             };
             match &mut open {
-                Some((same, names)) if *same == taxon && names.len() < MOST_NAMES => {
+                Some((same, names)) if *same == taxon && names.len() < MAX_NAMES => {
                     push_name(names, text, *scope, report);
                 }
                 _ => {

@@ -173,7 +173,7 @@ impl Reader<'_> {
                 '+' | '-' | '−' | '–' if at >= read => {
                     // Only the first of a run of signs counts.
                     read = end + between[end..].bytes().take_while(|byte| matches!(byte, b'+' | b'-' | b'/')).count();
-                    if let Some(name) = self.sign(between, (at, read), previous, next) {
+                    if let Some(name) = self.sign(between, at, read, previous, next) {
                         words.push(self.special(name, start, gap.start + read as u32));
                     }
                 }
@@ -185,7 +185,8 @@ impl Reader<'_> {
     fn sign(
         &self,
         between: &str,
-        (at, end): (usize, usize),
+        at: usize,
+        end: usize,
         previous: Option<Token>,
         next: Option<Token>,
     ) -> Option<&'static str> {

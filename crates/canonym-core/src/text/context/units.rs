@@ -111,7 +111,7 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
         let bounds: Vec<u32> = [sentence.start].into_iter().chain(inside.copied()).chain([sentence.end]).collect();
         for pair in bounds.windows(2) {
             let span = trimmed(text, pair[0], pair[1]);
-            let heading = heading(&text[span.start as usize..], place_of(text, span.start as usize));
+            let heading = heading(&text[span.start as usize..], position_of(text, span.start as usize));
             let is_apart = has_blank_line(&text[end..span.start as usize]);
             let change = match (heading, open) {
                 (Some(heading), _) => {
@@ -158,19 +158,19 @@ struct Heading {
 
 /// Position of a unit, which determines whether it can start with an unknown heading.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum Position {
     LineStart,
     InLine,
 }
 
-fn place_of(text: &str, at: usize) -> Place {
+fn position_of(text: &str, at: usize) -> Position {
     let before = text[..at].trim_end_matches([' ', '\t']);
-    if before.is_empty() || before.ends_with(['\n', '\r']) { Place::LineStart } else { Place::InLine }
+    if before.is_empty() || before.ends_with(['\n', '\r']) { Position::LineStart } else { Position::InLine }
 }
 
 /// The heading at the start of `text`. Excludes list items (`- father: stroke`) and relatives (`Father: stroke`), which
 /// continue a family history.
-fn heading(text: &str, place: Place) -> Option<Heading> {
+fn heading(text: &str, position: Position) -> Option<Heading> {
     // Only a short prefix is examined, because a text can be one long line of many units.
     let head = &text[..text.floor_char_boundary(MAX_HEADING + 2)];
     let end = head.find(['\n', '\r']).or((head.len() == text.len()).then_some(text.len()));
@@ -196,7 +196,7 @@ fn heading(text: &str, place: Place) -> Option<Heading> {
     // Excludes times and ratios: `at 10:30`.
     let is_apart = || colon.is_some_and(|colon| text[colon + 1..].starts_with(char::is_whitespace));
     let is_short = || is_apart() && words.split_whitespace().count() <= MAX_HEADING_WORDS;
-    let is_unknown = || is_alone || is_capital || (place == Place::LineStart && is_short());
+    let is_unknown = || is_alone || is_capital || (position == Position::LineStart && is_short());
     // A line without a colon is a heading only if it is a known one.
     let is_heading = is_neutral || (colon.is_some() && is_unknown() && !is_relative());
     is_heading.then_some(Heading { context: PLAIN, is_alone })
@@ -216,7 +216,7 @@ fn cuts(document: &Document) -> BTreeSet<u32> {
         let is_headed = || {
             words.starts_with(char::is_uppercase)
                 && words.contains(':')
-                && heading(&text[at..], Place::LineStart).is_some()
+                && heading(&text[at..], Position::LineStart).is_some()
         };
         if before.is_some_and(|before| is_item(words) || ends_unit(before) || is_headed()) {
             cuts.insert(at as u32);
