@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
-use canonym_core::eval::compare::{Change, Comparison, Kind, SystemAnswer, compare_documents, compare_rankings};
+use canonym_core::eval::compare::{Change, ChangeKind, Comparison, SystemAnswer, compare_documents, compare_rankings};
 use canonym_core::eval::ids::IdPolicy;
 use canonym_core::eval::matching::{MatchConfig, Measure};
 use canonym_core::eval::ranking::{Composite, RankUnit, RankingConfig};
@@ -145,7 +145,7 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
         p_value(comparison.mcnemar.p)
     ));
     line(format!("both correct: {}; same error: {}", comparison.n_both_right, comparison.n_same_wrong));
-    for kind in Kind::ALL {
+    for kind in ChangeKind::ALL {
         let n = comparison.n_changes.get(&kind).copied().unwrap_or_default();
         if n == 0 {
             continue;
@@ -216,7 +216,7 @@ mod tests {
         let text = "Résumé: a β-cell tumour\nin two cases.".to_owned();
         let texts = HashMap::from([("7", text)]);
         let change = Change {
-            kind: Kind::Won,
+            kind: ChangeKind::Won,
             document: "7".to_owned(),
             spans: vec![(10, 23)],
             text: "β-cell tumour".to_owned(),

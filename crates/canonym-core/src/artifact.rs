@@ -70,6 +70,16 @@ fn sync_folder(path: &Path) {
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) {}
 
+/// Renames a temporary file or folder to its path.
+fn rename_into_place(temporary: &Path, path: &Path) -> Result<()> {
+    let mut paths = unfinished();
+    std::fs::rename(temporary, path).map_err(|source| Error::io("rename", path, source))?;
+    paths.retain(|other| *other != temporary);
+    drop(paths);
+    sync_folder(path);
+    Ok(())
+}
+
 /// A file that appears at its path only when [`AtomicFile::commit`] is called.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -109,12 +119,7 @@ impl AtomicFile {
         let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
         file.sync_all().map_err(|source| Error::io("write", &self.path, source))?;
         drop(file);
-        let mut paths = unfinished();
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
-        paths.retain(|other| *other != self.temporary);
-        drop(paths);
-        sync_folder(&self.path);
-        Ok(())
+        rename_into_place(&self.temporary, &self.path)
     }
 
     fn writer(&mut self) -> &mut BufWriter<File> {
@@ -182,12 +187,7 @@ impl AtomicFolder {
 
     /// Renames the folder to its path.
     pub fn commit(self) -> Result<()> {
-        let mut paths = unfinished();
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
-        paths.retain(|other| *other != self.temporary);
-        drop(paths);
-        sync_folder(&self.path);
-        Ok(())
+        rename_into_place(&self.temporary, &self.path)
     }
 }
 

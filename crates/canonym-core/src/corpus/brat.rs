@@ -30,7 +30,7 @@ use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::{Error, Result};
 
-pub(super) use write::{held, is_split, type_is_held, write};
+pub(super) use write::{is_split, supported_relations, supports_type, write};
 
 /// Reader of one text file with its annotations.
 pub(super) struct Documents {

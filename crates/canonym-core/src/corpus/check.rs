@@ -162,18 +162,18 @@ impl Checker {
         }
         let mut all = Vec::with_capacity(located.len());
         for (found, located) in found.into_iter().zip(located) {
-            let told =
+            let to_error =
                 |message| Error::parse(path, located.line, format!("document {}: {message}", quote(&document.id)));
             match (found, self.on_mismatch) {
                 (Ok(spans), _) => all.push(Some(spans)),
                 (Err(message), OnMismatch::Drop) => {
                     self.counts.n_bad_offsets += 1;
                     if self.dropped.len() < MAX_DROPPED {
-                        self.dropped.push(told(message));
+                        self.dropped.push(to_error(message));
                     }
                     all.push(None);
                 }
-                (Err(message), OnMismatch::Error) => return Err(told(message).with_hint(self.hint())),
+                (Err(message), OnMismatch::Error) => return Err(to_error(message).with_hint(self.hint())),
             }
         }
         Ok(all)
@@ -185,7 +185,7 @@ impl Checker {
         let text = &read.document.text;
         for annotation in read.annotations.iter_mut().filter(|_| !self.fixes.is_empty()) {
             let parts: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
-            if !stands_there(&annotation.text, &parts) {
+            if !text_matches(&annotation.text, &parts) {
                 annotation.text = parts.join(" ");
             }
         }
@@ -229,7 +229,7 @@ pub(super) fn find_spans(
     }
     let parts: Vec<&str> = spans.iter().map(|span| span.of(text)).collect();
     match located.text {
-        Some(wanted) if !stands_there(wanted, &parts) => {
+        Some(wanted) if !text_matches(wanted, &parts) => {
             let (start, end) = (located.spans[0].0, located.spans[located.spans.len() - 1].1);
             let found = parts.join(" ");
             Err(format!(
@@ -248,7 +248,7 @@ fn byte_of(map: &OffsetMap<'_>, offset: u64) -> Option<usize> {
 
 /// Whether `wanted` is the text of `parts`, with all white space treated as equal and ignored at the ends: sources pad
 /// annotation texts and cannot contain tabs in them.
-fn stands_there(wanted: &str, parts: &[&str]) -> bool {
+fn text_matches(wanted: &str, parts: &[&str]) -> bool {
     let same = |found: &str| {
         let plain = |text: &str| text.trim().replace(|c: char| c.is_whitespace(), " ");
         wanted == found || plain(wanted) == plain(found)

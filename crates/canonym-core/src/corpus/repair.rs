@@ -145,7 +145,7 @@ fn repair_one(text: &str, map: &OffsetMap<'_>, located: &Located<'_>) -> Option<
     let mut shifts = (-NEAR..=NEAR).filter(|&by| by != 0).filter_map(|by| {
         let spans: Option<Vec<(u64, u64)>> = located.spans.iter().map(|&span| shifted(span, by)).collect();
         let spans = spans?;
-        stands_at(text, map, &spans, wanted).then_some((spans, FixKind::Shifted(by)))
+        text_is_at(text, map, &spans, wanted).then_some((spans, FixKind::Shifted(by)))
     });
     match (shifts.next(), shifts.next()) {
         (Some(only), None) => Some(only),
@@ -166,7 +166,7 @@ fn is_spelled_otherwise(text: &str, map: &OffsetMap<'_>, located: &Located<'_>, 
 }
 
 /// Whether `wanted` is exactly the text at `spans`, with a word boundary on at least one side.
-fn stands_at(text: &str, map: &OffsetMap<'_>, spans: &[(u64, u64)], wanted: &str) -> bool {
+fn text_is_at(text: &str, map: &OffsetMap<'_>, spans: &[(u64, u64)], wanted: &str) -> bool {
     let Ok(found) = find_spans(text, map, &Located { line: 0, spans, text: Some(wanted) }) else { return false };
     // With white space ignored at the ends, two neighbouring shifts could fit.
     let n_chars: u64 = spans.iter().map(|(start, end)| end - start).sum();
@@ -191,7 +191,7 @@ fn cut(text: &str, map: &OffsetMap<'_>, located: &Located<'_>, wanted: &str) -> 
     let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
     let is_wrong = |offset: u64| start >= end || byte(offset).is_none_or(|byte| is_inside_word(text, byte));
     let is_right = |offset: u64| byte(offset).is_some_and(|byte| !is_inside_word(text, byte));
-    let fits = |span: (u64, u64)| is_right(span.0) && is_right(span.1) && stands_at(text, map, &[span], wanted);
+    let fits = |span: (u64, u64)| is_right(span.0) && is_right(span.1) && text_is_at(text, map, &[span], wanted);
     let from_start = start.checked_add(n_chars).map(|end| (start, end)).filter(|&span| is_wrong(end) && fits(span));
     let from_end = end.checked_sub(n_chars).map(|start| (start, end)).filter(|&span| is_wrong(start) && fits(span));
     match (from_start, from_end) {

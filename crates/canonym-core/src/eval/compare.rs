@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// The kind of a change from the first system to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ChangeKind {
     /// Only the second system is correct.
     Won,
     /// Only the first system is correct.
@@ -34,18 +34,19 @@ pub enum Kind {
     Removed,
 }
 
-impl Kind {
+impl ChangeKind {
     /// All kinds, in report order.
-    pub const ALL: [Kind; 5] = [Kind::Won, Kind::Lost, Kind::BothWrong, Kind::Added, Kind::Removed];
+    pub const ALL: [ChangeKind; 5] =
+        [ChangeKind::Won, ChangeKind::Lost, ChangeKind::BothWrong, ChangeKind::Added, ChangeKind::Removed];
 
     /// Name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Won => "won",
-            Kind::Lost => "lost",
-            Kind::BothWrong => "both wrong, different errors",
-            Kind::Added => "new link without gold",
-            Kind::Removed => "removed link without gold",
+            ChangeKind::Won => "won",
+            ChangeKind::Lost => "lost",
+            ChangeKind::BothWrong => "both wrong, different errors",
+            ChangeKind::Added => "new link without gold",
+            ChangeKind::Removed => "removed link without gold",
         }
     }
 }
@@ -66,7 +67,7 @@ pub struct SystemAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The kind of the change.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// Its document.
     pub document: String,
     /// Its spans in code points; empty for queries.
@@ -93,7 +94,7 @@ pub struct Comparison {
     /// Number of mentions with the same wrong answer in both.
     pub n_same_wrong: u64,
     /// Number of changes by kind.
-    pub n_changes: BTreeMap<Kind, u64>,
+    pub n_changes: BTreeMap<ChangeKind, u64>,
     /// Significance tests by measure, such as `strict F1`.
     pub measures: Vec<(String, Difference)>,
     /// McNemar test on correct mentions.
@@ -109,20 +110,20 @@ impl Comparison {
     }
 
     /// Counts a gold mention; not a change if both are correct or give the same wrong answer.
-    fn judge(&mut self, rights: (bool, bool), change: impl FnOnce(Kind) -> Change, is_same: bool) {
+    fn count_mention(&mut self, rights: (bool, bool), change: impl FnOnce(ChangeKind) -> Change, is_same: bool) {
         self.n_gold += 1;
         match rights {
             (true, true) => self.n_both_right += 1,
-            (false, true) => self.add(change(Kind::Won)),
-            (true, false) => self.add(change(Kind::Lost)),
+            (false, true) => self.add(change(ChangeKind::Won)),
+            (true, false) => self.add(change(ChangeKind::Lost)),
             (false, false) if is_same => self.n_same_wrong += 1,
-            (false, false) => self.add(change(Kind::BothWrong)),
+            (false, false) => self.add(change(ChangeKind::BothWrong)),
         }
     }
 
     fn test_mentions(&mut self) {
         let n_of = |kind| self.n_changes.get(&kind).copied().unwrap_or_default();
-        self.mcnemar = mcnemar(n_of(Kind::Won), n_of(Kind::Lost));
+        self.mcnemar = mcnemar(n_of(ChangeKind::Won), n_of(ChangeKind::Lost));
     }
 }
 
@@ -205,7 +206,7 @@ pub fn compare_rankings(
             first: answer,
             second: other,
         };
-        comparison.judge((left_right, right_right), change, is_same);
+        comparison.count_mention((left_right, right_right), change, is_same);
     }
     comparison.n_documents = documents.len() as u64;
     comparison.test_mentions();
@@ -233,7 +234,7 @@ fn compare_document(comparison: &mut Comparison, left: &DocumentPair, right: &Do
         let (first, second) = (to_answer(answer, Some(gold)), to_answer(other, Some(gold)));
         let is_same = first.ids == second.ids && answer.map(|one| &one.spans) == other.map(|one| &one.spans);
         let change = |kind| change(kind, &left.id, gold, gold.ids.to_string(), first, second);
-        comparison.judge((is_right, other_right), change, is_same);
+        comparison.count_mention((is_right, other_right), change, is_same);
     }
     let elsewhere = |entries: &[Entry]| -> Vec<Entry> {
         let touches = |entry: &Entry| left.gold.iter().any(|gold| shared(&gold.spans, &entry.spans) > 0);
@@ -245,11 +246,11 @@ fn compare_document(comparison: &mut Comparison, left: &DocumentPair, right: &Do
     };
     for entry in old.iter().filter(|entry| !is_in(entry, &new)) {
         let first = to_answer(Some(entry), None);
-        comparison.add(change(Kind::Removed, &left.id, entry, String::new(), first, SystemAnswer::default()));
+        comparison.add(change(ChangeKind::Removed, &left.id, entry, String::new(), first, SystemAnswer::default()));
     }
     for entry in new.iter().filter(|entry| !is_in(entry, &old)) {
         let second = to_answer(Some(entry), None);
-        comparison.add(change(Kind::Added, &left.id, entry, String::new(), SystemAnswer::default(), second));
+        comparison.add(change(ChangeKind::Added, &left.id, entry, String::new(), SystemAnswer::default(), second));
     }
 }
 
@@ -275,7 +276,7 @@ fn to_answer(entry: Option<&Entry>, gold: Option<&Entry>) -> SystemAnswer {
 }
 
 fn change(
-    kind: Kind,
+    kind: ChangeKind,
     document: &str,
     entry: &Entry,
     gold: String,
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_told_once() {
+    fn every_change_is_listed_once() {
         let first =
             vec![entry(0, 5, "A", ""), entry(10, 15, "X", ""), entry(20, 24, "X", ""), entry(60, 62, "E", "in")];
         let second = vec![
@@ -372,9 +373,9 @@ mod tests {
         let (ranking, config) = (&RankingConfig::default(), &SignificanceConfig::default());
         let comparison =
             compare_rankings(&first, &second, ranking, config, &mut SplitMix64::new(1)).expect("same queries");
-        let told: Vec<(Kind, &str, &str)> =
+        let told: Vec<(ChangeKind, &str, &str)> =
             comparison.changes.iter().map(|one| (one.kind, one.first.ids.as_str(), one.second.ids.as_str())).collect();
-        assert_eq!(told, [(Kind::Won, "A / X", "A / B"), (Kind::Lost, "C", "Y")]);
+        assert_eq!(told, [(ChangeKind::Won, "A / X", "A / B"), (ChangeKind::Lost, "C", "Y")]);
         assert_eq!((comparison.measures[0].1.first, comparison.measures[0].1.second), (0.5, 0.5));
         assert!(compare_rankings(&first, &second[1..], ranking, config, &mut SplitMix64::new(1)).is_err());
     }

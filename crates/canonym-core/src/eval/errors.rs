@@ -19,7 +19,7 @@ pub use context::Context;
 use super::ids::{IdPolicy, IdSet};
 use super::pairing::{Paired, texts};
 use crate::corpus::AnnotatedDocument;
-use classify::{GoldSurfaces, Judge};
+use classify::{Classifier, GoldSurfaces};
 
 /// Maximum number of candidates kept per case.
 const MAX_CANDIDATES: usize = 5;
@@ -252,7 +252,7 @@ pub struct Case {
     pub predicted: Option<Side>,
     /// The candidates of the system, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub candidates: Vec<Considered>,
+    pub candidates: Vec<CaseCandidate>,
     /// Rank of the gold concept among all candidates, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gold_rank: Option<u64>,
@@ -293,7 +293,7 @@ pub struct Side {
 
 /// A candidate of the system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Considered {
+pub struct CaseCandidate {
     /// Its id, as written by the system.
     pub id: String,
     /// Its preferred name.
@@ -325,7 +325,7 @@ pub fn analyse(
 ) -> ErrorAnalysis {
     let texts = texts(gold);
     let surfaces = GoldSurfaces::of(&paired.documents, &texts);
-    let judge = Judge::new(terminology, predicted, surfaces, config.ids);
+    let judge = Classifier::new(terminology, predicted, surfaces, config.ids);
     let mut cases = Vec::new();
     for (row, document) in paired.documents.iter().enumerate() {
         let text = texts.get(row).map_or("", String::as_str);

@@ -125,12 +125,12 @@ pub struct SeenDocuments {
     pub seen: Seen,
     /// Separate scores for seen and unseen documents, if there are both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart: Option<Apart>,
+    pub apart: Option<SeenSplit>,
 }
 
 /// Separate scores for documents that the model was trained on and for others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Apart {
+pub struct SeenSplit {
     /// Scores on seen documents.
     pub seen: Box<Report>,
     /// Scores on unseen documents.

@@ -12,7 +12,7 @@ use super::reader::{ConceptId, KnowledgeBase};
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum ChangeKind {
     /// The concept is only in the new file.
     Added,
     /// The concept is only in the old file.
@@ -29,7 +29,8 @@ pub struct Change {
     /// Its id.
     pub id: String,
     /// The kind of the change.
-    pub fate: Fate,
+    #[serde(rename = "fate")]
+    pub kind: ChangeKind,
     /// Its preferred name, in the new file if present there.
     pub name: String,
     /// The concept that it was merged into.
@@ -85,13 +86,13 @@ impl Summary {
     }
 
     fn add(&mut self, change: &Change) {
-        let fate = match change.fate {
-            Fate::Added => "concepts added",
-            Fate::Removed => "concepts removed",
-            Fate::Merged => "concepts merged into others",
-            Fate::Changed => "concepts changed",
+        let kind = match change.kind {
+            ChangeKind::Added => "concepts added",
+            ChangeKind::Removed => "concepts removed",
+            ChangeKind::Merged => "concepts merged into others",
+            ChangeKind::Changed => "concepts changed",
         };
-        self.count(fate, 1);
+        self.count(kind, 1);
         self.count("preferred names changed", usize::from(change.old_name.is_some()));
         for list in &change.lists {
             self.count(&format!("{} added", list.list), list.added.len());
@@ -122,8 +123,8 @@ pub fn diff<E>(
         let is = if order.is_ge() { news.next() } else { None };
         let change = match (was, is) {
             (Some(was), Some(is)) => changed(old, was, new, is),
-            (Some(was), None) => Some(gone(old, was, new)),
-            (_, is) => is.map(|is| plain(new, is, Fate::Added)),
+            (Some(was), None) => Some(removed(old, was, new)),
+            (_, is) => is.map(|is| change_of(new, is, ChangeKind::Added)),
         };
         match change {
             Some(change) => {
@@ -135,10 +136,10 @@ pub fn diff<E>(
     }
 }
 
-fn plain(kb: &KnowledgeBase, concept: ConceptId, fate: Fate) -> Change {
+fn change_of(kb: &KnowledgeBase, concept: ConceptId, kind: ChangeKind) -> Change {
     Change {
         id: kb.id(concept).to_owned(),
-        fate,
+        kind,
         name: kb.preferred_name(concept).to_owned(),
         into: None,
         old_name: None,
@@ -147,10 +148,10 @@ fn plain(kb: &KnowledgeBase, concept: ConceptId, fate: Fate) -> Change {
     }
 }
 
-fn gone(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
+fn removed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
     let into = new.find(old.id(was)).map(|other| new.id(other).to_owned());
-    let fate = if into.is_some() { Fate::Merged } else { Fate::Removed };
-    Change { into, ..plain(old, was, fate) }
+    let kind = if into.is_some() { ChangeKind::Merged } else { ChangeKind::Removed };
+    Change { into, ..change_of(old, was, kind) }
 }
 
 /// The differences between the old and the new version of a concept; `None` if there are none.
@@ -171,7 +172,7 @@ fn changed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase, is: Concept
     if lists.is_empty() && values.is_empty() && old_name.is_none() {
         return None;
     }
-    Some(Change { old_name, lists, values, ..plain(new, is, Fate::Changed) })
+    Some(Change { old_name, lists, values, ..change_of(new, is, ChangeKind::Changed) })
 }
 
 /// The entries of a list as strings that are comparable between knowledge bases.

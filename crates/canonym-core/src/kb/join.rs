@@ -115,24 +115,24 @@ pub(super) fn plan<'a>(
     let with_group = |(concept, node): &(u32, u32)| (groups.root(*node), source_of(*concept), *concept);
     let mut members: Vec<(u32, u16, u32)> = concepts.iter().map(with_group).collect();
     members.sort_unstable();
-    let mut fates = vec![Fate::Dangling; named.len()];
+    let mut fates = vec![Outcome::Dangling; named.len()];
     let mut joined = Vec::new();
     for group in members.chunk_by(|one, other| one.0 == other.0) {
         if group.len() < 2 {
             continue;
         }
         if group.windows(2).any(|pair| pair[0].1 == pair[1].1) {
-            fates[group[0].0 as usize] = Fate::Refused;
+            fates[group[0].0 as usize] = Outcome::Refused;
             continue;
         }
-        fates[group[0].0 as usize] = Fate::Joined;
+        fates[group[0].0 as usize] = Outcome::Joined;
         joined.extend(group[1..].iter().map(|(_, _, concept)| (*concept, group[0].2)));
     }
     for (one, _) in &mappings.pairs {
         match fates[groups.root(*one) as usize] {
-            Fate::Joined => {}
-            Fate::Dangling => report.drop_one("mapping", "fewer than two of its concepts are in the knowledge base"),
-            Fate::Refused => report.drop_one("mapping", "would merge two concepts of one source"),
+            Outcome::Joined => {}
+            Outcome::Dangling => report.drop_one("mapping", "fewer than two of its concepts are in the knowledge base"),
+            Outcome::Refused => report.drop_one("mapping", "would merge two concepts of one source"),
         }
     }
     joined.sort_unstable();
@@ -141,7 +141,7 @@ pub(super) fn plan<'a>(
 
 /// The outcome for a component.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Outcome {
     Joined,
     Dangling,
     Refused,

@@ -54,7 +54,7 @@ pub struct Side {
     /// Number of modifiers missing on the other side.
     pub modifiers: f32,
     /// Number of disorder words (`disease`, `syndrome`) without a counterpart on the other side.
-    pub trouble: f32,
+    pub disorders: f32,
     /// Number of numbers and single letters missing on the other side.
     pub numbers: f32,
 }
@@ -67,7 +67,7 @@ pub struct Aligned {
     /// The name.
     pub name: Side,
     /// Number of disorder words matched with a different disorder word.
-    pub trouble_for_trouble: f32,
+    pub substituted_disorders: f32,
     /// Number of token pairs matched by a part.
     pub by_parts: f32,
     /// 1 if the name contains `disease` or a synonym and the query does not, else 0.
@@ -110,7 +110,7 @@ pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Alig
         }
         if let (Some(parts), true) = (token.parts, query_found[row] == 0.0) {
             for (column, other) in name.iter().enumerate() {
-                if parts[0] == other.root || (parts[1] == other.root && other.kind == Kind::Trouble) {
+                if parts[0] == other.root || (parts[1] == other.root && other.kind == Kind::Disorder) {
                     name_found[column] = name_found[column].max(ROOT);
                     query_found[row] = ROOT;
                     by_parts += 1.0;
@@ -145,9 +145,9 @@ pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Alig
     aligned.disease = f32::from(u8::from(says_disease));
     aligned.query = sums(query, &aligned.query_found);
     aligned.name = sums(name, &aligned.name_found);
-    aligned.trouble_for_trouble = aligned.query.trouble.min(aligned.name.trouble);
-    aligned.query.trouble -= aligned.trouble_for_trouble;
-    aligned.name.trouble -= aligned.trouble_for_trouble;
+    aligned.substituted_disorders = aligned.query.disorders.min(aligned.name.disorders);
+    aligned.query.disorders -= aligned.substituted_disorders;
+    aligned.name.disorders -= aligned.substituted_disorders;
 }
 
 /// Hash of the root of `disease`, the least specific disorder word.
@@ -175,9 +175,9 @@ fn sums(tokens: &[Token], found: &[f32]) -> Side {
                 side.n_plain_missing += 1.0;
                 side.n_plain_resembled += similarity;
             }
-            Kind::Trouble => side.trouble += 1.0,
+            Kind::Disorder => side.disorders += 1.0,
             Kind::Modifier => side.modifiers += 1.0,
-            Kind::Discerning => side.numbers += 1.0,
+            Kind::Subtype => side.numbers += 1.0,
             Kind::Linking => {}
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::explain::{Explained, Explanation, contribution, explained, tell_differences};
+use super::explain::{Explained, Explanation, add_differences, contribution, explained};
 use super::lexical::{LinkConfig, each_once};
 use super::{Candidate, Link, LinkInput, Linker};
 use crate::Result;
@@ -89,7 +89,7 @@ impl Bm25Linker {
             explained(&self.kb, name, ranked_of.name, candidate.concept, candidate.p_link, parts)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).map(explain).collect();
-        tell_differences(&mut candidates);
+        add_differences(&mut candidates);
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
 

@@ -135,7 +135,7 @@ impl LexicalLinker {
             explained(&self.kb, name, scored.name, candidate.concept, p_link, contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
-        tell_differences(&mut candidates);
+        add_differences(&mut candidates);
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
 }
@@ -220,7 +220,7 @@ impl DictionaryAnnotator {
             explained(&self.kb, &compared, sense.name, candidate.concept, p_both, contributions)
         };
         let mut candidates: Vec<Explained> = spotted.senses.iter().zip(&linked.link.candidates).map(explain).collect();
-        tell_differences(&mut candidates);
+        add_differences(&mut candidates);
         let definitions = definitions(text, map, &used);
         let coordinated = spotted.spans.len() > 1;
         let threshold = Some(rounded(f64::from(self.threshold())));
@@ -311,7 +311,7 @@ fn compare(mention: &str, name: &str) -> Compared {
     let (of_mention, of_name) = (fold(mention), fold(name));
     let left: Vec<&str> = of_mention.split(' ').filter(|word| !word.is_empty()).collect();
     let right: Vec<&str> = of_name.split(' ').filter(|word| !word.is_empty()).collect();
-    let mut met: Vec<Option<(usize, Agreement)>> = vec![None; left.len()];
+    let mut matched: Vec<Option<(usize, Agreement)>> = vec![None; left.len()];
     let mut taken = vec![false; right.len()];
     for how in [Agreement::Fold, Agreement::Canonical, Agreement::Root] {
         let agree = |one: &str, other: &str| match how {
@@ -320,22 +320,22 @@ fn compare(mention: &str, name: &str) -> Compared {
             _ => root(&canonical(one)) == root(&canonical(other)),
         };
         for (row, word) in left.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
-            if met[row].is_none()
+            if matched[row].is_none()
                 && let Some(column) = (0..right.len()).find(|column| !taken[*column] && agree(word, right[*column]))
             {
-                met[row] = Some((column, how));
+                matched[row] = Some((column, how));
                 taken[column] = true;
             }
         }
     }
-    let told = |word: &&str| (*word).to_owned();
-    let lone = |words: &[&str], is_met: &dyn Fn(usize) -> bool| -> Vec<String> {
-        words.iter().enumerate().filter(|(row, _)| !is_met(*row)).map(|(_, word)| told(word)).collect()
+    let owned = |word: &&str| (*word).to_owned();
+    let lone = |words: &[&str], is_matched: &dyn Fn(usize) -> bool| -> Vec<String> {
+        words.iter().enumerate().filter(|(row, _)| !is_matched(*row)).map(|(_, word)| owned(word)).collect()
     };
-    let only_in_mention = lone(&left, &|row| met[row].is_some());
+    let only_in_mention = lone(&left, &|row| matched[row].is_some());
     let only_in_name = lone(&right, &|column| taken[column]);
-    let in_order = met.iter().enumerate().all(|(row, met)| met.is_some_and(|(column, _)| column == row));
-    let worst = met.iter().flatten().map(|(_, how)| *how).max().unwrap_or(Agreement::NGram);
+    let in_order = matched.iter().enumerate().all(|(row, matched)| matched.is_some_and(|(column, _)| column == row));
+    let worst = matched.iter().flatten().map(|(_, how)| *how).max().unwrap_or(Agreement::NGram);
     let all_linking = |words: &[String]| words.iter().all(|word| is_linking_word(word));
     let how = match () {
         () if mention == name => Agreement::Exact,
@@ -346,15 +346,15 @@ fn compare(mention: &str, name: &str) -> Compared {
         }
         () => Agreement::NGram,
     };
-    let pair = |(word, met): (&&str, &Option<(usize, Agreement)>)| {
-        met.map(|(column, how)| WordPair { mention: told(word), name: right[column].to_owned(), how })
+    let pair = |(word, matched): (&&str, &Option<(usize, Agreement)>)| {
+        matched.map(|(column, how)| WordPair { mention: owned(word), name: right[column].to_owned(), how })
     };
-    let words = left.iter().zip(&met).filter_map(pair).collect();
+    let words = left.iter().zip(&matched).filter_map(pair).collect();
     Compared { how, words, only_in_mention, only_in_name }
 }
 
 /// Sets [`Explained::behind_first`] of every candidate but the first.
-pub fn tell_differences(candidates: &mut [Explained]) {
+pub fn add_differences(candidates: &mut [Explained]) {
     let Some((first, others)) = candidates.split_first_mut() else { return };
     let of = |candidate: &Explained, feature: &str| {
         candidate.contributions.iter().find(|one| one.feature == feature).map_or(0.0, |one| one.log_odds)

@@ -137,7 +137,7 @@ pub const N_NEAREST: usize = 48;
 const N_EQUAL: usize = 64;
 
 /// Whether a token is a number (Roman numerals are already converted) or a single letter, which distinguish subtypes.
-fn is_discerning(token: &str) -> bool {
+fn is_subtype(token: &str) -> bool {
     token.len() == 1
         || token.bytes().all(|byte| byte.is_ascii_digit())
         || crate::text::variants::roman_numeral(token).is_some()
@@ -146,7 +146,7 @@ fn is_discerning(token: &str) -> bool {
 fn kind(word: &str, canonical: &str, linking: bool) -> Kind {
     match linking {
         true => Kind::Linking,
-        false if is_discerning(word) => Kind::Discerning,
+        false if is_subtype(word) => Kind::Subtype,
         false => kind_of(canonical),
     }
 }
@@ -241,17 +241,17 @@ impl Query {
         let mut keys = vec![bag_key(counted().map(|token| token.root))];
         let mut core = 0u64;
         let (mut n_plain, mut n_modifiers) = (0, 0);
-        let (mut trouble, mut modifiers) = (0u64, 0u64);
+        let (mut disorders, mut modifiers) = (0u64, 0u64);
         for token in counted() {
             match (token.kind, token.parts) {
-                (Kind::Trouble, _) => trouble = trouble.wrapping_add(token.root),
+                (Kind::Disorder, _) => disorders = disorders.wrapping_add(token.root),
                 (Kind::Modifier, _) => {
                     n_modifiers += 1;
                     modifiers = modifiers.wrapping_add(token.root);
                 }
                 (_, Some([organ, ending])) => {
                     core = core.wrapping_add(organ);
-                    trouble = trouble.wrapping_add(ending);
+                    disorders = disorders.wrapping_add(ending);
                     n_plain += 1;
                 }
                 _ => {
@@ -261,15 +261,15 @@ impl Query {
             }
         }
         if n_plain > 0 {
-            keys.push(core.wrapping_add(trouble));
+            keys.push(core.wrapping_add(disorders));
             keys.push(core);
-            keys.extend(troubles().map(|other| core.wrapping_add(other)));
+            keys.extend(disorder_roots().map(|other| core.wrapping_add(other)));
             if n_modifiers > 0 {
                 keys.push(core.wrapping_add(modifiers));
-                keys.extend(troubles().map(|other| core.wrapping_add(modifiers).wrapping_add(other)));
+                keys.extend(disorder_roots().map(|other| core.wrapping_add(modifiers).wrapping_add(other)));
             }
         } else {
-            keys.push(trouble);
+            keys.push(disorders);
         }
         keys.sort_unstable();
         keys.dedup();
@@ -318,9 +318,9 @@ impl Query {
             other.n_plain_missing,
             query.modifiers,
             other.modifiers,
-            query.trouble,
-            other.trouble,
-            aligned.trouble_for_trouble,
+            query.disorders,
+            other.disorders,
+            aligned.substituted_disorders,
             aligned.by_parts,
             query.numbers,
             other.numbers,
@@ -344,8 +344,8 @@ impl Query {
             query.plain_missing / 10.0,
             other.plain_missing / 10.0,
             flag(!one && name.len() == 1),
-            aligned.disease * flag(aligned.trouble_for_trouble > 0.0),
-            aligned.disease * flag(aligned.trouble_for_trouble == 0.0),
+            aligned.disease * flag(aligned.substituted_disorders > 0.0),
+            aligned.disease * flag(aligned.substituted_disorders == 0.0),
             (query.resembled / query.total) * (other.resembled / other.total),
             (query.resembled / query.total) * (other.resembled / other.total) * cosine,
         ]
@@ -353,11 +353,11 @@ impl Query {
 }
 
 /// Roots of the disorder words that can replace each other in names.
-fn troubles() -> impl Iterator<Item = u64> {
-    static TROUBLES: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
+fn disorder_roots() -> impl Iterator<Item = u64> {
+    static ROOTS: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
     const WORDS: [&str; 7] =
         ["disease", "dysfunction", "insufficiency", "injury", "abnormality", "toxicity", "syndrome"];
-    TROUBLES.get_or_init(|| WORDS.iter().map(|word| token_hash(&root(word))).collect()).iter().copied()
+    ROOTS.get_or_init(|| WORDS.iter().map(|word| token_hash(&root(word))).collect()).iter().copied()
 }
 
 /// Reads the tokens of a form into `name`.
@@ -389,7 +389,7 @@ fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
         .get_or_init(|| crate::text::words::words_with_kinds().map(|(word, kind)| (token_hash(word), kind)).collect());
     match linking {
         true => Kind::Linking,
-        false if is_discerning(word) => Kind::Discerning,
+        false if is_subtype(word) => Kind::Subtype,
         false => kinds.get(&hash).copied().unwrap_or(Kind::Plain),
     }
 }

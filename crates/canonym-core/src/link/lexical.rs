@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
-use super::lookalike::judge;
+use super::lookalike::check_first;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, LinkInput, Linker};
 use crate::Result;
@@ -107,7 +107,7 @@ impl Linker for LexicalLinker {
     }
 
     fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
-        Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
+        Ok(inputs.iter().map(|input| self.link_names(&input.names())).collect())
     }
 }
 
@@ -175,7 +175,7 @@ pub fn where_named<T: AsRef<str>>(
     let may: Vec<bool> = names.iter().map(|name| may_name(kb, name.as_ref())).collect();
     let named: Vec<&str> = names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| name.as_ref()).collect();
     let mut links = if named.is_empty() { Vec::new() } else { link(&named)? };
-    named.iter().zip(&mut links).for_each(|(name, link)| judge(kb, name, link));
+    named.iter().zip(&mut links).for_each(|(name, link)| check_first(kb, name, link));
     let mut links = links.into_iter();
     let next = |may: bool| may.then(|| links.next()).flatten().unwrap_or(Link { candidates: Vec::new(), nil: true });
     Ok(may.into_iter().map(next).collect())
@@ -248,13 +248,13 @@ pub fn score_name_and<'a>(
         let shared = f32::from(u8::from(scored[before..].windows(2).any(|pair| pair[0].concept != pair[1].concept)));
         scored[before..].iter_mut().for_each(|one| one.features[N_FEATURES + 8] = shared);
     }
-    add_votes(kb, &mut scored);
+    add_concept_features(kb, &mut scored);
     scored.iter_mut().for_each(|one| one.score = model.score(&one.features));
     scored
 }
 
 /// Adds the features computed from the other names of each concept.
-fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
+fn add_concept_features(kb: &KnowledgeBase, scored: &mut [Scored]) {
     let cosine = |one: &Scored| one.features[COSINE];
     scored.sort_unstable_by(|a, b| {
         a.concept.cmp(&b.concept).then(cosine(b).total_cmp(&cosine(a))).then(a.name.cmp(&b.name))
@@ -262,12 +262,12 @@ fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
     let best_of_all = scored.iter().map(cosine).fold(0.0, f32::max);
     for group in scored.chunk_by_mut(|a, b| a.concept == b.concept) {
         let n_names = (kb.names(group[0].concept).count() as f32).ln_1p();
-        let n_met = (group.len() as f32).ln();
+        let n_matched = (group.len() as f32).ln();
         let second = group.get(1).map_or(0.0, cosine);
         let margin = cosine(&group[0]) - best_of_all;
         for one in group {
             one.features[N_FEATURES + 5] = n_names;
-            one.features[N_FEATURES + 6] = n_met;
+            one.features[N_FEATURES + 6] = n_matched;
             one.features[N_FEATURES + 7] = second;
             one.features[N_FEATURES + 9] = margin;
         }

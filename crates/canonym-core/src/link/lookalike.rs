@@ -91,11 +91,11 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let is_other = |word: &&str| {
         let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
             || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
-        let is_met = of_name.iter().any(|other| same(other, word));
+        let matches = of_name.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
         let is_shorthand = || is_shorthand(word, &of_name);
-        !is_met
+        !matches
             && (is_symbol
                 || is_numbered
                 || is_rare(word) && !is_descriptive() && !is_misspelt()
@@ -151,7 +151,7 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
 }
 
 /// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability.
-pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
+pub fn check_first(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
     let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
     if only_looks_alike(kb, name, of_first) {
@@ -190,8 +190,9 @@ fn is_shorthand(word: &str, words: &[&str]) -> bool {
             let mut letters = of_name.chars();
             let mut is_first = true;
             for (at, letter) in word.char_indices() {
-                let is_met = if is_first { letters.next() == Some(letter) } else { letters.any(|next| next == letter) };
-                if !is_met {
+                let matches =
+                    if is_first { letters.next() == Some(letter) } else { letters.any(|next| next == letter) };
+                if !matches {
                     break;
                 }
                 is_first = false;

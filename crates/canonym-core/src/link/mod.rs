@@ -27,16 +27,16 @@ use crate::{Error, Result};
 pub(crate) struct Pool<T>(Mutex<Vec<T>>);
 
 /// A borrowed buffer, returned when dropped.
-pub(crate) struct Borrowed<'a, T: Default> {
+pub(crate) struct PoolGuard<'a, T: Default> {
     pool: &'a Pool<T>,
     value: T,
 }
 
 impl<T: Default> Pool<T> {
     /// A returned buffer, or a new one.
-    pub(crate) fn borrow(&self) -> Borrowed<'_, T> {
+    pub(crate) fn borrow(&self) -> PoolGuard<'_, T> {
         let value = self.lock().pop().unwrap_or_default();
-        Borrowed { pool: self, value }
+        PoolGuard { pool: self, value }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
@@ -44,13 +44,13 @@ impl<T: Default> Pool<T> {
     }
 }
 
-impl<T: Default> Drop for Borrowed<'_, T> {
+impl<T: Default> Drop for PoolGuard<'_, T> {
     fn drop(&mut self) {
         self.pool.lock().push(std::mem::take(&mut self.value));
     }
 }
 
-impl<T: Default> Deref for Borrowed<'_, T> {
+impl<T: Default> Deref for PoolGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -58,7 +58,7 @@ impl<T: Default> Deref for Borrowed<'_, T> {
     }
 }
 
-impl<T: Default> DerefMut for Borrowed<'_, T> {
+impl<T: Default> DerefMut for PoolGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
-use canonym_core::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
+use canonym_core::link::explain::{Explained, Explanation, add_differences, contribution, contributions, explained};
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
 use canonym_core::link::model::LexicalModel;
 use canonym_core::link::{Candidate, Link, LinkInput, Linker};
@@ -186,7 +186,7 @@ pub(crate) fn explain_ranked(
         explained(kb, name, one.scored.name, candidate.concept, p_link, parts)
     };
     let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
-    tell_differences(&mut candidates);
+    add_differences(&mut candidates);
     Explanation { compared: name.to_owned(), candidates, ..Explanation::default() }
 }
 
@@ -214,7 +214,7 @@ pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &
         Some(explained(kb, name, best, candidate.concept, candidate.p_link, parts))
     };
     explanation.candidates = link.candidates.iter().filter_map(explain).collect();
-    tell_differences(&mut explanation.candidates);
+    add_differences(&mut explanation.candidates);
 }
 
 impl Linker for HybridLinker {

@@ -29,7 +29,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>)
     for (annotation, key) in annotated.annotations.iter().zip(&keys) {
         writer.annotation(annotation, key)?;
     }
-    for relation in held(annotated) {
+    for relation in supported_relations(annotated) {
         writer.relation(relation)?;
     }
     for line in writer.lines {
@@ -59,15 +59,15 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
 }
 
 /// The relations that brat can represent: each argument is the key of an annotation or of another relation.
-pub(in crate::corpus) fn held(annotated: &AnnotatedDocument) -> Vec<&Relation> {
+pub(in crate::corpus) fn supported_relations(annotated: &AnnotatedDocument) -> Vec<&Relation> {
     let keys = annotated.annotations.iter().map(|one| one.key.as_str());
     let keys: HashSet<&str> = keys.chain(annotated.relations.iter().map(|one| one.key.as_str())).collect();
     let is_key = |target: &str| !target.is_empty() && keys.contains(target);
-    let is_held = |relation: &&Relation| {
+    let is_supported = |relation: &&Relation| {
         let has_ends = relation.arguments.len() > 1 || relation.key.starts_with('E');
         has_ends && relation.arguments.iter().all(|argument| is_key(&argument.target))
     };
-    annotated.relations.iter().filter(is_held).collect()
+    annotated.relations.iter().filter(is_supported).collect()
 }
 
 /// Whether a mention must be written in fragments because it contains a line break.
@@ -76,7 +76,7 @@ pub(in crate::corpus) fn is_split(annotation: &Annotation, text: &str) -> bool {
 }
 
 /// Whether brat can represent a type unchanged.
-pub(in crate::corpus) fn type_is_held(semantic_type: &str) -> bool {
+pub(in crate::corpus) fn supports_type(semantic_type: &str) -> bool {
     !semantic_type.is_empty() && !semantic_type.contains(char::is_whitespace)
 }
 

@@ -139,20 +139,20 @@ impl Report {
     pub fn drop_many(&mut self, kind: &str, reason: &str, n: u64) {
         if n > 0 {
             *self.dropped.entry((kind.to_owned(), reason.to_owned())).or_insert(0) += n;
-            self.tell_first(kind, reason);
+            self.record_first(kind, reason);
         }
     }
 
     /// Counts a record of `kind` if its id occurred earlier in the file.
-    fn meet_id(&mut self, kind: &str, id: &str) {
+    fn register_id(&mut self, kind: &str, id: &str) {
         if !self.ids.insert(xxh3_64(id.as_bytes())) {
             *self.merged.entry((kind.to_owned(), SAME_ID.to_owned())).or_insert(0) += 1;
-            self.tell_first(kind, SAME_ID);
+            self.record_first(kind, SAME_ID);
         }
     }
 
     /// Sets the current line.
-    fn stand_at(&mut self, line: u64) {
+    fn set_line(&mut self, line: u64) {
         self.location.1 = line;
     }
 
@@ -162,7 +162,7 @@ impl Report {
         self.ids.clear();
     }
 
-    fn tell_first(&mut self, kind: &str, reason: &str) {
+    fn record_first(&mut self, kind: &str, reason: &str) {
         let (path, line) = &self.location;
         if *line > 0 {
             let location = || format!("{}:{line}", path.display());
@@ -292,6 +292,13 @@ pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
         Some(prefix) if !part.is_empty() && !part.contains(':') => format!("{prefix}:{part}"),
         _ => part.to_owned(),
     })
+}
+
+/// An error if a release contains a table twice.
+fn check_unique<'a>(mut tables: impl Iterator<Item = &'a Source>) -> Result<()> {
+    let (Some(one), Some(other)) = (tables.next(), tables.next()) else { return Ok(()) };
+    let error = Error::invalid(format!("{} and {} are the same table", one.path().display(), other.path().display()));
+    Err(error.with_hint("specify each table once, compressed or not"))
 }
 
 /// `config` with a default prefix.

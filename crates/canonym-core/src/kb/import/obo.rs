@@ -37,7 +37,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     loop {
         let line_number = input.n_lines() + 1;
         let Some(line) = syntax::next_line(input, &mut buffer)? else { break };
-        report.stand_at(line_number);
+        report.set_line(line_number);
         let parsed = match syntax::parse_line(line) {
             Ok(parsed) => parsed,
             Err(message) => return Err(malformed(input, line_number, message)),
@@ -181,8 +181,8 @@ fn finish(
         return Err(malformed(input, term.line, "the stanza has no id".to_owned()));
     }
     report.n_read += 1;
-    report.stand_at(term.line);
-    report.meet_id("term", &term.record.id);
+    report.set_line(term.line);
+    report.register_id("term", &term.record.id);
     if term.obsolete && !config.keep_obsolete {
         report.drop_one("term", "obsolete");
         return replace(term.record, term.replaced_by, report, sink);

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::rrf_rows::{Cui, CuiSet, Row, each, languages};
-use super::{ImportConfig, Report, Sink};
+use super::{ImportConfig, Report, Sink, check_unique};
 use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
@@ -68,11 +68,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     let tables = |wanted: Table| sources.iter().filter(move |source| table_of(source) == Some(wanted));
     report.drop_many("file", "unused table", sources.iter().filter(|one| table_of(one).is_none()).count() as u64);
     for wanted in [Table::Ranks, Table::Names, Table::Types, Table::Definitions, Table::Relations] {
-        if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
-            let (one, other) = (one.path().display(), other.path().display());
-            let error = Error::invalid(format!("{one} and {other} are the same table"));
-            return Err(error.with_hint("specify each table once, compressed or not"));
-        }
+        check_unique(tables(wanted))?;
     }
     if tables(Table::Names).next().is_none() {
         let error = Error::invalid("MRCONSO.RRF is missing");

@@ -20,8 +20,8 @@ use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
-use self::senses::{SenseConcepts, SenseInventory, Sensed};
-use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
+use self::senses::{SenseConcepts, SenseInventory, SenseMatch};
+use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
 use crate::Result;
 use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, KnowledgeBase};
@@ -166,7 +166,7 @@ impl DictionaryAnnotator {
         &self,
         analysis: &Analysis<'_>,
         scratch: &mut ScanScratch,
-    ) -> (Vec<DictionaryMatch>, Vec<Sensed>) {
+    ) -> (Vec<DictionaryMatch>, Vec<SenseMatch>) {
         let text = analysis.text;
         let words = words(&self.kb, analysis, scratch);
         let uses = analysis.short_forms();
@@ -225,7 +225,7 @@ impl DictionaryAnnotator {
     }
 
     /// A form of the inventory as a match with the concepts of its senses.
-    fn match_of_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<DictionaryMatch> {
+    fn match_of_senses(&self, text: &str, words: &[Word], sensed: &SenseMatch) -> Option<DictionaryMatch> {
         let first = words.partition_point(|word| word.token.span.start < sensed.span.start);
         let end = words.partition_point(|word| word.token.span.end <= sensed.span.end);
         if first >= end || sensed.concepts.is_empty() {
@@ -508,13 +508,13 @@ impl Annotator for DictionaryAnnotator {
 
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let annotate =
-            |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
+            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
     }
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let explain =
-            |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
+            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), explain).collect())
     }
 }

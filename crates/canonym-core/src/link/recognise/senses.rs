@@ -62,7 +62,7 @@ pub struct SenseInventory {
 
 /// A use of a form with its senses.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sensed {
+pub struct SenseMatch {
     /// Its span.
     pub span: Span,
     /// The candidate concepts with their names and probabilities, most probable first.
@@ -90,7 +90,7 @@ fn bit(hash: u64) -> usize {
 }
 
 /// Window of near cues: words on either side.
-const NEAR: usize = 10;
+const NEAR_WINDOW: usize = 10;
 /// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
 const MAX_USES: usize = 64;
 /// Weights of a near cue and of a cue elsewhere in the document.
@@ -98,27 +98,27 @@ const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
 /// Upper bound of the cue score.
 const MAX_CUE_SCORE: f32 = 4.5;
 /// Weight of a cue that contains the form.
-const FIXED: f32 = 5.0;
+const COLLOCATION_WEIGHT: f32 = 5.0;
 /// The cue for a number after the form.
 const NUMBER: &str = "#";
 /// Weight of the document topic.
 const TOPIC_WEIGHT: f32 = 0.9;
 /// Weight of an occurrence of the long form in the document.
-const SPELLED_OUT: f32 = 4.0;
+const LONG_FORM_WEIGHT: f32 = 4.0;
 /// Number of words of a topic at which a document counts as being on that topic.
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
 /// Weight of unlisted senses in a general-language document.
-const GENERAL: f32 = 6.0;
+const GENERAL_WEIGHT: f32 = 6.0;
 /// Document lengths in words between which this weight rises linearly from zero to its full value.
 const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
 /// Number of topic words that reduces this weight to 1/e.
-const FEW_SPECIFIC: f32 = 1.0;
+const SPECIFIC_DECAY: f32 = 1.0;
 /// Minimum prior of all senses missing in the inventory.
-const OTHER: f32 = 0.03;
+const MIN_OTHER_PRIOR: f32 = 0.03;
 /// Prior of a concept that has the form as a name in the knowledge base but is not in the inventory.
-const UNLISTED: f32 = 0.12;
+const UNLISTED_PRIOR: f32 = 0.12;
 /// Factor on the odds of a sense whose concept has the form as preferred name.
-const PREFERRED: f32 = 3.0;
+const PREFERRED_FACTOR: f32 = 3.0;
 
 impl SenseInventory {
     /// The embedded inventory.
@@ -240,9 +240,9 @@ impl SenseInventory {
         words: &[Word],
         defined: &dyn Fn(Span) -> bool,
         concepts: &SenseConcepts,
-    ) -> Vec<Sensed> {
+    ) -> Vec<SenseMatch> {
         let mut found = Vec::new();
-        let mut document: Option<Surroundings> = None;
+        let mut document: Option<DocumentContext> = None;
         let mut next = 0;
         for (at, word) in words.iter().enumerate() {
             if at < next || word.token.before == crate::text::tokens::Gap::Glued {
@@ -259,11 +259,11 @@ impl SenseInventory {
                 continue;
             }
             next = end;
-            let document = document.get_or_insert_with(|| Surroundings::new(text, words, self));
+            let document = document.get_or_insert_with(|| DocumentContext::new(text, words, self));
             let scores: Vec<f32> = form.senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
             let has_other = form.senses.iter().any(|sense| sense.long_forms().next().is_none());
-            let other = if has_other { GENERAL * document.general } else { 0.0 };
-            let sensed = sensed(view, &form, &scores, other, concepts);
+            let other = if has_other { GENERAL_WEIGHT * document.general } else { 0.0 };
+            let sensed = sense_match(view, &form, &scores, other, concepts);
             // If no sense of a longer form is in the knowledge base, its later words are tried on their own, as in
             // `brain mets`.
             if sensed.concepts.is_empty() {
@@ -306,7 +306,13 @@ struct FormUse<'a> {
 }
 
 /// The candidate concepts of a use; `scores` belong to its senses, `other` is the weight of senses that are no concepts.
-fn sensed(view: KbView<'_>, form_use: &FormUse<'_>, scores: &[f32], other: f32, concepts: &SenseConcepts) -> Sensed {
+fn sense_match(
+    view: KbView<'_>,
+    form_use: &FormUse<'_>,
+    scores: &[f32],
+    other: f32,
+    concepts: &SenseConcepts,
+) -> SenseMatch {
     let FormUse { span, written, form, senses } = *form_use;
     let mut named: Vec<(ConceptId, NameId)> = Vec::new();
     if let Some(known) = view.kb.find_form(&crate::text::normalise::fold(form)) {
@@ -322,13 +328,13 @@ fn sensed(view: KbView<'_>, form_use: &FormUse<'_>, scores: &[f32], other: f32, 
         named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
     };
     let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
-    let mut sum = OTHER.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
+    let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
     for (sense, score) in senses.iter().zip(scores) {
         let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
         let mut weight = score.exp();
         let kept: Vec<&(ConceptId, NameId)> = found.iter().filter(|(concept, _)| view.has(*concept)).collect();
         if kept.iter().any(|(concept, _)| is_preferred(*concept)) {
-            weight *= PREFERRED;
+            weight *= PREFERRED_FACTOR;
         }
         sum += weight;
         match kept.first() {
@@ -340,7 +346,7 @@ fn sensed(view: KbView<'_>, form_use: &FormUse<'_>, scores: &[f32], other: f32, 
     let is_own = senses.iter().any(|sense| sense.is_own);
     for (concept, name) in named.iter().filter(|_| !is_own) {
         if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
-            let weight = UNLISTED * if is_preferred(*concept) { PREFERRED } else { 1.0 };
+            let weight = UNLISTED_PRIOR * if is_preferred(*concept) { PREFERRED_FACTOR } else { 1.0 };
             sum += weight;
             odds.push((Some((*concept, *name)), weight));
         }
@@ -354,7 +360,7 @@ fn sensed(view: KbView<'_>, form_use: &FormUse<'_>, scores: &[f32], other: f32, 
         }
     }
     of_concept.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-    Sensed { span, concepts: of_concept, is_own }
+    SenseMatch { span, concepts: of_concept, is_own }
 }
 
 /// The long forms in a field.
@@ -430,7 +436,7 @@ fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
 }
 
 /// Context of the forms in a document.
-struct Surroundings {
+struct DocumentContext {
     /// The words in lower case, separated and enclosed by spaces.
     small: String,
     /// Start of each word in `small`.
@@ -446,8 +452,8 @@ struct Surroundings {
     general: f32,
 }
 
-impl Surroundings {
-    fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> Surroundings {
+impl DocumentContext {
+    fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> DocumentContext {
         let mut small = String::with_capacity(text.len() + 16);
         let mut starts = Vec::with_capacity(words.len());
         let mut positions = Vec::with_capacity(words.len());
@@ -478,9 +484,9 @@ impl Surroundings {
         let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
         let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
         let (few, enough) = ENOUGH_WORDS;
-        let is_told = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
-        let general = is_told * (-(n_specific as f32) / FEW_SPECIFIC).exp();
-        Surroundings { small, starts, positions, has, topics, general }
+        let length_weight = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
+        let general = length_weight * (-(n_specific as f32) / SPECIFIC_DECAY).exp();
+        DocumentContext { small, starts, positions, has, topics, general }
     }
 
     /// The occurrences of the first word of `words`, sorted by position.
@@ -507,7 +513,7 @@ impl Surroundings {
     fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
-        let mut fixed = 0.0;
+        let mut collocation = 0.0;
         for cue in parts(sense.cues) {
             if cue == NUMBER {
                 cues += if self.is_number_behind(at.end) { near } else { 0.0 };
@@ -520,8 +526,8 @@ impl Surroundings {
             // The form itself is not a cue, but a cue may extend beyond it.
             let is_other =
                 |position: &usize| !at.contains(position) || !at.contains(&(position + cue.split(' ').count() - 1));
-            let until = at.end + NEAR;
-            let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR < at.start);
+            let until = at.end + NEAR_WINDOW;
+            let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
             // Cues that contain the form, such as `a stroke of luck`.
             let holds = |position: &usize| *position < at.end && at.start < position + cue.split(' ').count();
             let around: Vec<usize> = self
@@ -530,7 +536,7 @@ impl Surroundings {
                 .filter(is_other)
                 .collect();
             if around.iter().any(holds) {
-                fixed = FIXED;
+                collocation = COLLOCATION_WEIGHT;
             } else if !around.is_empty() {
                 cues += near;
             } else if self.positions(cue, firsts).any(|position| is_other(&position)) {
@@ -548,8 +554,8 @@ impl Surroundings {
             let firsts = self.firsts(&long);
             self.positions(&long, firsts).next().is_some()
         });
-        let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
-        sense.prior.max(0.005).ln() + cues.min(MAX_CUE_SCORE) + fixed + topic + spelled
+        let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
+        sense.prior.max(0.005).ln() + cues.min(MAX_CUE_SCORE) + collocation + topic + spelled
     }
 
     /// Whether a number follows the word, as in a list of laboratory values.

@@ -9,17 +9,17 @@ pub enum Kind {
     /// A content word.
     Plain,
     /// A general disorder word, such as `disease` or `injury`; names use them interchangeably.
-    Trouble,
+    Disorder,
     /// A word that rarely changes the concept: `severe`, `bilateral`, `patient`.
     Modifier,
     /// A function word: `of`, `the`.
     Linking,
     /// A number, a single letter or the like, which distinguishes subtypes.
-    Discerning,
+    Subtype,
 }
 
 /// General disorder words.
-const TROUBLE: &str = "disease disorder illness sickness ailment syndrome condition dysfunction impairment impaired \
+const DISORDERS: &str = "disease disorder illness sickness ailment syndrome condition dysfunction impairment impaired \
     disturbance dysfunctional disability deficit insufficiency failure insufficient injury damage lesion trauma \
     wound injured abnormality malformation anomaly defect abnormal malformed anomalous defective deformity toxicity \
     toxic poisoning intoxication complication sequela problem pathology manifestation involvement alteration \
@@ -51,7 +51,7 @@ pub fn kind_of(token: &str) -> Kind {
 /// All modifiers and disorder words.
 pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, Kind)> {
     let modifiers = MODIFIERS.split_whitespace().map(|word| (word, Kind::Modifier));
-    modifiers.chain(TROUBLE.split_whitespace().map(|word| (word, Kind::Trouble)))
+    modifiers.chain(DISORDERS.split_whitespace().map(|word| (word, Kind::Disorder)))
 }
 
 #[cfg(test)]
@@ -60,15 +60,15 @@ mod tests {
     use crate::text::normalise::canonical;
 
     #[test]
-    fn words_of_a_kind_are_canonical_and_stand_once() {
+    fn words_of_a_kind_are_canonical_and_unique() {
         let mut seen = std::collections::HashSet::new();
-        let words = || TROUBLE.split_whitespace().chain(MODIFIERS.split_whitespace());
+        let words = || DISORDERS.split_whitespace().chain(MODIFIERS.split_whitespace());
         let twice: Vec<&str> = words().filter(|word| !seen.insert(*word)).collect();
-        assert!(twice.is_empty(), "these stand twice: {twice:?}");
+        assert!(twice.is_empty(), "duplicates: {twice:?}");
         let other: Vec<&str> = words().filter(|word| canonical(word) != *word).collect();
         assert!(other.is_empty(), "these are not canonical: {other:?}");
         assert_eq!(kind_of("severe"), Kind::Modifier);
-        assert_eq!(kind_of("lesion"), Kind::Trouble);
+        assert_eq!(kind_of("lesion"), Kind::Disorder);
         assert_eq!(kind_of("kidney"), Kind::Plain);
     }
 }
