@@ -181,7 +181,7 @@ impl Info {
     fn with_learned(mut self, learned: &Learned) -> Info {
         self.n_documents = learned.n_documents();
         self.unrecorded.clone_from(&learned.unrecorded);
-        let one = |source: &canonym_core::eval::learned::Source| LearnedFrom {
+        let one = |source: &canonym_core::eval::learned::TrainingSource| LearnedFrom {
             part: source.part.clone(),
             role: source.role,
             file: source.file.clone(),

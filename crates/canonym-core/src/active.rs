@@ -1,7 +1,7 @@
-//! Active sampling: which document an annotator should look at next.
+//! Active learning: which document to annotate next.
 //!
-//! Least confident, as published (TrainX): the confidence of a mention is p(mention) plus the margin between its two best concepts; the
-//! confidence of a document is that of its least confident mention. Documents without predictions come first; ties keep their order.
+//! Least confident, as in TrainX: the confidence of a mention is p(mention) plus the margin between its two best concepts, and that of a
+//! document is the minimum over its mentions. Documents without predictions come first; ties keep their order.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -68,7 +68,7 @@ pub fn confidence(strategy: Strategy, p_mention: f64, margin: f64) -> f64 {
     }
 }
 
-/// The difference of p(link) between the two best candidates; that of the best if it is the only one, 0 without candidates.
+/// Difference of p(link) between the two best candidates; p(link) of a single candidate, 0 without candidates.
 ///
 /// `scores` are in descending order. Scores of detected mentions include p(mention), so they are scaled to the `p_link` of the best.
 pub fn margin(scores: &[f64], p_link: Option<f64>) -> f64 {
@@ -114,7 +114,7 @@ pub fn spread<T: Copy>(all: &[T], max: usize) -> Vec<T> {
     (0..n).map(|at| all[at * all.len() / n]).collect()
 }
 
-/// Documents, each the one that is least like any before it and any of `done`; where nothing is done, the first of the list comes first.
+/// Greedy farthest-first selection: each document is the least similar to those before it and to `done`. Without `done`, the first one starts.
 pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<Ranked> {
     let why = |near: f64| format!("{:.0} % different from annotated documents", (1.0 - near) * 100.0);
     let bags: Vec<Bag> = waiting.iter().map(|text| Bag::of(text)).collect();
@@ -134,7 +134,7 @@ pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<
     chosen
 }
 
-/// Hashes of words, sorted, with their counts, and the length of that vector.
+/// Bag of words: sorted word hashes with counts, and the L2 norm.
 struct Bag {
     words: Vec<(u64, f64)>,
     norm: f64,

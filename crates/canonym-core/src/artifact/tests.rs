@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use super::*;
 
-const KIND: Kind = Kind { tag: *b"TEST", name: "sample", format: 3 };
+const KIND: ArtifactKind = ArtifactKind { tag: *b"TEST", name: "sample", format: 3 };
 
 fn sample() -> Vec<u8> {
     let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();
@@ -90,7 +90,7 @@ fn is_padding(container: &Container, at: usize) -> bool {
 
 #[test]
 fn a_newer_format_says_so() {
-    let mut writer = ContainerWriter::new(Kind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
+    let mut writer = ContainerWriter::new(ArtifactKind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
     writer.section("letters", [&b"abc"[..]]).unwrap();
     let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
     assert_eq!(error.to_string(), "cannot use sample: it has format 4; this version reads up to 3");

@@ -147,12 +147,12 @@ impl Parser {
             .split_once('\t')
             .ok_or_else(|| self.error(number, format!("expected tab-separated columns, found {}", quote(line))))?;
         let (head, tail) = rest.split_once('\t').unwrap_or((rest, ""));
-        let (kind, behind) = head.split_once(' ').unwrap_or((head, ""));
-        let (target, value) = behind.split_once(' ').unwrap_or((behind, ""));
+        let (kind, after) = head.split_once(' ').unwrap_or((head, ""));
+        let (target, value) = after.split_once(' ').unwrap_or((after, ""));
         let remark = |what| Ok(Some(Remark { number, target, what }));
         match key.as_bytes().first() {
             Some(b'T') => {
-                let spans = self.spans(number, behind)?;
+                let spans = self.spans(number, after)?;
                 let annotation = Annotation {
                     key: key.to_owned(),
                     text: tail.to_owned(),

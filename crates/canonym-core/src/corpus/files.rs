@@ -15,7 +15,7 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 32;
 
 /// Message for an `.ann` file without a text file.
-const LONELY: &str = "has no `.txt` file of the same name";
+const UNPAIRED: &str = "has no `.txt` file of the same name";
 
 /// An item to open.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Waiting {
     /// A text file and its annotation file, if any.
     Brat(Source, Option<Source>),
     /// An annotation file without a text file.
-    Lonely(PathBuf),
+    Unpaired(PathBuf),
 }
 
 /// Content of a folder or archive.
@@ -72,7 +72,7 @@ fn single(path: &Path, format: Option<CorpusFormat>) -> Result<Vec<Waiting>> {
     Ok(vec![match kind {
         Kind::Annotations if takes_pairs => match beside(".txt") {
             Some(text) => Waiting::Brat(Source::from_path(&text), Some(Source::from_path(path))),
-            None => Waiting::Lonely(path.to_path_buf()),
+            None => Waiting::Unpaired(path.to_path_buf()),
         },
         Kind::Text if takes_pairs => match beside(".ann") {
             Some(annotations) => Waiting::Brat(Source::from_path(path), Some(Source::from_path(&annotations))),
@@ -134,7 +134,7 @@ fn pair_up<T>(
             }
             Kind::Annotations if in_brat => {
                 if !texts.contains(&stem) {
-                    listing.waiting.push_back(Waiting::Lonely(path_of(&file).to_path_buf()));
+                    listing.waiting.push_back(Waiting::Unpaired(path_of(&file).to_path_buf()));
                 }
             }
             Kind::Settings | Kind::Annotations => {}
@@ -146,8 +146,8 @@ fn pair_up<T>(
 }
 
 /// Error for an annotation file without a text file.
-pub(super) fn lonely(path: &Path) -> Error {
-    Error::invalid(format!("{} {LONELY}", path.display())).with_hint("add the text file, or remove this file")
+pub(super) fn unpaired(path: &Path) -> Error {
+    Error::invalid(format!("{} {UNPAIRED}", path.display())).with_hint("add the text file, or remove this file")
 }
 
 /// The files under `folder`, sorted by path.

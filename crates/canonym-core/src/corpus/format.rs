@@ -272,7 +272,7 @@ impl Reader {
                 let annotations = annotations.map(|source| source.open()).transpose()?;
                 Records::Brat(brat::Documents::new(text.open()?, annotations))
             }
-            Waiting::Lonely(path) => return Err(files::lonely(&path)),
+            Waiting::Unpaired(path) => return Err(files::unpaired(&path)),
             Waiting::File(path) => {
                 let Listing { waiting, n_other } = files::open(&Source::from_path(&path), self.format)?;
                 self.checker.counts.n_other_files += n_other;

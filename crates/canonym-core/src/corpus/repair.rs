@@ -249,12 +249,12 @@ mod tests {
         let fits: Vec<bool> = located.iter().map(|located| find_spans(text, &map, located).is_ok()).collect();
         let mut shown = String::new();
         for ((located, fits), repaired) in located.iter().zip(&fits).zip(repair(&document, &map, &located, &fits)) {
-            let said = match (fits, repaired) {
+            let outcome = match (fits, repaired) {
                 (true, None) => "right".to_owned(),
                 (false, None) => "left as it is".to_owned(),
                 (_, Some((spans, repair))) => format!("{}..{} {repair}", spans[0].0, spans[0].1),
             };
-            shown.push_str(&format!("{}: {said}\n", located.text.unwrap_or_default()));
+            shown.push_str(&format!("{}: {outcome}\n", located.text.unwrap_or_default()));
         }
         expect.assert_eq(&shown);
     }

@@ -328,7 +328,7 @@ mod tests {
             entry(70, 72, "E", "on"),
         ];
         let comparison = compared(first, second);
-        let told: Vec<String> = comparison
+        let listed: Vec<String> = comparison
             .changes
             .iter()
             .map(|one| {
@@ -337,7 +337,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            listed,
             [
                 "lost: fever A A > ",
                 "won: cough B X > B",
@@ -373,9 +373,9 @@ mod tests {
         let (ranking, config) = (&RankingConfig::default(), &SignificanceConfig::default());
         let comparison =
             compare_rankings(&first, &second, ranking, config, &mut SplitMix64::new(1)).expect("same queries");
-        let told: Vec<(ChangeKind, &str, &str)> =
+        let listed: Vec<(ChangeKind, &str, &str)> =
             comparison.changes.iter().map(|one| (one.kind, one.first.ids.as_str(), one.second.ids.as_str())).collect();
-        assert_eq!(told, [(ChangeKind::Won, "A / X", "A / B"), (ChangeKind::Lost, "C", "Y")]);
+        assert_eq!(listed, [(ChangeKind::Won, "A / X", "A / B"), (ChangeKind::Lost, "C", "Y")]);
         assert_eq!((comparison.measures[0].1.first, comparison.measures[0].1.second), (0.5, 0.5));
         assert!(compare_rankings(&first, &second[1..], ranking, config, &mut SplitMix64::new(1)).is_err());
     }

@@ -247,8 +247,8 @@ pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes 
     let mut outcomes = Outcomes::default();
     for mention in mentions.iter().filter(|mention| mention.gold.is_nil() || !is_left_out(mention, config)) {
         outcomes.n_gold += u64::from(!mention.gold.is_nil());
-        let asked = if config.composite == Composite::First { 1 } else { mention.parts.len() };
-        let answered = mention.parts.iter().take(asked).any(|part| !part.is_empty());
+        let n_evaluated = if config.composite == Composite::First { 1 } else { mention.parts.len() };
+        let answered = mention.parts.iter().take(n_evaluated).any(|part| !part.is_empty());
         match mention.score.filter(|_| answered) {
             Some(score) => {
                 let right = judge(mention, 0, config).rank == Some(1);

@@ -259,8 +259,9 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
     }
     if let Some(background) = &config.strata {
         let few = [Measure::Strict, Measure::PartialBinary];
-        let asked = |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
-        let of_links: Vec<Measure> = measures.iter().copied().filter(asked).collect();
+        let is_selected =
+            |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
+        let of_links: Vec<Measure> = measures.iter().copied().filter(is_selected).collect();
         report.slices = recalls(documents, &of_links, background, config.matching, config.bootstrap, rng);
         if report.ranking.is_some() {
             report.add_accuracies(&from_documents(documents), config, background, rng);

@@ -284,7 +284,7 @@ impl GramIndexView<'_> {
             for list in lists.iter_mut() {
                 let rows = U32s(list.rows);
                 let n_here = rows.partition_point(|row| (row as usize) < end);
-                let (here, behind) = list.rows.split_at(4 * n_here);
+                let (here, after) = list.rows.split_at(4 * n_here);
                 for bytes in here.chunks_exact(4) {
                     let row = u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize;
                     // A damaged list could point before the block. The scale keeps sums below the maximum.
@@ -293,7 +293,7 @@ impl GramIndexView<'_> {
                     }
                 }
                 touched |= n_here > 0;
-                list.rows = behind;
+                list.rows = after;
             }
             if !touched {
                 continue;

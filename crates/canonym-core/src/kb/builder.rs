@@ -215,8 +215,8 @@ impl KnowledgeBaseBuilder {
 
     /// Index of the source of a name.
     fn origin_of(&self, name: u32) -> u16 {
-        let behind = self.origin_starts.partition_point(|(start, _)| *start <= name);
-        behind.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
+        let after = self.origin_starts.partition_point(|(start, _)| *start <= name);
+        after.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
     }
 
     /// Merges concepts that mappings declare equivalent. Names, types, definitions, parents and alternative ids go to

@@ -207,12 +207,12 @@ fn compare(
 /// Drops scope changes of names that were added or removed, because these are reported already.
 fn forget_scopes_of_other_names(lists: &mut Vec<ListChange>) {
     let Some(names) = lists.iter().find(|list| list.list == "names").cloned() else { return };
-    let is_told = |entry: &String, names: &[String]| {
+    let is_reported = |entry: &String, names: &[String]| {
         entry.split_once(": ").is_some_and(|(_, name)| names.iter().any(|known| known == name))
     };
     for scopes in lists.iter_mut().filter(|list| list.list == "scopes") {
-        scopes.added.retain(|entry| !is_told(entry, &names.added));
-        scopes.removed.retain(|entry| !is_told(entry, &names.removed));
+        scopes.added.retain(|entry| !is_reported(entry, &names.added));
+        scopes.removed.retain(|entry| !is_reported(entry, &names.removed));
     }
     lists.retain(|list| !list.added.is_empty() || !list.removed.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::root;
-use crate::text::words::Kind;
+use crate::text::words::WordKind;
 
 /// A token of a query or of a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Token {
     /// Inverse document frequency; zero for function words.
     pub weight: f32,
     /// Its role in the name.
-    pub kind: Kind,
+    pub kind: WordKind,
     /// Start byte in the folded text.
     pub start: usize,
     /// End byte in the folded text, exclusive.
@@ -110,7 +110,7 @@ pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Alig
         }
         if let (Some(parts), true) = (token.parts, query_found[row] == 0.0) {
             for (column, other) in name.iter().enumerate() {
-                if parts[0] == other.root || (parts[1] == other.root && other.kind == Kind::Disorder) {
+                if parts[0] == other.root || (parts[1] == other.root && other.kind == WordKind::Disorder) {
                     name_found[column] = name_found[column].max(ROOT);
                     query_found[row] = ROOT;
                     by_parts += 1.0;
@@ -119,11 +119,11 @@ pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Alig
         }
     }
     for (row, token) in query.iter().enumerate() {
-        if query_found[row] >= ROOT || token.kind != Kind::Plain {
+        if query_found[row] >= ROOT || token.kind != WordKind::Plain {
             continue;
         }
         for (column, other) in name.iter().enumerate() {
-            if name_found[column] >= ROOT || other.kind != Kind::Plain {
+            if name_found[column] >= ROOT || other.kind != WordKind::Plain {
                 continue;
             }
             let alike = resemblance(&of_query.text[token.start..token.end], &of_name.text[other.start..other.end]);
@@ -170,15 +170,15 @@ fn sums(tokens: &[Token], found: &[f32]) -> Side {
             continue;
         }
         match token.kind {
-            Kind::Plain => {
+            WordKind::Plain => {
                 side.plain_missing += token.weight * (1.0 - similarity);
                 side.n_plain_missing += 1.0;
                 side.n_plain_resembled += similarity;
             }
-            Kind::Disorder => side.disorders += 1.0,
-            Kind::Modifier => side.modifiers += 1.0,
-            Kind::Subtype => side.numbers += 1.0,
-            Kind::Linking => {}
+            WordKind::Disorder => side.disorders += 1.0,
+            WordKind::Modifier => side.modifiers += 1.0,
+            WordKind::Subtype => side.numbers += 1.0,
+            WordKind::Linking => {}
         }
     }
     side

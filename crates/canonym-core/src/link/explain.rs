@@ -171,8 +171,8 @@ pub fn contributions(
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     if f64::from(p_link) < probability(sum) - 1e-3 {
         let limit = log_odds(f64::from(p_link)) - sum;
-        let behind = "limited to the score of the candidate above";
-        contributions.push(contribution("limit", behind, 1.0, limit));
+        let sentence = "limited to the score of the candidate above";
+        contributions.push(contribution("limit", sentence, 1.0, limit));
     }
     contributions
 }
@@ -185,8 +185,8 @@ impl DictionaryAnnotator {
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
         let spotted = self.spot(&analysis, scratch);
-        let meant = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold);
-        meant.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
+        let likely = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold);
+        likely.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
     }
 
     fn explain_spotted(
@@ -367,13 +367,13 @@ pub fn add_differences(candidates: &mut [Explained]) {
             log_odds: of(other, &one.feature) - of(first, &one.feature),
             ..one.clone()
         };
-        let mut behind: Vec<Contribution> = all.map(difference).filter(|one| one.log_odds < 0.0).collect();
-        behind.sort_by(|a, b| a.log_odds.total_cmp(&b.log_odds));
-        behind.truncate(N_DIFFERENCES);
-        for one in &mut behind {
+        let mut after: Vec<Contribution> = all.map(difference).filter(|one| one.log_odds < 0.0).collect();
+        after.sort_by(|a, b| a.log_odds.total_cmp(&b.log_odds));
+        after.truncate(N_DIFFERENCES);
+        for one in &mut after {
             one.value = other.contributions.iter().find(|own| own.feature == one.feature).map_or(0.0, |own| own.value);
         }
-        other.behind_first = behind;
+        other.behind_first = after;
     }
 }
 

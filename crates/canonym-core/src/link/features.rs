@@ -5,7 +5,7 @@ use crate::kb::lexicon::{bag_key, hash_form, token_hash};
 use crate::kb::subset::KbView;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::normalise::{canonical, fold, root};
-use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
+use crate::text::words::{WordKind, is_linking_word, kind_of, parts_of};
 
 use super::alignment::{Aligned, Token, Tokenised, align};
 
@@ -60,7 +60,7 @@ pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "tokens resembled, cosine",
 ];
 
-/// Descriptions for people; each completes "for or against it speaks …".
+/// Descriptions for people.
 pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
     "match except for case and punctuation",
     "match except for spaces",
@@ -122,7 +122,7 @@ pub struct FormFeatures {
 
 /// A query prepared for comparison.
 #[derive(Debug)]
-pub struct Query {
+pub struct PreparedQuery {
     /// The folded query.
     pub folded: String,
     squeezed: String,
@@ -143,10 +143,10 @@ fn is_subtype(token: &str) -> bool {
         || crate::text::variants::roman_numeral(token).is_some()
 }
 
-fn kind(word: &str, canonical: &str, linking: bool) -> Kind {
+fn kind(word: &str, canonical: &str, linking: bool) -> WordKind {
     match linking {
-        true => Kind::Linking,
-        false if is_subtype(word) => Kind::Subtype,
+        true => WordKind::Linking,
+        false if is_subtype(word) => WordKind::Subtype,
         false => kind_of(canonical),
     }
 }
@@ -159,9 +159,9 @@ fn hash_parts(token: &str) -> Option<[u64; 2]> {
     parts_of(token).map(|parts| parts.map(|part| token_hash(&root(part))))
 }
 
-impl Query {
+impl PreparedQuery {
     /// Prepares `text` for comparison with the names of `kb`.
-    pub fn new(kb: &KnowledgeBase, text: &str) -> Query {
+    pub fn new(kb: &KnowledgeBase, text: &str) -> PreparedQuery {
         let folded = fold(text);
         let words = folded.split(' ').filter(|word| !word.is_empty());
         let tokens: Vec<Token> = hash_form(&folded)
@@ -183,7 +183,7 @@ impl Query {
                 }
             })
             .collect();
-        Query { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
+        PreparedQuery { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
     }
 
     /// The forms to compare: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form; only forms
@@ -192,7 +192,7 @@ impl Query {
         self.candidates_and(view, &[], scratch)
     }
 
-    /// Like [`Query::candidates`], with additional forms retrieved in another way.
+    /// Like [`PreparedQuery::candidates`], with additional forms retrieved in another way.
     pub fn candidates_and<'a>(
         &self,
         view: impl Into<KbView<'a>>,
@@ -208,7 +208,7 @@ impl Query {
             hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
         self.add_equal(view, &mut forms);
         forms.extend(others.iter().filter(|form| view.has_form(**form)).map(|form| (*form, None)));
-        // A form with a cosine sorts behind the same form without one, so `dedup` keeps the one with the cosine.
+        // A form with a cosine sorts after the same form without one, so `dedup` keeps the one with the cosine.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);
         let missing: Vec<u32> = forms.iter().filter(|(_, cosine)| cosine.is_none()).map(|(form, _)| form.0).collect();
@@ -244,8 +244,8 @@ impl Query {
         let (mut disorders, mut modifiers) = (0u64, 0u64);
         for token in counted() {
             match (token.kind, token.parts) {
-                (Kind::Disorder, _) => disorders = disorders.wrapping_add(token.root),
-                (Kind::Modifier, _) => {
+                (WordKind::Disorder, _) => disorders = disorders.wrapping_add(token.root),
+                (WordKind::Modifier, _) => {
                     n_modifiers += 1;
                     modifiers = modifiers.wrapping_add(token.root);
                 }
@@ -382,15 +382,15 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
 }
 
 /// Like [`kind`], given the hash of the canonical token.
-fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
+fn kind_of_name(word: &str, hash: u64, linking: bool) -> WordKind {
     use std::collections::HashMap;
-    static KINDS: std::sync::OnceLock<HashMap<u64, Kind>> = std::sync::OnceLock::new();
+    static KINDS: std::sync::OnceLock<HashMap<u64, WordKind>> = std::sync::OnceLock::new();
     let kinds = KINDS
         .get_or_init(|| crate::text::words::words_with_kinds().map(|(word, kind)| (token_hash(word), kind)).collect());
     match linking {
-        true => Kind::Linking,
-        false if is_subtype(word) => Kind::Subtype,
-        false => kinds.get(&hash).copied().unwrap_or(Kind::Plain),
+        true => WordKind::Linking,
+        false if is_subtype(word) => WordKind::Subtype,
+        false => kinds.get(&hash).copied().unwrap_or(WordKind::Plain),
     }
 }
 

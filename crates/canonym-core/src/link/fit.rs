@@ -181,7 +181,7 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
         bins[bin].1 += f64::from(u8::from(right));
         n += 1;
     }
-    bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
+    bins.iter().map(|(confidence, right)| (confidence - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
 /// Platt scaling (Platt 1999) of score and margin, fitted by Newton's method.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
+use super::features::{COSINE, FormFeatures, N_FEATURES, PreparedQuery};
 use super::lookalike::check_first;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
 use super::{Candidate, Link, LinkInput, Linker};
@@ -223,7 +223,7 @@ pub fn score_name_and<'a>(
 ) -> Vec<Scored> {
     let view = view.into();
     let kb = view.kb;
-    let query = Query::new(kb, name);
+    let query = PreparedQuery::new(kb, name);
     let forms = query.candidates_and(view, others, scratch);
     let mut scored = Vec::with_capacity(2 * forms.len());
     for FormFeatures { form, values } in &forms {

@@ -2,7 +2,8 @@
 //!
 //! Similarity by n-grams or embeddings proposes candidates but does not make two names equal. A rare word of a mention
 //! must occur in the name: by its root, by its parts (`nephropathy`, `kidney disease`), or as a misspelling; a word of
-//! three or four letters may also abbreviate it (`htn`, hypertension). A misspelling is an unknown word within a small edit distance (keyboard and phonetic errors) of a word of the name.
+//! three or four letters may also abbreviate it (`htn`, hypertension). A misspelling is an unknown word within a small
+//! edit distance (keyboard and phonetic errors) of a word of the name.
 //! Known words are those of open terminologies, stored in `assets/known-words.bin` as a Bloom filter (Bloom 1970).
 
 use std::sync::LazyLock;
@@ -16,7 +17,7 @@ use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::variants::roman_numeral;
-use crate::text::words::{Kind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
+use crate::text::words::{WordKind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
 
 const KNOWN: &[u8] = include_bytes!("../../assets/known-words.bin");
 
@@ -103,7 +104,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     };
     // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
     let names_something =
-        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain;
+        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain;
     let is_shortened = || match of_mention.as_slice() {
         [word] if WordFilter::embedded().has(word) => {
             of_name.iter().any(|other| names_something(other) && !same(other, word))
@@ -122,7 +123,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
                     || parts_of(&of_word).is_some_and(|parts| parts.iter().any(|part| **part == *of_other))
             };
             let names_more = |other: &&str| {
-                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain
+                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain
             };
             of_name.iter().any(names_more)
         }
@@ -137,16 +138,16 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
 }
 
 /// Whether a query is a misspelled name: each word equals the word of the name or is a misspelling of it.
-pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
-    let (asked, name) = (fold(asked), fold(name));
+pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
+    let (query, name) = (fold(query), fold(name));
     let mut n_misspelt = 0;
     let agrees = |(one, other): (&str, &str)| {
         let is_misspelt = one != other && is_misspelling(kb, one, other);
         n_misspelt += usize::from(is_misspelt);
         one == other || is_misspelt
     };
-    asked.split(' ').count() == name.split(' ').count()
-        && asked.split(' ').zip(name.split(' ')).all(agrees)
+    query.split(' ').count() == name.split(' ').count()
+        && query.split(' ').zip(name.split(' ')).all(agrees)
         && n_misspelt > 0
 }
 
@@ -182,8 +183,8 @@ fn is_rare_short(word: &str) -> bool {
         && frequency(word) <= COMMON
 }
 
-/// Whether a word consists of letters of `words`, which start with the first letter of each word that it covers: `htn` is short
-/// for hypertension, `copd` for chronic obstructive pulmonary disease in any order, `il` for interleukin.
+/// Whether a word abbreviates `words`: `htn` hypertension, `il` interleukin, `copd` chronic obstructive pulmonary disease.
+/// It consists of parts, each of which starts with the first letter of a word and continues with later letters of it.
 fn is_shorthand(word: &str, words: &[&str]) -> bool {
     word.is_empty()
         || words.iter().any(|of_name| {
@@ -205,8 +206,8 @@ fn is_shorthand(word: &str, words: &[&str]) -> bool {
 }
 
 /// Whether an unknown word is a misspelling of another; both are folded.
-pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
-    let (n, m) = (word.chars().count(), meant.chars().count());
+pub fn is_misspelling(kb: &KnowledgeBase, word: &str, target: &str) -> bool {
+    let (n, m) = (word.chars().count(), target.chars().count());
     if n < MIN_LENGTH || m < MIN_LENGTH || n.abs_diff(m) > 2 {
         return false;
     }
@@ -215,24 +216,24 @@ pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
         7..=9 => 1.6,
         _ => 2.2,
     };
-    slips(word, meant, max) <= max && !is_known_word(kb, word)
+    slips(word, target, max) <= max && !is_known_word(kb, word)
 }
 
 /// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
 /// Returns `f32::MAX` as soon as the distance must exceed `max`.
-pub fn slips(word: &str, meant: &str, max: f32) -> f32 {
-    let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
-    let n = meant.len();
+pub fn slips(word: &str, target: &str, max: f32) -> f32 {
+    let (word, target): (Vec<char>, Vec<char>) = (word.chars().collect(), target.chars().collect());
+    let n = target.len();
     let mut rows: [Vec<f32>; 3] = [vec![f32::MAX; n + 1], (0..=n).map(|at| at as f32).collect(), vec![0.0; n + 1]];
     for row in 1..=word.len() {
         let [before, last, next] = &mut rows;
         next[0] = row as f32;
         let mut min = next[0];
         for column in 1..=n {
-            let (typed, right) = (word[row - 1], meant[column - 1]);
+            let (typed, right) = (word[row - 1], target[column - 1]);
             let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
             let extra = if doubled(&word, row - 1) { DOUBLED } else { 1.0 };
-            let missing = if doubled(&meant, column - 1) { DOUBLED } else { 1.0 };
+            let missing = if doubled(&target, column - 1) { DOUBLED } else { 1.0 };
             // The first letter is rarely mistyped.
             let first = if row == 1 && column == 1 { FIRST } else { 0.0 };
             let mut cost = (last[column] + extra)
@@ -241,10 +242,10 @@ pub fn slips(word: &str, meant: &str, max: f32) -> f32 {
             if row > 1 && right == 'f' && word[row - 2..row] == ['p', 'h'] {
                 cost = cost.min(before[column - 1] + DOUBLED);
             }
-            if column > 1 && typed == 'f' && meant[column - 2..column] == ['p', 'h'] {
+            if column > 1 && typed == 'f' && target[column - 2..column] == ['p', 'h'] {
                 cost = cost.min(last[column - 2] + DOUBLED);
             }
-            if row > 1 && column > 1 && typed == meant[column - 2] && word[row - 2] == right {
+            if row > 1 && column > 1 && typed == target[column - 2] && word[row - 2] == right {
                 cost = cost.min(before[column - 2] + SWAPPED);
             }
             next[column] = cost;
@@ -360,8 +361,8 @@ mod tests {
         let kb = kb(&["Asthma", "Diabetes Mellitus", "Prednisone"]);
         assert!(is_misspelt_name(&kb, "diabtes mellitus", "Diabetes Mellitus"));
         assert!(is_misspelt_name(&kb, "predinsone", "Prednisone"));
-        for (asked, name) in [("Asthma", "Asthma"), ("diabtes", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
-            assert!(!is_misspelt_name(&kb, asked, name), "{asked} {name}");
+        for (query, name) in [("Asthma", "Asthma"), ("diabtes", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
+            assert!(!is_misspelt_name(&kb, query, name), "{query} {name}");
         }
     }
 
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn slips_cost_less_than_other_letters() {
-        let cost = |word, meant| slips(word, meant, 9.0);
+        let cost = |word, target| slips(word, target, 9.0);
         assert_eq!(cost("fever", "fever"), 0.0);
         assert!(cost("diarrea", "diarrhea") <= 1.0 && cost("dizzyness", "dizziness") < 1.0);
         assert!(cost("ibuprophen", "ibuprofen") < 1.0 && cost("fenytoin", "phenytoin") <= 1.0);

@@ -114,7 +114,7 @@ pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     let n_first = conjuncts[0].len();
     let n_last = conjuncts[conjuncts.len() - 1].len();
     let mut ranked = Vec::new();
-    // `left kidney and both lungs`: `both` starts anew, so words of the first conjunct are not shared.
+    // `left kidney and both lungs`: `both` starts a new conjunct, so words of the first conjunct are not shared.
     for n_left in 0..if begins_anew { 1 } else { n_first } {
         for n_right in 0..n_last {
             ranked.push((penalty(text, &conjuncts, n_left, n_right), n_left, n_right));

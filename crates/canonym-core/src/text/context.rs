@@ -191,8 +191,8 @@ impl Contexts {
                 contexts.headed.push((span.start, context));
             }
             let n_inside = rest.iter().take_while(|token| token.span.start < span.end).count();
-            let (inside, behind) = rest.split_at(n_inside);
-            rest = behind;
+            let (inside, after) = rest.split_at(n_inside);
+            rest = after;
             read_words(source, span, inside, &mut words);
             matches.clear();
             match_rules(triggers, &words, &mut matches);
@@ -211,10 +211,10 @@ impl Contexts {
     pub fn of(&self, spans: &[Span]) -> Context {
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Context::default() };
         let before = self.forward.partition_point(|(at, _)| *at <= first.start).checked_sub(1);
-        let behind = self.backward.partition_point(|(at, _)| *at >= last.end).checked_sub(1);
+        let after = self.backward.partition_point(|(at, _)| *at >= last.end).checked_sub(1);
         let headed = self.headed.partition_point(|(at, _)| *at <= first.start).checked_sub(1);
         let forward = before.map(|row| self.forward[row].1).unwrap_or_default();
-        let backward = behind.map(|row| self.backward[row].1).unwrap_or_default();
+        let backward = after.map(|row| self.backward[row].1).unwrap_or_default();
         let mut context = headed.map(|row| self.headed[row].1).unwrap_or_default();
         let suspended = forward.suspended(first.start);
         context.forget(forward.without_heading | suspended);
@@ -225,8 +225,8 @@ impl Contexts {
             });
             let backward = backward.scopes[kind].filter(|scope| last.end > scope.until);
             let nearest = match (forward, backward) {
-                (Some(before), Some(behind)) if behind.from - last.end < first.start - before.from => Some(behind),
-                (before, behind) => before.or(behind),
+                (Some(before), Some(after)) if after.from - last.end < first.start - before.from => Some(after),
+                (before, after) => before.or(after),
             };
             if let Some(scope) = nearest {
                 scope.effect.apply(&mut context);

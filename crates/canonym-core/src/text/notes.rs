@@ -129,7 +129,7 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
         } else if matches!(letter, '\n' | '.' | ';' | ',' | '(') {
             word = Span::new(end, end);
         }
-        position = position.behind(&text[at..end]);
+        position = position.after(&text[at..end]);
         let mut letters = text[at..end].chars();
         let last = letters.next_back();
         earlier = letters.next_back().or(previous);
@@ -167,7 +167,7 @@ enum Position {
 
 impl Position {
     /// The kind of position after `passed`, which starts here.
-    fn behind(self, passed: &str) -> Position {
+    fn after(self, passed: &str) -> Position {
         let mut position = self;
         for letter in passed.chars() {
             position = match (letter, position) {

@@ -83,7 +83,7 @@ fn analysis(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Erro
 fn lines(analysis: &ErrorAnalysis) -> String {
     let mut lines = String::new();
     for case in &analysis.cases {
-        let side = |side: &Option<canonym_core::eval::errors::Side>| {
+        let side = |side: &Option<canonym_core::eval::errors::CaseSide>| {
             side.as_ref().map_or_else(|| "-".to_owned(), |side| format!("{}={}", side.text, side.ids.join("|")))
         };
         let (gold, predicted) = (side(&case.gold), side(&case.predicted));

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Case, CaseCandidate, ErrorClass, MAX_CANDIDATES, NOWHERE_IN_GOLD, Side, Terminology};
+use super::{Case, CaseCandidate, CaseSide, ErrorClass, MAX_CANDIDATES, NOWHERE_IN_GOLD, Terminology};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::eval::ids::{IdPolicy, IdSet};
 use crate::eval::overlap::{length, overlaps, shared};
@@ -131,7 +131,7 @@ impl<'a> Classifier<'a> {
             class,
             reason: reason.to_owned(),
             gold: gold.map(|entry| self.side(context, entry)),
-            predicted: predicted.map(|entry| Side {
+            predicted: predicted.map(|entry| CaseSide {
                 score: annotation.and_then(|annotation| annotation.score),
                 ..self.side(context, entry)
             }),
@@ -140,9 +140,9 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    fn side(&self, context: &DocumentContext<'_>, entry: &Entry) -> Side {
+    fn side(&self, context: &DocumentContext<'_>, entry: &Entry) -> CaseSide {
         let owned = |set: &IdSet| set.iter().map(str::to_owned).collect::<Vec<String>>();
-        Side {
+        CaseSide {
             spans: entry.spans.iter().map(|span| (span.start, span.end)).collect(),
             text: context.surface(entry),
             ids: owned(&entry.ids),

@@ -18,7 +18,7 @@ const MAX_HULL: usize = 600;
 
 /// An excerpt of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Context {
+pub struct Excerpt {
     /// Its start in code points.
     pub start: u32,
     /// Its text.
@@ -75,7 +75,7 @@ struct Contexts {
 }
 
 impl Contexts {
-    fn around(&mut self, document: Option<usize>, text: &str, case: &Case) -> Context {
+    fn around(&mut self, document: Option<usize>, text: &str, case: &Case) -> Excerpt {
         if document.is_none() || self.document != document {
             self.document = document;
             self.sentences = sentences(text);
@@ -93,7 +93,7 @@ impl Contexts {
         let end = n_up_to.checked_sub(1).and_then(|row| self.sentences.get(row));
         let end = end.map_or(last, |sentence| point(sentence.end).max(last));
         let (from, to) = (start.max(first.saturating_sub(MAX_MARGIN)), end.min(last + MAX_MARGIN));
-        Context {
+        Excerpt {
             start: from as u32,
             text: text[byte(from)..byte(to)].to_owned(),
             cut_before: from > start,

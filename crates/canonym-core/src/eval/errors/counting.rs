@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Case, ClassCount, Confusion, ErrorAnalysis, ErrorClass, ErrorConfig, ReasonCount, Side, Surface};
+use super::{Case, CaseSide, ClassCount, Confusion, ErrorAnalysis, ErrorClass, ErrorConfig, ReasonCount, SurfaceCount};
 use crate::text::normalise::fold;
 
 pub(super) fn count(analysis: &mut ErrorAnalysis, cases: &[Case], config: &ErrorConfig) {
@@ -55,8 +55,8 @@ fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
         n: u64,
         first: usize,
         texts: HashMap<String, (u64, usize)>,
-        gold: &'a Side,
-        predicted: &'a Side,
+        gold: &'a CaseSide,
+        predicted: &'a CaseSide,
     }
     let mut rows: HashMap<(&[String], &[String]), Row<'_>> = HashMap::new();
     for (index, case) in cases.iter().enumerate() {
@@ -87,20 +87,20 @@ fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
 /// The texts of one side of the cases, with the number of `wanted` ones.
 fn surfaces<'a>(
     cases: &'a [Case],
-    side_of: impl Fn(&'a Case) -> Option<&'a Side>,
+    side_of: impl Fn(&'a Case) -> Option<&'a CaseSide>,
     wanted: impl Fn(&Case) -> bool,
     limit: usize,
-) -> Vec<Surface> {
-    let mut rows: HashMap<String, (Surface, usize)> = HashMap::new();
+) -> Vec<SurfaceCount> {
+    let mut rows: HashMap<String, (SurfaceCount, usize)> = HashMap::new();
     for (index, case) in cases.iter().enumerate() {
         let Some(side) = side_of(case) else { continue };
-        let (row, first) = rows.entry(form_of(&side.text)).or_insert_with(|| (Surface::default(), index));
+        let (row, first) = rows.entry(form_of(&side.text)).or_insert_with(|| (SurfaceCount::default(), index));
         row.n_all += 1;
         if wanted(case) {
             if row.n == 0 {
                 *first = index;
                 let (text, ids, names) = (side.text.clone(), side.ids.clone(), side.names.clone());
-                *row = Surface { n: 0, n_all: row.n_all, text, ids, names, class: Some(case.class) };
+                *row = SurfaceCount { n: 0, n_all: row.n_all, text, ids, names, class: Some(case.class) };
             }
             row.n += 1;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::markup::Markup;
 use super::sections::concept;
-use crate::eval::errors::{Case, ErrorAnalysis, ErrorClass, Example, Side};
+use crate::eval::errors::{Case, CaseSide, ErrorAnalysis, ErrorClass, Example};
 use crate::eval::thousands;
 
 pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
@@ -104,7 +104,7 @@ fn row(out: &mut Markup, label: &str, content: impl FnOnce(&mut Markup)) {
     out.element("dd", &[], content);
 }
 
-fn side(out: &mut Markup, side: &Side) {
+fn side(out: &mut Markup, side: &CaseSide) {
     match side.ids.is_empty() {
         true => out.leaf("span.soft", &[], "unlinked"),
         false => concept(out, &side.ids, &side.names),
@@ -150,7 +150,7 @@ fn origin(example: &Example, case: &Case) -> String {
 /// The text with its marks; a position in both spans has both marks.
 fn context(out: &mut Markup, example: &Example, case: &Case) {
     let context = &example.context;
-    let spans_of = |side: &Option<Side>| side.as_ref().map_or_else(Vec::new, |side| side.spans.clone());
+    let spans_of = |side: &Option<CaseSide>| side.as_ref().map_or_else(Vec::new, |side| side.spans.clone());
     let (gold, predicted) = (spans_of(&case.gold), spans_of(&case.predicted));
     let inside = |spans: &[(u32, u32)], offset: u32| spans.iter().any(|&(start, end)| start <= offset && offset < end);
     let marks = |offset: u32| (inside(&gold, offset), inside(&predicted, offset));

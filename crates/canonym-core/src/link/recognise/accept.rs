@@ -172,8 +172,8 @@ pub fn sense_candidates(
 fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let is_joined = |word: &Word| word.token.before == Gap::Hyphen && !word.expanded;
     let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
-    let behind = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
-    before.is_some_and(|span| is_prefix(span.of(text))) || behind.is_some_and(|span| span.of(text) == "like")
+    let after = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
+    before.is_some_and(|span| is_prefix(span.of(text))) || after.is_some_and(|span| span.of(text) == "like")
 }
 
 /// Whether a single word shares only its stem with a name, such as `solely` with `sole` or `organizing` with `organ`.

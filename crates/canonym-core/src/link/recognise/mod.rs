@@ -185,8 +185,8 @@ impl DictionaryAnnotator {
             );
         }
         if let Some(expanded) = expand(&words, uses) {
-            let meant = self.all_matches(text, &expanded, |found| found.expanded);
-            let by_definition: HashSet<Span> = meant.iter().map(|entry| entry.span).collect();
+            let matches = self.all_matches(text, &expanded, |found| found.expanded);
+            let by_definition: HashSet<Span> = matches.iter().map(|entry| entry.span).collect();
             spotted.retain(|entry| !by_definition.contains(&entry.span));
             let defined: HashMap<Span, Span> = uses.iter().copied().collect();
             for entry in &mut spotted {
@@ -194,7 +194,7 @@ impl DictionaryAnnotator {
                     self.contradict(entry, &words, *long);
                 }
             }
-            spotted.extend(meant);
+            spotted.extend(matches);
         }
         let defined = |span: Span| {
             // `uses` are sorted and do not overlap.
@@ -278,9 +278,9 @@ impl DictionaryAnnotator {
     /// Handles a short form whose long form is not a name: only concepts with a similar name are kept.
     fn contradict(&self, spotted: &mut DictionaryMatch, words: &[Word], long: Span) {
         let inside = |word: &&Word| word.token.span.start >= long.start && word.token.span.end <= long.end;
-        let meant: Vec<u64> =
+        let roots: Vec<u64> =
             words.iter().filter(inside).filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
-        spotted.senses.retain(|(candidate, _)| self.has_name_like(candidate.concept, &meant));
+        spotted.senses.retain(|(candidate, _)| self.has_name_like(candidate.concept, &roots));
         for (candidate, score) in &mut spotted.senses {
             candidate.features[accept::DIFFERS] = 1.0;
             candidate.features[accept::UNDEFINED] = 0.0;
@@ -350,13 +350,13 @@ impl DictionaryMatch {
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
     let may_be = |entry: &&T| {
         let span = span(entry);
-        let (before, inside, behind) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
+        let (before, inside, after) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
         let digit = |letter: char| letter.is_ascii_digit();
         let is_value = inside.contains(digit) && (inside.len() <= 4 || inside.starts_with(digit));
         is_value
             || before.trim_end().ends_with(digit)
-            || behind.starts_with(':')
-            || is_in_capitals(before, inside, behind)
+            || after.starts_with(':')
+            || is_in_capitals(before, inside, after)
     };
     let mut doubtful: Vec<Span> = entries.iter().filter(may_be).map(&span).collect();
     if !doubtful.is_empty() {
@@ -383,7 +383,7 @@ const TITLES: [&str; 8] = ["Dr", "Miss", "Mr", "Mrs", "Ms", "Mx", "Prof", "Profe
 
 /// Whether a match is in an upper-case line or clause, as in headings; examines at most [`MAX_HEADING_CHARS`] characters
 /// on either side.
-fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
+fn is_in_capitals(before: &str, inside: &str, after: &str) -> bool {
     let is_end = |sign: &char| matches!(sign, '\n' | ':' | '.' | ';');
     let has_small = |letters: &mut dyn Iterator<Item = char>| {
         letters.take(MAX_HEADING_CHARS).take_while(|letter| !is_end(letter)).any(char::is_lowercase)
@@ -391,7 +391,7 @@ fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
     inside.len() > 2
         && !has_small(&mut inside.chars())
         && !has_small(&mut before.chars().rev())
-        && !has_small(&mut behind.chars())
+        && !has_small(&mut after.chars())
 }
 
 /// Maximum number of characters examined on either side.
@@ -462,13 +462,13 @@ fn whole_name(text: &str, span: Span, name: &str) -> Span {
     }
     let Some(at) = name.to_ascii_lowercase().find(&written.to_ascii_lowercase()) else { return span };
     let (lead, trail) = (&name[..at], &name[at + written.len()..]);
-    let (before, behind) = (&text[..span.start as usize], &text[span.end as usize..]);
-    let (Some(before), Some(behind)) = (before.strip_suffix(lead), behind.strip_prefix(trail)) else { return span };
+    let (before, after) = (&text[..span.start as usize], &text[span.end as usize..]);
+    let (Some(before), Some(after)) = (before.strip_suffix(lead), after.strip_prefix(trail)) else { return span };
     // An article at the beginning of a name is not part of the mention.
     let is_other = lead.contains(char::is_alphabetic)
         || before.ends_with(char::is_alphanumeric)
-        || behind.starts_with(char::is_alphanumeric);
-    if is_other { span } else { Span::new(before.len(), text.len() - behind.len()) }
+        || after.starts_with(char::is_alphanumeric);
+    if is_other { span } else { Span::new(before.len(), text.len() - after.len()) }
 }
 
 /// Whether a match that ends with word `last` is the cause of what follows.

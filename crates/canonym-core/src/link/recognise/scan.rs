@@ -319,7 +319,7 @@ fn same_folded(text: &str, window: &[Word], form_text: &str) -> bool {
         folded.clear();
         fold_token_into(word.token.span.of(text), &mut folded);
         match rest.strip_prefix(folded.as_str()) {
-            Some(behind) => rest = behind.strip_prefix(' ').unwrap_or(behind),
+            Some(after) => rest = after.strip_prefix(' ').unwrap_or(after),
             None => return false,
         }
     }

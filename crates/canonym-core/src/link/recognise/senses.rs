@@ -516,7 +516,7 @@ impl DocumentContext {
         let mut collocation = 0.0;
         for cue in parts(sense.cues) {
             if cue == NUMBER {
-                cues += if self.is_number_behind(at.end) { near } else { 0.0 };
+                cues += if self.is_number_after(at.end) { near } else { 0.0 };
                 continue;
             }
             let firsts = self.firsts(cue);
@@ -559,7 +559,7 @@ impl DocumentContext {
     }
 
     /// Whether a number follows the word, as in a list of laboratory values.
-    fn is_number_behind(&self, at: usize) -> bool {
+    fn is_number_after(&self, at: usize) -> bool {
         self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
     }
 }

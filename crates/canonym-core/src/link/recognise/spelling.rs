@@ -46,15 +46,15 @@ pub(super) fn corrected(
         if !is_word || is_joined(words, at) {
             continue;
         }
-        let meant = match scratch.cached.get(written) {
+        let correction = match scratch.cached.get(written) {
             Some(known) => *known,
             None => {
-                let meant = meant(kb, &fold(written), scratch.grams.get_or_insert_default());
-                scratch.cached.insert(written.into(), meant);
-                meant
+                let correction = correction(kb, &fold(written), scratch.grams.get_or_insert_default());
+                scratch.cached.insert(written.into(), correction);
+                correction
             }
         };
-        if let Some(hashes) = meant {
+        if let Some(hashes) = correction {
             corrected.push((at, hashes));
         }
     }
@@ -77,7 +77,7 @@ fn is_joined(words: &[Word], at: usize) -> bool {
 }
 
 /// The word of the knowledge base that a folded word misspells.
-fn meant(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<TokenHashes> {
+fn correction(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<TokenHashes> {
     if is_known_word(kb, word) {
         return None;
     }

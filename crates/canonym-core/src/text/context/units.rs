@@ -183,11 +183,11 @@ fn heading(text: &str, position: Position) -> Option<Heading> {
     if words.len() > MAX_HEADING || !words.starts_with(char::is_alphabetic) {
         return None;
     }
-    let behind = colon.map_or("", |colon| text[colon + 1..].trim_start_matches([' ', '\t']));
-    let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r']);
+    let after = colon.map_or("", |colon| text[colon + 1..].trim_start_matches([' ', '\t']));
+    let is_alone = after.is_empty() || after.starts_with(['\n', '\r']);
     let lower = words.trim_end_matches(':').to_lowercase().replace(" & ", " and ");
     if let Some((_, context)) = SPEAKING.iter().find(|(name, _)| *name == lower) {
-        let context = if !is_alone && is_nothing(behind) { PLAIN } else { *context };
+        let context = if !is_alone && is_nothing(after) { PLAIN } else { *context };
         return Some(Heading { context, is_alone });
     }
     let is_capital = words.len() > 1 && !words.chars().any(char::is_lowercase);
@@ -254,12 +254,12 @@ mod tests {
     fn check(text: &str, expect: Expect) {
         let document = Document { text: text.to_owned(), ..Document::default() };
         let shown = units(&document).into_iter().map(|unit| {
-            let mut said: Vec<&str> = Vec::new();
+            let mut labels: Vec<&str> = Vec::new();
             if let Some(context) = unit.heading {
-                said.push("heading");
-                said.extend(context.attributes().map(|(_, value)| value));
+                labels.push("heading");
+                labels.extend(context.attributes().map(|(_, value)| value));
             }
-            format!("{:?} {}\n", unit.span.of(text), said.join(" "))
+            format!("{:?} {}\n", unit.span.of(text), labels.join(" "))
         });
         expect.assert_eq(&shown.collect::<String>());
     }

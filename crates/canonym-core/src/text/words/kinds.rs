@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// The role of a word in the name of a concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum WordKind {
     /// A content word.
     Plain,
     /// A general disorder word, such as `disease` or `injury`; names use them interchangeably.
@@ -42,16 +42,16 @@ const MODIFIERS: &str = "severe severity mild moderate marked massive profound e
     development developing activity response level tissue cell structural functional";
 
 /// The role of a canonical token that is neither a function word nor a number or letter.
-pub fn kind_of(token: &str) -> Kind {
-    static KINDS: OnceLock<HashMap<&'static str, Kind>> = OnceLock::new();
+pub fn kind_of(token: &str) -> WordKind {
+    static KINDS: OnceLock<HashMap<&'static str, WordKind>> = OnceLock::new();
     let kinds = KINDS.get_or_init(|| words_with_kinds().collect());
-    kinds.get(token).copied().unwrap_or(Kind::Plain)
+    kinds.get(token).copied().unwrap_or(WordKind::Plain)
 }
 
 /// All modifiers and disorder words.
-pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, Kind)> {
-    let modifiers = MODIFIERS.split_whitespace().map(|word| (word, Kind::Modifier));
-    modifiers.chain(DISORDERS.split_whitespace().map(|word| (word, Kind::Disorder)))
+pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, WordKind)> {
+    let modifiers = MODIFIERS.split_whitespace().map(|word| (word, WordKind::Modifier));
+    modifiers.chain(DISORDERS.split_whitespace().map(|word| (word, WordKind::Disorder)))
 }
 
 #[cfg(test)]
@@ -67,8 +67,8 @@ mod tests {
         assert!(twice.is_empty(), "duplicates: {twice:?}");
         let other: Vec<&str> = words().filter(|word| canonical(word) != *word).collect();
         assert!(other.is_empty(), "these are not canonical: {other:?}");
-        assert_eq!(kind_of("severe"), Kind::Modifier);
-        assert_eq!(kind_of("lesion"), Kind::Disorder);
-        assert_eq!(kind_of("kidney"), Kind::Plain);
+        assert_eq!(kind_of("severe"), WordKind::Modifier);
+        assert_eq!(kind_of("lesion"), WordKind::Disorder);
+        assert_eq!(kind_of("kidney"), WordKind::Plain);
     }
 }
