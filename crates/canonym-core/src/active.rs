@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_with_the_least_certain_mark_comes_first() {
+    fn the_least_confident_document_comes_first() {
         let document = |min_confidence, is_annotated| Unreviewed { min_confidence, is_annotated };
         let waiting = [
             document(None, true),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn diversity_takes_what_is_least_like_what_was_taken() {
+    fn diversity_selects_the_farthest_document() {
         let texts = ["heart failure dog", "heart failure cat", "renal stone cow", "heart stone dog"];
         let texts = texts.map(str::to_owned);
         let rows = |done: &[&str]| -> Vec<usize> {

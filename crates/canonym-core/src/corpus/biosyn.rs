@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_an_id_is_refused_where_the_format_needs_one() {
+    fn documents_without_a_required_id_are_refused() {
         for id in ["", " ", "\u{a0}"] {
             let text = format!(
                 "{{\"id\":\"{id}\",\"text\":\"gout\",\"annotations\":[{{\"spans\":[[0,4]],\"text\":\"gout\"}}]}}\n"
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_known_by_name_and_content() {
+    fn query_files_are_detected_by_name_and_content() {
         let detected = |name: &str, head: &str| format::detect(Path::new(name), head.as_bytes()).unwrap();
         assert_eq!(detected("7.concept", ""), CorpusFormat::Biosyn);
         assert_eq!(detected("queries.txt", "7||0|4||D||gout||D1\n"), CorpusFormat::Biosyn);

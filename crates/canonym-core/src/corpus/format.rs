@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_before_content() {
+    fn file_names_take_priority_over_content() {
         check("a.jsonl.gz", "", CorpusFormat::Jsonl);
         check("a.NDJSON", "1|t|x", CorpusFormat::Jsonl);
         check("train.PubTator", "", CorpusFormat::Pubtator);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn content_decides_where_the_name_does_not() {
+    fn content_is_checked_if_the_name_is_ambiguous() {
         check("a.txt", "\n\n10192393|t|A title", CorpusFormat::Pubtator);
         check("-", "8|a|", CorpusFormat::Pubtator);
         check("-", " { \"id\": 1", CorpusFormat::Jsonl);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_files_show_what_they_are() {
+    fn structured_files_are_detected() {
         check("a.bioc.xml.gz", "", CorpusFormat::BiocXml);
         check("a.bioc.json", "", CorpusFormat::BiocJson);
         check("a.xml", "<?xml version='1.0'?>\n<!-- x -->\n<collection>", CorpusFormat::BiocXml);

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_told_as_lost_where_it_does_not_come_back() {
+    fn scores_that_cannot_be_written_are_reported() {
         let linked = Annotation {
             spans: vec![Span::new(0, 5)],
             text: "Fever".to_owned(),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_says_what_it_loses() {
+    fn every_format_reports_its_losses() {
         check(Jsonl, expect!["2 format-specific elements of bioc-xml were dropped (first in document `7`)"]);
         check(BiocXml, expect!["2 lists of candidates were reduced to the first id (first in document `7`)"]);
         check(

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn text_at_one_place_near_by_is_shifted() {
+    fn text_at_one_nearby_offset_is_shifted() {
         check(
             "A title. Fever and cough, later fever.",
             &[(10, 15, "Fever"), (18, 23, "cough")],
@@ -272,12 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn text_at_two_places_near_by_is_left() {
+    fn text_at_two_nearby_offsets_is_unchanged() {
         check("pain or pain?", &[(4, 8, "pain")], expect![["pain: left as it is\n"]]);
     }
 
     #[test]
-    fn place_that_another_annotation_has_is_not_taken() {
+    fn span_of_another_annotation_is_not_used() {
         check(
             "No pain.",
             &[(3, 7, "pain"), (2, 6, "pain")],
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn end_inside_a_word_is_moved_and_end_of_a_word_is_not() {
+    fn only_ends_inside_a_word_are_moved() {
         check("renal failure", &[(0, 9, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
         check("renal failure", &[(3, 13, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
         check("renal failure", &[(0, 99, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_nowhere_is_left() {
+    fn missing_text_is_unchanged() {
         check(
             "No pain.",
             &[(3, 7, "gout"), (u64::MAX, u64::MAX, "pain"), (0, u64::MAX, "gain")],
@@ -358,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn offsets_of_another_unit_come_back(text in "([a-z ]|α|😀|é){1,40}", choice in any::<[prop::sample::Index; 2]>(), utf16 in any::<bool>()) {
+        fn offsets_in_another_unit_are_converted(text in "([a-z ]|α|😀|é){1,40}", choice in any::<[prop::sample::Index; 2]>(), utf16 in any::<bool>()) {
             let letters: Vec<char> = text.chars().collect();
             let (one, two) = (choice[0].index(letters.len()), choice[1].index(letters.len()));
             let (start, end) = (one.min(two), one.max(two) + 1);

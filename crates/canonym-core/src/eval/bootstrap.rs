@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn the_sequence_is_as_published() {
         let mut rng = SplitMix64::new(1234567);
         let numbers: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
         assert_eq!(numbers, [6457827717110365317, 3203168211198807973, 9817491932198370423]);

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_an_empty_curve() {
+    fn empty_input_has_an_empty_curve() {
         let curves = of(&[]);
         assert_eq!((curves.points.len(), curves.aurc, curves.calibration), (0, 0.0, None));
         let curves = super::curves(&outcomes(&[(f64::NAN, 1)], 1, 1), &CurveConfig::default());

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn dictionaries_stand_side_by_side() {
+    fn dictionaries_are_compared_side_by_side() {
         let text = side_by_side(&fold(&[true, false]), &fold(&[true, true]));
         assert!(text.contains("accuracy@1                50.00    100.00     +50.00"), "{text}");
     }

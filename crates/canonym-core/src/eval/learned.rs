@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_has_one_fingerprint_in_every_format_and_it_stays() {
+    fn fingerprints_ignore_the_format_and_are_stable() {
         assert_eq!(fingerprint("Round thing.\nIt is a Ring."), fingerprint("round  thing It is a ring"));
         assert_ne!(fingerprint("A ring."), fingerprint("A wing."));
         assert_eq!(fingerprint(" .\n"), None);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined_under_their_names_and_those_without_a_record_are_told() {
+    fn components_are_prefixed_and_unrecorded_ones_listed() {
         let mut whole = Learned::default();
         let mut part = Learned::default();
         part.add(source("lexical weights", Role::Calibrated, "shapes/dev.concept", &["A cone."]));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_from_json_and_damage_is_refused() {
+    fn a_record_round_trips_and_damage_is_refused() {
         let mut learned = Learned::default();
         learned.add(source("weights", Role::Trained, "shapes/train.jsonl", &["A ring.", "A box."]));
         let json = learned.into_json("{\"weights\": {\"b\": 0.1, \"a\": -3.25}}").unwrap();

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_predictions_are_resolved_only_when_asked_for() {
+    fn overlapping_predictions_are_resolved_only_on_request() {
         let mut document = pair("0 4 X, 6 9 Y", "0 9 X, 6 9 Y, 20 22 Z, 21 23 Z");
         document.predicted[3].score = 2.0;
         check(Measure::Weak, &[document.clone()], "0.5000 1.0000 0.6667");

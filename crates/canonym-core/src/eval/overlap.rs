@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_in_order_stays() {
+    fn the_earlier_in_order_is_kept() {
         let lists = [spans(&[(0, 4)]), spans(&[(3, 9)]), spans(&[(9, 12)])];
         let views: Vec<&[Span]> = lists.iter().map(Vec::as_slice).collect();
         assert_eq!(without_overlaps(&views, &[1, 0, 2]), [1, 2]);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_of_one_text_share_their_places() -> Result<()> {
+    fn repeats_of_one_text_share_their_offsets() -> Result<()> {
         let gold = [document("1", "fever", vec![annotation(0, 5, "D1")]), document("1", "fever", Vec::new())];
         let predicted = [document("1", "fever", Vec::new()), document("1", "fever", vec![annotation(0, 5, "D1")])];
         let pairs = pair(&gold, &predicted)?;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_nothing_but_overlaps_is_refused() {
+    fn too_many_overlaps_are_refused() {
         let heap = [document("1", "fever", vec![annotation(0, 5, "D1"); 2001])];
         let error = pair(&heap, &heap).expect_err("too many");
         assert_eq!(error.to_string(), "4004001 pairs of annotations overlap in document `1`; the limit is 4000000");

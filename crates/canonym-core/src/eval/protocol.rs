@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn v11_headlines_differ_in_what_they_leave_out() {
+    fn v11_headlines_differ_in_excluded_mentions() {
         let headline = |name: &str| v11(name.parse().expect("a protocol")).headlines[0].clone();
         assert_eq!((headline("medmentions").value, headline("genbioel").value), (0.6, 0.75));
         assert_eq!(headline("genbioel").name, "accuracy@1, linkable");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_headline_that_a_run_has_not_is_an_error() {
+    fn a_missing_headline_is_an_error() {
         let mohan: &Protocol = "mohan-strict".parse().expect("a protocol");
         let mut report = Report::default();
         let error = mohan.mark(&mut report).expect_err("no metrics");

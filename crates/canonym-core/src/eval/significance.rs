@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_test() {
+    fn empty_input_has_no_test() {
         let found = accuracy(&[], &[]);
         assert_eq!((found.difference, found.ci, found.p_bootstrap, found.p_randomisation), (0.0, None, None, None));
     }

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions_are_sorted_by_what_is_known_of_them() {
+    fn mentions_are_stratified_by_known_properties() {
         check("fever", "D1", "words=1, abbreviation=no, concept=seen, name=seen, homonym=no, dictionary=exact name");
         check(
             "BMS",

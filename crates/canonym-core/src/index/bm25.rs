@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_searched_before_does_not_matter() {
+    fn earlier_searches_do_not_matter() {
         let index = Bm25Index::build(TEXTS, &Bm25Config { k1: 0.9, b: 0.4 });
         let mut scratch = Bm25Scratch::default();
         let first = index.search("acute liver liver", &mut scratch);

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn concepts_come_go_and_are_merged() {
+    fn added_removed_and_merged_concepts_are_listed() {
         let old = concat!(
             r#"{"id":"X:1","name":"a"}"#,
             "\n",

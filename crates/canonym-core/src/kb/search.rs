@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_stands_before_prefix_before_fuzzy() {
+    fn exact_ranks_above_prefix_above_fuzzy() {
         check(
             "FEVER",
             10,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_for_nothing() {
+    fn empty_queries_find_nothing() {
         check("", 10, expect![""]);
         check("😀", 10, expect![""]);
         check("qqqqzzzz", 10, expect![""]);

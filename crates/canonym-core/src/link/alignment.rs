@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_alike_resemble_each_other() {
+    fn similarly_spelled_words_are_similar() {
         assert!(resemblance("tachyarrhythmia", "tachycardia") > 0.3);
         assert!(resemblance("leucocytoclastic", "leukocytoclastic") > 0.8);
         assert!(resemblance("polyneuropathy", "neuropathy") > 0.5);

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_beside_a_name_does_not_matter() {
+    fn names_of_a_batch_are_independent() {
         let words = ["liver", "fatty", "disease", "acute", "cold", "lung", "of", "the"];
         let mut rng = SplitMix64::new(5);
         let mut phrase = || (0..1 + rng.below(4)).map(|_| words[rng.below(words.len())]).collect::<Vec<_>>().join(" ");

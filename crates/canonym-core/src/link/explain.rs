@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn words_meet_their_closest() {
+    fn words_are_paired_with_their_closest() {
         check("Asthma", "Asthma", expect!["Exact: asthma=asthma Fold -[] +[]"]);
         check("ASTHMA", "Asthma", expect!["Fold: asthma=asthma Fold -[] +[]"]);
         check(

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_common_word_is_no_short_way_of_saying_a_longer_name() {
+    fn a_common_word_does_not_abbreviate_a_longer_name() {
         let kb = kb(&["Prenatal Diagnosis", "Memory Disorders"]);
         assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis"));
         assert!(only_looks_alike(&kb, "diagnosis", "Diagnostic Imaging"));
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_has_what_was_put_in() {
+    fn a_filter_contains_inserted_words() {
         let words = ["cefuroxime", "hydroxyzine"];
         let bytes = WordFilter::build(words.into_iter(), 16);
         let filter = WordFilter(&bytes);

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn long_form_may_stand_in_the_brackets() {
+    fn long_form_may_be_in_the_brackets() {
         check("Mutations of APC (adenomatous polyposis coli) and more", expect!["APC = adenomatous polyposis coli"]);
         check("Both IBD (see the part on inflammatory bowel disease) and", expect![""]);
     }
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_before_the_definition_have_the_first_one() {
+    fn uses_before_all_definitions_have_the_first() {
         let text = "AD in Peru. Atopic dermatitis (AD) is AD.";
         assert_eq!(occurrences(text, &find_abbreviations(text)), [(Span::new(0, 2), 0), (Span::new(38, 40), 0)]);
     }

@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_coordination_has_no_reading() {
+    fn other_texts_have_no_reading() {
         for text in
             ["", "and", "breast cancer", "and cancer", "breast and", "breast, ovarian cancer", "a (b) and c", "1/2"]
         {
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_stand_between_function_words() {
+    fn windows_end_at_function_words() {
         let text = "The gene is linked to breast and ovarian cancer in women.";
         let found = coordinations(text, Span::new(0, text.len()));
         let shown: Vec<&str> = found.iter().map(|window| window.of(text)).collect();

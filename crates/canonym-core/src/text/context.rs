@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn triggers_inside_a_mention_say_nothing_of_it() {
+    fn triggers_inside_a_mention_are_ignored() {
         assert_eq!(context("She has no appetite.", "no appetite"), []);
         assert_eq!(context("Denies history of falls.", "history of falls"), [("negation", "negated")]);
     }

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn covered_mentions_have_nothing_else() {
+    fn covered_spans_contain_only_non_mentions() {
         let text = "HPI: iron 20 mg PO, Mg 1.8";
         let found = non_mentions(text);
         let at = |what: &str| text.find(what).map(|start| Span::new(start, start + what.len())).unwrap();
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_near_a_position_is_found_as_in_the_whole_text() {
+    fn local_search_agrees_with_the_whole_text() {
         let long = "She was well and had no complaints for a long time. ".repeat(20);
         let text = format!("{long}RESULTS: iron 20 mg PO. {long}\nPMH: gout. {long} BP 142/88");
         let whole = non_mentions(&text);

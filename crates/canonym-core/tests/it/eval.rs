@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_scores_nothing() {
+fn no_predictions_score_zero() {
     for (gold, predicted) in [
         (vec![], vec![]),
         (vec![document("1", vec![])], vec![]),
@@ -259,7 +259,7 @@ fn the_table_reads_well() {
 }
 
 #[test]
-fn the_json_names_what_it_holds() {
+fn the_json_names_its_contents() {
     let (gold, predicted) = small();
     let mut config = config(IdPolicy::Any, 50);
     config.by_type = false;

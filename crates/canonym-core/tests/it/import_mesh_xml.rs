@@ -212,7 +212,7 @@ fn endless_record_is_refused() {
 }
 
 #[test]
-fn mesh_is_told_by_its_elements() {
+fn mesh_is_detected_by_its_elements() {
     for text in [DESCRIPTORS, SUPPLEMENTARY] {
         assert_eq!(SourceFormat::detect_content("input", text.as_bytes()), Some(SourceFormat::MeshXml));
     }

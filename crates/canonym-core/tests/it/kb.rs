@@ -205,7 +205,7 @@ fn changed_bytes_and_cut_files_are_errors() {
 }
 
 #[test]
-fn foreign_and_newer_files_say_what_they_are() {
+fn foreign_and_newer_files_are_named() {
     let wrapped = |kind: ArtifactKind| {
         let mut writer = ContainerWriter::new(kind, Cursor::new(Vec::new())).unwrap();
         writer.section("meta", [&b"{}"[..]]).unwrap();

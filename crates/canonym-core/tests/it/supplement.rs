@@ -81,7 +81,7 @@ fn concepts_with_the_id_get_the_names_as_exact_synonyms() {
 }
 
 #[test]
-fn names_of_other_concepts_are_not_given_to_a_second_one() {
+fn names_of_other_concepts_are_not_added() {
     check(
         &[
             record("X:1", &["=Circle", "~disc"], &[]),

@@ -210,7 +210,7 @@ fn linked_mentions_are_written_as_hull_and_first_candidate() {
 }
 
 #[test]
-fn what_would_break_a_line_is_not_written() {
+fn values_with_separators_are_refused() {
     let mut annotated = AnnotatedDocument::default();
     annotated.document.id = "a|b".to_owned();
     expect!["PubTator cannot hold the document id `a|b`"].assert_eq(&written(&annotated));

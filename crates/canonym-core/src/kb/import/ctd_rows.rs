@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quoted_cells_come_back(cells in prop::collection::vec("[a,\"é ]{0,6}", 1..5)) {
+        fn quoted_cells_round_trip(cells in prop::collection::vec("[a,\"é ]{0,6}", 1..5)) {
             let quoted: Vec<String> = cells.iter().map(|cell| format!("\"{}\"", cell.replace('"', "\"\""))).collect();
             let line = quoted.join(",");
             prop_assert_eq!(split(&line, Division::Commas).unwrap(), cells);

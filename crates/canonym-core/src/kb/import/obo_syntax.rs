@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_apart() {
+    fn kinds_of_lines_are_distinguished() {
         assert_eq!(parse_line(" [Term] ! here"), Ok(Line::Stanza("Term")));
         assert_eq!(parse_line("id: X:1"), Ok(Line::Clause { tag: "id", value: "X:1" }));
         assert_eq!(parse_line("! id: X:1"), Ok(Line::Blank));
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escaped_text_comes_back(text in "\\PC*") {
+        fn escaped_text_round_trips(text in "\\PC*") {
             prop_assert_eq!(unescape(&escape(&text)), text.clone());
             let written = format!("\"{}\" EXACT []", escape(&text));
             prop_assert_eq!(quoted(&written), Ok((text, "EXACT []")));

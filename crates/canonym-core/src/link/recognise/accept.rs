@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::scan::{Tier, WindowMatch, Word};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::link::model::read_weights;
 use crate::text::tokens::Gap;
 use crate::text::words::is_prefix;
 use crate::{Error, Result};
@@ -321,13 +322,7 @@ impl AcceptModel {
     pub fn from_json(json: &str) -> Result<AcceptModel> {
         let stored: Stored = serde_json::from_str(json)
             .map_err(|error| Error::invalid(format!("invalid recognition model: {error}")))?;
-        let mut weights = [0.0; N];
-        for (weight, name) in weights.iter_mut().zip(NAMES) {
-            *weight = *stored
-                .weights
-                .get(name)
-                .ok_or_else(|| Error::invalid(format!("the recognition model has no weight for `{name}`")))?;
-        }
+        let weights = read_weights("recognition", &stored.weights, NAMES.into_iter())?;
         Ok(AcceptModel { weights, threshold: stored.threshold })
     }
 
@@ -356,13 +351,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_model_comes_back_from_its_own_text() {
+    fn the_embedded_model_round_trips() {
         let model = AcceptModel::embedded();
         assert_eq!(AcceptModel::from_json(&model.to_json()).unwrap(), model);
     }
 
     #[test]
-    fn acronyms_meet_capitals_only() {
+    fn acronyms_match_capitals_only() {
         assert!(case_agrees("AIDS", "AIDS") && !case_agrees("AIDS", "aids"));
         assert!(!case_agrees("Cats", "CAT") && case_agrees("Cats", "cats"));
         assert!(case_agrees("PD", "PDs") && case_agrees("Stroke", "STROKE"));

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_reach_to_the_next_one() {
+    fn headings_apply_up_to_the_next() {
         check(
             "Family History:\r\n- father: stroke\r\n\r\n- mother: gout\r\nExam: fever; cough.\r\n",
             expect![[r#"
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn short_lines_stand_alone_and_wrapped_ones_go_on() {
+    fn short_lines_end_units_and_wrapped_lines_do_not() {
         check(
             "no fever\ncough for days\nno history of\ngout",
             expect![[r#"

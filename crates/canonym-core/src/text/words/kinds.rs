@@ -60,7 +60,7 @@ mod tests {
     use crate::text::normalise::canonical;
 
     #[test]
-    fn words_of_a_kind_are_canonical_and_unique() {
+    fn word_lists_are_canonical_and_unique() {
         let mut seen = std::collections::HashSet::new();
         let words = || DISORDERS.split_whitespace().chain(MODIFIERS.split_whitespace());
         let twice: Vec<&str> = words().filter(|word| !seen.insert(*word)).collect();
