@@ -209,7 +209,7 @@ fn sheet(info: &Info) -> String {
     };
     sheet.line("training documents", documents);
     let count_of =
-        |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
+        |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.name(), one.part));
     sheet.counts("documents", &info.learned.iter().map(count_of).collect::<Vec<_>>());
     sheet.lines("no training record", info.unrecorded.iter().cloned());
     let card = info.card.trim();

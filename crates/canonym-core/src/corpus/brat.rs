@@ -110,10 +110,10 @@ impl Parsed {
 struct Remark<'a> {
     number: u64,
     target: &'a str,
-    what: What<'a>,
+    content: RemarkContent<'a>,
 }
 
-enum What<'a> {
+enum RemarkContent<'a> {
     Id(&'a str),
     Attribute(&'a str, &'a str),
 }
@@ -149,7 +149,7 @@ impl Parser {
         let (head, tail) = rest.split_once('\t').unwrap_or((rest, ""));
         let (kind, after) = head.split_once(' ').unwrap_or((head, ""));
         let (target, value) = after.split_once(' ').unwrap_or((after, ""));
-        let remark = |what| Ok(Some(Remark { number, target, what }));
+        let remark = |content| Ok(Some(Remark { number, target, content }));
         match key.as_bytes().first() {
             Some(b'T') => {
                 let spans = self.spans(number, after)?;
@@ -164,9 +164,9 @@ impl Parser {
                 self.parsed.spans.push((number, spans));
                 Ok(None)
             }
-            Some(b'N') => remark(What::Id(value)),
-            Some(b'A' | b'M') => remark(What::Attribute(kind, value)),
-            Some(b'#') => remark(What::Attribute(kind, tail)),
+            Some(b'N') => remark(RemarkContent::Id(value)),
+            Some(b'A' | b'M') => remark(RemarkContent::Attribute(kind, value)),
+            Some(b'#') => remark(RemarkContent::Attribute(kind, tail)),
             Some(b'R' | b'E' | b'*') => {
                 let relation = relation(key, head);
                 if key != "*" {
@@ -210,16 +210,16 @@ impl Parser {
             return Err(self.error(remark.number, message).with_hint("remove the line, or refer to another key"));
         };
         let attribute = |name: &str, value: &str| Attribute { name: name.to_owned(), value: value.to_owned() };
-        match (target, &remark.what) {
-            (Target::Annotation(row), What::Id(id)) => self.parsed.annotations[row].ids.push((*id).to_owned()),
-            (Target::Annotation(row), What::Attribute(name, value)) => {
+        match (target, &remark.content) {
+            (Target::Annotation(row), RemarkContent::Id(id)) => self.parsed.annotations[row].ids.push((*id).to_owned()),
+            (Target::Annotation(row), RemarkContent::Attribute(name, value)) => {
                 self.parsed.annotations[row].attributes.push(attribute(name, value));
             }
             // Events are referred to by their triggers; an id of an event is kept as an attribute.
-            (Target::Relation(row), What::Id(id)) => {
+            (Target::Relation(row), RemarkContent::Id(id)) => {
                 self.parsed.relations[row].attributes.push(attribute("Reference", id))
             }
-            (Target::Relation(row), What::Attribute(name, value)) => {
+            (Target::Relation(row), RemarkContent::Attribute(name, value)) => {
                 self.parsed.relations[row].attributes.push(attribute(name, value));
             }
         }
@@ -229,9 +229,9 @@ impl Parser {
 
 impl Remark<'_> {
     fn kind(&self) -> &'static str {
-        match self.what {
-            What::Id(_) => "an id",
-            What::Attribute(..) => "an attribute or note",
+        match self.content {
+            RemarkContent::Id(_) => "an id",
+            RemarkContent::Attribute(..) => "an attribute or note",
         }
     }
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::corpus::check::Checker;
 use crate::corpus::conll::{Scheme, Tags};
-use crate::corpus::files::{self, Listing, Waiting};
+use crate::corpus::files::{self, Listing, Pending};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
     AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl,
@@ -156,7 +156,7 @@ fn starts_pubtator(head: &[u8]) -> bool {
 /// Reads the documents of a file, standard input or a folder.
 pub struct Reader {
     /// Items to open, next first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Pending>,
     format: Option<CorpusFormat>,
     checker: Checker,
     current: Option<Records>,
@@ -208,7 +208,7 @@ impl Reader {
     /// turn comes.
     pub fn from_source(source: &Source, format: Option<CorpusFormat>) -> Result<Reader> {
         let Listing { mut waiting, n_other } = files::open(source, format)?;
-        if let [Waiting::Source(single)] = waiting.make_contiguous()
+        if let [Pending::Source(single)] = waiting.make_contiguous()
             && single.path() == source.path()
         {
             return Reader::from_input(single.open()?, format);
@@ -265,15 +265,15 @@ impl Reader {
     }
 
     /// Opens the next item.
-    fn advance(&mut self, waiting: Waiting) -> Result<()> {
+    fn advance(&mut self, waiting: Pending) -> Result<()> {
         self.current = Some(match waiting {
-            Waiting::Source(source) => Records::new(source.open()?, self.format)?,
-            Waiting::Brat(text, annotations) => {
+            Pending::Source(source) => Records::new(source.open()?, self.format)?,
+            Pending::Brat(text, annotations) => {
                 let annotations = annotations.map(|source| source.open()).transpose()?;
                 Records::Brat(brat::Documents::new(text.open()?, annotations))
             }
-            Waiting::Unpaired(path) => return Err(files::unpaired(&path)),
-            Waiting::File(path) => {
+            Pending::Unpaired(path) => return Err(files::unpaired(&path)),
+            Pending::File(path) => {
                 let Listing { waiting, n_other } = files::open(&Source::from_path(&path), self.format)?;
                 self.checker.counts.n_other_files += n_other;
                 for waiting in waiting.into_iter().rev() {

@@ -86,9 +86,9 @@ pub fn intervals(
 }
 
 /// Quantile of `sorted`, linearly interpolated.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+fn quantile(sorted: &[f64], p: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let position = share * last as f64;
+    let position = p * last as f64;
     let below = position.floor() as usize;
     let above = (below + 1).min(last);
     sorted[below] + (position - below as f64) * (sorted[above] - sorted[below])

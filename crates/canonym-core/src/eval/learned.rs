@@ -40,7 +40,7 @@ pub enum Role {
 
 impl Role {
     /// Name for people.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Role::Trained => "trained",
             Role::Tuned => "tuned",
@@ -244,7 +244,7 @@ impl Seen {
     /// The components and files that used them.
     pub fn details(&self) -> String {
         let of_one =
-            |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.word(), one.n_documents, one.file);
+            |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.name(), one.n_documents, one.file);
         self.seen_in.iter().map(of_one).collect::<Vec<_>>().join(", ")
     }
 }

@@ -182,7 +182,7 @@ fn entries<'a>(kb: &'a KnowledgeBase, concept: ConceptId, list: &str) -> BTreeSe
         // Preferred and exact names are not distinguished: a change of the preferred name is reported separately.
         "scopes" => kb
             .names(concept)
-            .map(|name| (kb.scope(name).word(), kb.name(name)))
+            .map(|name| (kb.scope(name).name(), kb.name(name)))
             .filter(|(scope, _)| !matches!(*scope, "preferred" | "exact"))
             .map(|(scope, name)| format!("{scope}: {name}").into())
             .collect(),

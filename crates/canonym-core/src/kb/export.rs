@@ -116,7 +116,7 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
             n_bytes += kb.name(name).len();
             synonyms.push(match kb.scope(name) {
                 Scope::Preferred | Scope::Exact => json!(kb.name(name)),
-                scope => json!({"text": kb.name(name), "scope": scope.word()}),
+                scope => json!({"text": kb.name(name), "scope": scope.name()}),
             });
         }
         if !synonyms.is_empty() {
@@ -238,7 +238,7 @@ fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report
         match kb.scope(name) {
             Scope::Preferred => writeln!(out, "name: {}", plain(kb.name(name)))?,
             scope => {
-                let scope = scope.word().to_uppercase();
+                let scope = scope.name().to_uppercase();
                 writeln!(out, "synonym: \"{}\" {scope} []", quoted(kb.name(name)))?;
             }
         }

@@ -53,7 +53,7 @@ pub enum MatchKind {
 
 impl MatchKind {
     /// The match as written in files and messages.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             MatchKind::Id => "id",
             MatchKind::Exact => "exact",
@@ -219,7 +219,7 @@ mod tests {
         let kb = kb();
         let line = |hit: &SearchHit| {
             let (id, name) = (kb.id(hit.concept), kb.name(hit.name));
-            format!("{} {id} {name} {:.2}\n", hit.kind.word(), hit.similarity)
+            format!("{} {id} {name} {:.2}\n", hit.kind.name(), hit.similarity)
         };
         expected.assert_eq(&search(&kb, query, top_k).iter().map(line).collect::<String>());
     }

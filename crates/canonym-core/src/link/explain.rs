@@ -14,7 +14,7 @@ use super::recognise::scan::ScanScratch;
 use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
-use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::offsets::OffsetMap;
@@ -264,13 +264,7 @@ pub fn explained(
     contributions.retain(|one| one.log_odds != 0.0);
     contributions.sort_by(|a, b| b.log_odds.abs().total_cmp(&a.log_odds.abs()));
     let written = kb.name(name);
-    let scope = match kb.scope(name) {
-        Scope::Preferred => "preferred",
-        Scope::Exact => "exact",
-        Scope::Narrow => "narrow",
-        Scope::Broad => "broad",
-        Scope::Related => "related",
-    };
+    let scope = kb.scope(name).name();
     let Compared { how, words, only_in_mention, only_in_name } = compare(mention, written);
     Explained {
         id: kb.id(concept).to_owned(),

@@ -226,12 +226,12 @@ pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -
         let mut gradient = [0.0f64; N];
         let mut hessian = [[0.0f64; N]; N];
         for corpus in corpora {
-            let share = 1.0 / corpus.len().max(1) as f64;
+            let row_weight = 1.0 / corpus.len().max(1) as f64;
             for (features, right) in *corpus {
                 let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(*value)).sum();
                 let probability = 1.0 / (1.0 + (-logit).exp());
-                let error = share * (probability - f64::from(u8::from(*right)));
-                let weight = share * probability * (1.0 - probability);
+                let error = row_weight * (probability - f64::from(u8::from(*right)));
+                let weight = row_weight * probability * (1.0 - probability);
                 for (row, value) in features.iter().enumerate().filter(|(_, value)| **value != 0.0) {
                     gradient[row] += error * f64::from(*value);
                     for (column, other) in features.iter().enumerate() {

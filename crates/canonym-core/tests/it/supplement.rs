@@ -43,7 +43,7 @@ fn check(terminology: &[ConceptRecord], mappings: &str, more: &[ConceptRecord], 
     let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "shapes.kb").unwrap();
     let mut text = String::new();
     for concept in kb.concepts() {
-        let name = |name| format!("{} {}", kb.scope(name).word(), kb.name(name));
+        let name = |name| format!("{} {}", kb.scope(name).name(), kb.name(name));
         let names: Vec<String> = kb.names(concept).map(name).collect();
         text += &format!("{}: {}\n", kb.id(concept), names.join(", "));
     }

@@ -67,7 +67,7 @@ pub async fn choices(
         let words: String = words.chars().take(200).collect();
         let kb = app.engine.kb();
         for hit in search(kb, &words, N_SPELLED) {
-            let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.word() };
+            let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.name() };
             // The model's score of a concept takes precedence over the similarity of its name.
             let score = of_model.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
             let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
