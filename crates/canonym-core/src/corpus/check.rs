@@ -272,6 +272,15 @@ pub(super) fn quote(text: &str) -> String {
     format!("`{quoted}`")
 }
 
+/// Returns `value`, or an error if it contains a tab or line break, which `format` cannot hold.
+pub(super) fn column<'a>(format: &str, document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
+    if !value.contains(['\n', '\r', '\t']) {
+        return Ok(value);
+    }
+    let message = format!("{format} cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
+    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
+}
+
 fn escape(c: char) -> impl Iterator<Item = char> {
     let escaped = if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     escaped.chars().collect::<Vec<char>>().into_iter()

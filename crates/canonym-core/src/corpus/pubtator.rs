@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use crate::corpus::check::{Checker, Located, quote};
+use crate::corpus::check::{Checker, Located, column, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Oddity, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
@@ -246,7 +246,7 @@ fn offset(path: &Path, number: u64, column: &str) -> Result<u64> {
 /// before the first line break; else the whole text.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
-    let id = column(document, "id", &document.id)?;
+    let id = column("PubTator", document, "id", &document.id)?;
     // At the start of a file a byte order mark would not be read as part of the id.
     if id.is_empty() || id.contains('|') || id.starts_with('\u{feff}') {
         return Err(Error::invalid(format!("PubTator cannot hold the document id {}", quote(id)))
@@ -267,7 +267,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
         let targets = relation.arguments.iter().map(|argument| &argument.target);
         for value in [&relation.kind].into_iter().chain(targets) {
             line.push('\t');
-            line.push_str(column(document, "relation", value)?);
+            line.push_str(column("PubTator", document, "relation", value)?);
         }
         lines.push(line);
     }
@@ -285,15 +285,15 @@ fn annotation_line(document: &Document, map: &OffsetMap<'_>, annotation: &Annota
     let covered = hull.of(&document.text);
     let text = if annotation.spans.len() > 1 || annotation.text.is_empty() { covered } else { &annotation.text };
     let (start, end) = (code_point(map, hull.start), code_point(map, hull.end));
-    let kind = column(document, "type", &annotation.semantic_type)?;
+    let kind = column("PubTator", document, "type", &annotation.semantic_type)?;
     let mut line = format!("{}\t{start}\t{end}\t{}\t{kind}", document.id, one_column(text));
     if let Some(ids) = written_ids(annotation) {
         line.push('\t');
-        line.push_str(column(document, "ids", &ids)?);
+        line.push_str(column("PubTator", document, "ids", &ids)?);
     }
     if !annotation.parts.is_empty() {
         line.push('\t');
-        line.push_str(column(document, "parts", &annotation.parts.join("|"))?);
+        line.push_str(column("PubTator", document, "parts", &annotation.parts.join("|"))?);
     }
     Ok(line)
 }
@@ -341,15 +341,6 @@ fn one_line(text: &str) -> String {
 /// Replaces each line break and tab of `text` by a space.
 fn one_column(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
-}
-
-/// Returns `value`, or an error if it contains a tab or line break.
-fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
-    if !value.contains(['\n', '\r', '\t']) {
-        return Ok(value);
-    }
-    let message = format!("PubTator cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }
 
 #[cfg(test)]

@@ -186,57 +186,41 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
 
 /// Platt scaling (Platt 1999) of score and margin, fitted by Newton's method.
 pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
-    let mut weights = [0.0f64; 3];
-    for _ in 0..50 {
-        let mut gradient = [0.0f64; 3];
-        let mut hessian = [[0.0f64; 3]; 3];
-        for Point { score, margin, right, .. } in points.clone() {
-            let inputs = [f64::from(*score), f64::from(margin.clamp(-10.0, 10.0)), 1.0];
-            let logit: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
-            let probability = 1.0 / (1.0 + (-logit).exp());
-            let error = probability - f64::from(u8::from(*right));
-            let weight = probability * (1.0 - probability);
-            for row in 0..3 {
-                gradient[row] += error * inputs[row];
-                for column in 0..3 {
-                    hessian[row][column] += weight * inputs[row] * inputs[column];
-                }
-            }
-        }
-        for (row, values) in hessian.iter_mut().enumerate() {
-            values[row] += 1e-3;
-            gradient[row] += 1e-3 * weights[row];
-        }
-        let step = solve(hessian, gradient);
-        for (weight, step) in weights.iter_mut().zip(step) {
-            *weight -= step;
-        }
-        if step.iter().all(|step| step.abs() < 1e-9) {
-            break;
-        }
-    }
-    Calibration { score: weights[0] as f32, margin: weights[1] as f32, offset: weights[2] as f32 }
+    let row = |point: &Point| ([point.score, point.margin.clamp(-10.0, 10.0), 1.0], point.right, 1.0);
+    let [score, margin, offset] = newton(points.map(row), 1e-3, 50, 1e-9);
+    Calibration { score, margin, offset }
 }
 
 /// L2-regularised logistic regression by Newton's method on rows of features and labels. Every corpus has the same
 /// total weight, whatever its size.
 pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -> [f32; N] {
+    let rows = corpora.iter().flat_map(|corpus| {
+        let row_weight = 1.0 / corpus.len().max(1) as f64;
+        corpus.iter().map(move |(features, right)| (*features, *right, row_weight))
+    });
+    newton(rows, penalty, 30, 1e-7)
+}
+
+/// L2-regularised logistic regression on weighted rows, until every step is below `tolerance`.
+fn newton<const N: usize>(
+    rows: impl Iterator<Item = ([f32; N], bool, f64)> + Clone,
+    penalty: f64,
+    max_steps: usize,
+    tolerance: f64,
+) -> [f32; N] {
     let mut weights = [0.0f64; N];
-    for _ in 0..30 {
+    for _ in 0..max_steps {
         let mut gradient = [0.0f64; N];
         let mut hessian = [[0.0f64; N]; N];
-        for corpus in corpora {
-            let row_weight = 1.0 / corpus.len().max(1) as f64;
-            for (features, right) in *corpus {
-                let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(*value)).sum();
-                let probability = 1.0 / (1.0 + (-logit).exp());
-                let error = row_weight * (probability - f64::from(u8::from(*right)));
-                let weight = row_weight * probability * (1.0 - probability);
-                for (row, value) in features.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-                    gradient[row] += error * f64::from(*value);
-                    for (column, other) in features.iter().enumerate() {
-                        hessian[row][column] += weight * f64::from(*value) * f64::from(*other);
-                    }
+        for (features, right, row_weight) in rows.clone() {
+            let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(value)).sum();
+            let probability = 1.0 / (1.0 + (-logit).exp());
+            let error = row_weight * (probability - f64::from(u8::from(right)));
+            let weight = row_weight * probability * (1.0 - probability);
+            for (row, value) in features.into_iter().enumerate().filter(|(_, value)| *value != 0.0) {
+                gradient[row] += error * f64::from(value);
+                for (column, other) in features.into_iter().enumerate() {
+                    hessian[row][column] += weight * f64::from(value) * f64::from(other);
                 }
             }
         }
@@ -246,7 +230,7 @@ pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -
         }
         let step = solve(hessian, gradient);
         weights.iter_mut().zip(&step).for_each(|(weight, step)| *weight -= step);
-        if step.iter().all(|step| step.abs() < 1e-7) {
+        if step.iter().all(|step| step.abs() < tolerance) {
             break;
         }
     }
@@ -254,7 +238,7 @@ pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -
 }
 
 /// Solves a positive definite linear system by Gaussian elimination.
-pub(super) fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
+fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
     for pivot in 0..N {
         for row in pivot + 1..N {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];

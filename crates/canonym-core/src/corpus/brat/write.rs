@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crate::corpus::check::{find_spans, quote};
+use crate::Result;
+use crate::corpus::check::{Located, column, find_spans};
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Relation};
+use crate::text::Span;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Span};
-use crate::{Error, Result};
 
 /// Written for a missing type of an annotation or kind of a relation, which brat requires.
 const NO_TYPE: &str = "Entity";
@@ -49,8 +49,7 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let map = OffsetMap::new(text);
     // If texts differ only in spelling, the text of the span is ignored.
     let located = parsed.located();
-    let spans =
-        located.iter().map(|located| find_spans(text, &map, &crate::corpus::check::Located { text: None, ..*located }));
+    let spans = located.iter().map(|located| find_spans(text, &map, &Located { text: None, ..*located }));
     let spans: Vec<Vec<Span>> = spans.collect::<std::result::Result<_, _>>().ok()?;
     for (annotation, spans) in parsed.annotations.iter_mut().zip(spans) {
         annotation.spans = spans;
@@ -136,7 +135,7 @@ impl<'a> LineWriter<'a> {
         let kind = word(&annotation.semantic_type);
         self.lines.push(format!("{key}\t{kind} {}\t{covered}", spans.join(";")));
         for (id, name) in ids_of(annotation) {
-            let id = column(&self.annotated.document, "id", id)?.to_owned();
+            let id = column("brat", &self.annotated.document, "id", id)?.to_owned();
             let number = self.next_key('N');
             self.lines.push(format!("{number}\tReference {key} {id}\t{}", name.replace(['\n', '\r', '\t'], " ")));
         }
@@ -146,7 +145,7 @@ impl<'a> LineWriter<'a> {
     fn attributes(&mut self, attributes: &[Attribute], key: &str) -> Result<()> {
         for attribute in attributes {
             let name = word(&attribute.name);
-            let value = column(&self.annotated.document, "attribute", &attribute.value)?;
+            let value = column("brat", &self.annotated.document, "attribute", &attribute.value)?;
             let is_note = name == "AnnotatorNotes" || value.contains(char::is_whitespace);
             let line = if is_note {
                 format!("{}\t{name} {key}\t{value}", self.next_key('#'))
@@ -212,13 +211,4 @@ fn lines_of(text: &str, span: Span) -> Vec<Span> {
 /// A name as a single word, because brat separates fields by spaces.
 fn word(name: &str) -> String {
     if name.is_empty() { NO_TYPE.to_owned() } else { name.replace(char::is_whitespace, "_") }
-}
-
-/// Returns `value`, or an error if it contains a line break.
-fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
-    if !value.contains(['\n', '\r', '\t']) {
-        return Ok(value);
-    }
-    let message = format!("brat cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }
