@@ -6,8 +6,6 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::text::tags::{Bilou, Repair, decode_bilou};
-
 /// Maximal runs of equal labels, in order; `None` means no mention.
 ///
 /// Adjacent mentions of the same concept are merged, because labels cannot separate them.
