@@ -29,14 +29,14 @@ type Row = (u64, String);
 pub(super) struct Blocks {
     input: Input,
     /// The title line of the next document, if no blank line came before it.
-    held: Option<Row>,
+    lookahead: Option<Row>,
     /// First line of the last document.
     first_line: u64,
 }
 
 impl Blocks {
     pub fn new(input: Input) -> Blocks {
-        Blocks { input, held: None, first_line: 0 }
+        Blocks { input, lookahead: None, first_line: 0 }
     }
 
     /// Number of lines read.
@@ -65,7 +65,7 @@ impl Blocks {
     }
 
     fn next_block(&mut self) -> Result<Vec<Row>> {
-        let mut rows: Vec<Row> = self.held.take().into_iter().collect();
+        let mut rows: Vec<Row> = self.lookahead.take().into_iter().collect();
         let mut n_bytes = 0;
         while let Some((number, line)) = self.input.next_line()? {
             if line.trim().is_empty() {
@@ -76,7 +76,7 @@ impl Blocks {
             }
             let row = (number, line.to_owned());
             if !rows.is_empty() && starts_document(line) {
-                self.held = Some(row);
+                self.lookahead = Some(row);
                 break;
             }
             n_bytes += line.len();
@@ -97,7 +97,7 @@ impl Blocks {
             match row {
                 Ok(Some((_, line))) if line.trim().is_empty() => return,
                 Ok(Some(row)) if starts_document(&row.1) => {
-                    self.held = Some(row);
+                    self.lookahead = Some(row);
                     return;
                 }
                 Ok(Some(_)) => {}

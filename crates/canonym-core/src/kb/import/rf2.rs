@@ -144,8 +144,8 @@ impl Choices {
                 return Ok(());
             }
             let rank = languages.rank(refset);
-            let (held, preferred) = choices.ranks.entry(description).or_insert((u8::MAX, u8::MAX));
-            *held = rank.min(*held);
+            let (accepted, preferred) = choices.ranks.entry(description).or_insert((u8::MAX, u8::MAX));
+            *accepted = rank.min(*accepted);
             match acceptability {
                 PREFERRED => *preferred = rank.min(*preferred),
                 ACCEPTABLE => {}
@@ -220,7 +220,7 @@ impl Import<'_> {
             }
             let (description, concept, kind) = (row.id(0)?, row.id(4)?, row.id(6)?);
             let Some(concept_row) = self.concepts.get_mut(&concept) else { return Ok(()) };
-            let (held, preferred) = self.choices.of(description);
+            let (accepted, preferred) = self.choices.of(description);
             if !self.languages.wants(row.cells[5]) {
                 return Ok(());
             }
@@ -241,7 +241,7 @@ impl Import<'_> {
                 }
                 concept_row.tag = known as u16 + 1;
             }
-            if self.languages.strict && held >= ANY_REFSET {
+            if self.languages.strict && accepted >= ANY_REFSET {
                 report.drop_one("fully specified name", "not in the language reference set");
             } else if !name.is_empty() {
                 self.specified.text.push_str(name);
@@ -275,7 +275,7 @@ impl Import<'_> {
         let mut drops = [0u64; DESCRIPTION_DROPS.len()];
         let n_older = release.each(Table::Description, |row: Row<'_, 9>| {
             let (description, concept, kind) = (row.id(0)?, row.id(4)?, row.id(6)?);
-            let (held, preferred) = self.choices.of(description);
+            let (accepted, preferred) = self.choices.of(description);
             let text = row.cells[7].trim();
             let drop = match self.wanted(concept) {
                 _ if !row.active()? => 0,
@@ -283,7 +283,7 @@ impl Import<'_> {
                 _ if !self.languages.wants(row.cells[5]) => 2,
                 _ if kind == FULLY_SPECIFIED_NAME => return Ok(()),
                 _ if kind != SYNONYM => 3,
-                _ if self.languages.strict && held >= ANY_REFSET => 4,
+                _ if self.languages.strict && accepted >= ANY_REFSET => 4,
                 _ if text.is_empty() => 5,
                 Some(known) => {
                     known.named.set(true);
