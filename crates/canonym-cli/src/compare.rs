@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
-use canonym_core::eval::compare::{Change, Comparison, Kind, Said, compare_documents, compare_rankings};
+use canonym_core::eval::compare::{Change, ChangeKind, Comparison, SystemAnswer, compare_documents, compare_rankings};
 use canonym_core::eval::ids::IdPolicy;
 use canonym_core::eval::matching::{MatchConfig, Measure};
 use canonym_core::eval::ranking::{Composite, RankUnit, RankingConfig};
@@ -93,7 +93,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
         Gold::Documents(documents) => {
             let (first, second) = (inputs::paired(documents, &first)?.1, inputs::paired(documents, &second)?.1);
             let matching = MatchConfig { ids: args.ids, resolve_overlaps: false };
-            let found = compare_documents(&first, &second, &args.measures, (matching, &config), &mut rng)?;
+            let found = compare_documents(&first, &second, &args.measures, matching, &config, &mut rng)?;
             (found, texts_of(documents))
         }
         Gold::Queries(queries) => {
@@ -105,7 +105,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
                 unit: RankUnit::Names,
                 ..RankingConfig::default()
             };
-            (compare_rankings(&first, &second, (&ranking, &config), &mut rng)?, HashMap::new())
+            (compare_rankings(&first, &second, &ranking, &config, &mut rng)?, HashMap::new())
         }
     };
     seen::of_files();
@@ -148,7 +148,7 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
         p_value(comparison.mcnemar.p)
     ));
     line(format!("both correct: {}; same error: {}", comparison.n_both_right, comparison.n_same_wrong));
-    for kind in Kind::ALL {
+    for kind in ChangeKind::ALL {
         let n = comparison.n_changes.get(&kind).copied().unwrap_or_default();
         if n == 0 {
             continue;
@@ -186,7 +186,7 @@ fn p_value(p: f64) -> String {
     if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") }
 }
 
-fn describe(prediction: &Said) -> String {
+fn describe(prediction: &SystemAnswer) -> String {
     if prediction.ids.is_empty() {
         return "no link".to_owned();
     }
@@ -219,13 +219,13 @@ mod tests {
         let text = "Résumé: a β-cell tumour\nin two cases.".to_owned();
         let texts = HashMap::from([("7", text)]);
         let change = Change {
-            kind: Kind::Won,
+            kind: ChangeKind::Won,
             document: "7".to_owned(),
             spans: vec![(10, 23)],
             text: "β-cell tumour".to_owned(),
             gold: "D1".to_owned(),
-            first: Said::default(),
-            second: Said::default(),
+            first: SystemAnswer::default(),
+            second: SystemAnswer::default(),
         };
         assert_eq!(context(&change, &texts), "Résumé: a [β-cell tumour] in two cases.");
         assert_eq!(context(&change, &HashMap::new()), "[β-cell tumour]");

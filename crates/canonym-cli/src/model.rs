@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use canonym_core::eval::learned::{Role, Source};
+use canonym_core::eval::learned::{Role, TrainingSource};
 use canonym_neural::system::info::ModelInfo;
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ pub fn run(command: &ModelCommand) -> anyhow::Result<()> {
 fn info(name: &str) -> anyhow::Result<Info> {
     let ModelInfo { kind, format, n_bytes, fingerprint, parts, shapes, tables, learned, card } = ModelInfo::open(name)?;
     let n_documents = learned.n_documents();
-    let source = |source: Source| LearnedFrom {
+    let source = |source: TrainingSource| LearnedFrom {
         part: source.part,
         role: source.role,
         file: source.file,
@@ -116,7 +116,7 @@ fn sheet(info: &Info) -> String {
     };
     sheet.line("training documents", documents);
     let count_of =
-        |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.word(), one.part));
+        |one: &LearnedFrom| (one.n_documents as u64, format!("{}: {} by {}", one.file, one.role.name(), one.part));
     sheet.counts("documents", &info.learned.iter().map(count_of).collect::<Vec<_>>());
     sheet.lines("no training record", info.unrecorded.iter().cloned());
     let card = info.card.trim();

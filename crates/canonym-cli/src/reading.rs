@@ -150,15 +150,15 @@ impl Documents {
                 progress::say(&line);
             }
         }
-        for (oddity, met) in self.reader.oddities() {
+        for (oddity, occurrences) in self.reader.oddities() {
             let what = match oddity {
                 Oddity::RepeatedId => "a repeated id; each is read as a separate document",
                 Oddity::NoTitle => "no title",
             };
-            let place = met.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
-            let have = if met.n == 1 { "has" } else { "have" };
-            let n = counted(met.n, "document");
-            progress::say(&format!("warning: {n} in {path} {have} {what} (first: `{}`{place})", met.document));
+            let place = occurrences.location.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
+            let have = if occurrences.n == 1 { "has" } else { "have" };
+            let n = counted(occurrences.n, "document");
+            progress::say(&format!("warning: {n} in {path} {have} {what} (first: `{}`{place})", occurrences.document));
         }
     }
 }

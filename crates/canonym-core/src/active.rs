@@ -1,7 +1,7 @@
-//! Active sampling: which document an annotator should look at next.
+//! Active learning: which document to annotate next.
 //!
-//! Least confident, as published (TrainX): the confidence of a mention is p(mention) plus the margin between its two best concepts; the
-//! confidence of a document is that of its least confident mention. Documents without predictions come first; ties keep their order.
+//! Least confident, as in TrainX: the confidence of a mention is p(mention) plus the margin between its two best concepts, and that of a
+//! document is the minimum over its mentions. Documents without predictions come first; ties keep their order.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -68,7 +68,7 @@ pub fn confidence(strategy: Strategy, p_mention: f64, margin: f64) -> f64 {
     }
 }
 
-/// The difference of p(link) between the two best candidates; that of the best if it is the only one, 0 without candidates.
+/// Difference of p(link) between the two best candidates; p(link) of a single candidate, 0 without candidates.
 ///
 /// `scores` are in descending order. Scores of detected mentions include p(mention), so they are scaled to the `p_link` of the best.
 pub fn margin(scores: &[f64], p_link: Option<f64>) -> f64 {
@@ -79,25 +79,25 @@ pub fn margin(scores: &[f64], p_link: Option<f64>) -> f64 {
 
 /// A document to annotate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Waiting {
+pub struct Unreviewed {
     /// The confidence of its least confident open prediction, if any.
-    pub least: Option<f64>,
+    pub min_confidence: Option<f64>,
     /// Whether a model has annotated it, or it was imported with annotations.
-    pub was_read: bool,
+    pub is_annotated: bool,
 }
 
 /// The first `limit` documents in the order of a strategy; for diversity see [`farthest_first`].
-pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) -> Vec<Ranked> {
-    let mut rows: Vec<usize> = (0..waiting.len()).collect();
+pub fn rank(strategy: Strategy, documents: &[Unreviewed], limit: usize, seed: u64) -> Vec<Ranked> {
+    let mut rows: Vec<usize> = (0..documents.len()).collect();
     if strategy == Strategy::Random {
         rows.sort_by_cached_key(|row| SplitMix64::new(seed ^ (*row as u64 + 1)).next_u64());
         rows.truncate(limit);
         return rows.into_iter().map(|row| Ranked { row, why: Some("random order".to_owned()) }).collect();
     }
     // Documents without predictions come first, reviewed but unfinished ones last.
-    let order = |row: usize| match (waiting[row].least, waiting[row].was_read) {
+    let order = |row: usize| match (documents[row].min_confidence, documents[row].is_annotated) {
         (None, false) => (0, 0.0),
-        (Some(least), _) => (1, least),
+        (Some(confidence), _) => (1, confidence),
         (None, true) => (2, 0.0),
     };
     rows.sort_by(|a, b| {
@@ -108,13 +108,13 @@ pub fn rank(strategy: Strategy, waiting: &[Waiting], limit: usize, seed: u64) ->
     rows.into_iter().map(|row| Ranked { row, why: None }).collect()
 }
 
-/// At most `most` items, evenly spaced.
-pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
-    let n = all.len().min(most);
+/// At most `max` items, evenly spaced.
+pub fn spread<T: Copy>(all: &[T], max: usize) -> Vec<T> {
+    let n = all.len().min(max);
     (0..n).map(|at| all[at * all.len() / n]).collect()
 }
 
-/// Documents, each the one that is least like any before it and any of `done`; where nothing is done, the first of the list comes first.
+/// Greedy farthest-first selection: each document is the least similar to those before it and to `done`. Without `done`, the first one starts.
 pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<Ranked> {
     let why = |near: f64| format!("{:.0} % different from annotated documents", (1.0 - near) * 100.0);
     let bags: Vec<Bag> = waiting.iter().map(|text| Bag::of(text)).collect();
@@ -134,7 +134,7 @@ pub fn farthest_first(waiting: &[String], done: &[String], limit: usize) -> Vec<
     chosen
 }
 
-/// Hashes of words, sorted, with their counts, and the length of that vector.
+/// Bag of words: sorted word hashes with counts, and the L2 norm.
 struct Bag {
     words: Vec<(u64, f64)>,
     norm: f64,
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn the_document_with_the_least_certain_mark_comes_first() {
-        let document = |least, was_read| Waiting { least, was_read };
+    fn the_least_confident_document_comes_first() {
+        let document = |min_confidence, is_annotated| Unreviewed { min_confidence, is_annotated };
         let waiting = [
             document(None, true),
             document(Some(1.0), true),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn diversity_takes_what_is_least_like_what_was_taken() {
+    fn diversity_selects_the_farthest_document() {
         let texts = ["heart failure dog", "heart failure cat", "renal stone cow", "heart stone dog"];
         let texts = texts.map(str::to_owned);
         let rows = |done: &[&str]| -> Vec<usize> {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn chance_depends_on_the_seed_alone() {
-        let waiting = vec![Waiting { least: None, was_read: false }; 20];
+        let waiting = vec![Unreviewed { min_confidence: None, is_annotated: false }; 20];
         let rows = |seed| rank(Strategy::Random, &waiting, 20, seed);
         assert_eq!(rows(7), rows(7));
         assert_ne!(rows(7), rows(8));

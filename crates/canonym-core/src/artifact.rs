@@ -70,6 +70,16 @@ fn sync_folder(path: &Path) {
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) {}
 
+/// Renames a temporary file or folder to its path.
+fn rename_into_place(temporary: &Path, path: &Path) -> Result<()> {
+    let mut paths = unfinished();
+    std::fs::rename(temporary, path).map_err(|source| Error::io("rename", path, source))?;
+    paths.retain(|other| *other != temporary);
+    drop(paths);
+    sync_folder(path);
+    Ok(())
+}
+
 /// A file that appears at its path only when [`AtomicFile::commit`] is called.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -109,12 +119,7 @@ impl AtomicFile {
         let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
         file.sync_all().map_err(|source| Error::io("write", &self.path, source))?;
         drop(file);
-        let mut paths = unfinished();
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
-        paths.retain(|other| *other != self.temporary);
-        drop(paths);
-        sync_folder(&self.path);
-        Ok(())
+        rename_into_place(&self.temporary, &self.path)
     }
 
     fn writer(&mut self) -> &mut BufWriter<File> {
@@ -182,12 +187,7 @@ impl AtomicFolder {
 
     /// Renames the folder to its path.
     pub fn commit(self) -> Result<()> {
-        let mut paths = unfinished();
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::io("rename", &self.path, source))?;
-        paths.retain(|other| *other != self.temporary);
-        drop(paths);
-        sync_folder(&self.path);
-        Ok(())
+        rename_into_place(&self.temporary, &self.path)
     }
 }
 
@@ -200,7 +200,7 @@ impl Drop for AtomicFolder {
 
 /// Type of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct ArtifactKind {
     /// Four-letter tag, such as `KNOW`.
     pub tag: [u8; 4],
     /// Name in messages, such as `knowledge base`.
@@ -218,7 +218,7 @@ struct Entry {
 
 /// Writes the sections of a container.
 pub struct ContainerWriter<W: Write + Seek> {
-    kind: Kind,
+    kind: ArtifactKind,
     out: W,
     position: u64,
     entries: Vec<Entry>,
@@ -226,7 +226,7 @@ pub struct ContainerWriter<W: Write + Seek> {
 
 impl<W: Write + Seek> ContainerWriter<W> {
     /// Starts a container of `kind` on `out`, which must be at position 0.
-    pub fn new(kind: Kind, mut out: W) -> std::io::Result<ContainerWriter<W>> {
+    pub fn new(kind: ArtifactKind, mut out: W) -> std::io::Result<ContainerWriter<W>> {
         out.write_all(&[0; HEADER_LEN])?;
         Ok(ContainerWriter { kind, out, position: HEADER_LEN as u64, entries: Vec::new() })
     }
@@ -362,12 +362,12 @@ pub struct Container {
 
 impl Container {
     /// Opens the file at `path`, which must be a container of `kind`, and verifies all checksums.
-    pub fn open(path: &Path, kind: Kind) -> Result<Container> {
+    pub fn open(path: &Path, kind: ArtifactKind) -> Result<Container> {
         Container::open_up_to(IN_MEMORY, path, kind)
     }
 
     /// Like [`Container::open`]; only files larger than `in_memory` bytes are mapped.
-    pub fn open_up_to(in_memory: u64, path: &Path, kind: Kind) -> Result<Container> {
+    pub fn open_up_to(in_memory: u64, path: &Path, kind: ArtifactKind) -> Result<Container> {
         let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
         let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
         if !metadata.is_file() {
@@ -391,11 +391,11 @@ impl Container {
     }
 
     /// Reads a container of `kind` from memory; `label` replaces its path in messages.
-    pub fn from_vec(bytes: Vec<u8>, label: &Path, kind: Kind) -> Result<Container> {
+    pub fn from_vec(bytes: Vec<u8>, label: &Path, kind: ArtifactKind) -> Result<Container> {
         Container::from_bytes(Bytes::Owned(bytes), label, kind)
     }
 
-    fn from_bytes(bytes: Bytes, path: &Path, kind: Kind) -> Result<Container> {
+    fn from_bytes(bytes: Bytes, path: &Path, kind: ArtifactKind) -> Result<Container> {
         let (sections, fingerprint) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
             path: path.to_path_buf(),
             message: fault.message,
@@ -488,7 +488,7 @@ fn fault<T>(message: impl Into<String>, hint: &'static str) -> std::result::Resu
 
 type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128);
 
-fn read_table(bytes: &[u8], kind: Kind) -> std::result::Result<Table, Fault> {
+fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fault> {
     if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
         let message = format!("it is not a compiled {}", kind.name);
         return fault(message, "compile a terminology with `canonym kb build`");

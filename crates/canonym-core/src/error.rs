@@ -43,13 +43,23 @@ pub enum Error {
         /// How to fix it.
         hint: Option<String>,
     },
-    /// An input exceeds a limit on size, depth or expansion.
-    #[error("{}: {message}", path.display())]
+    /// An input exceeds a limit on size, depth, number or expansion.
+    #[error("{}{message}", path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default())]
     Limit {
-        /// Path of the input.
-        path: PathBuf,
-        /// The limit and the value that exceeds it.
+        /// Path of the input; `None` for inputs of several files or in memory.
+        path: Option<PathBuf>,
+        /// The limit, and the value that exceeds it if known.
         message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// Inputs do not belong together, such as predictions of other documents, or a model and another knowledge base.
+    #[error("{message}")]
+    Mismatch {
+        /// The inputs, and how they differ.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
     },
     /// Invalid options or arguments, alone or in combination.
     #[error("{message}")]
@@ -93,9 +103,20 @@ impl Error {
         Error::Artifact { path: path.to_path_buf(), message: message.into(), hint: None }
     }
 
-    /// An [`Error::Limit`] on `path`.
+    /// An [`Error::Limit`] on `path`, with the general hint.
     pub fn limit(path: &Path, message: impl Into<String>) -> Error {
-        Error::Limit { path: path.to_path_buf(), message: message.into() }
+        let hint = "check that this is the right file; if it is, split it into smaller ones";
+        Error::Limit { path: Some(path.to_path_buf()), message: message.into(), hint: Some(hint.to_owned()) }
+    }
+
+    /// An [`Error::Limit`] without path and hint.
+    pub fn too_many(message: impl Into<String>) -> Error {
+        Error::Limit { path: None, message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Mismatch`] without hint.
+    pub fn mismatch(message: impl Into<String>) -> Error {
+        Error::Mismatch { message: message.into(), hint: None }
     }
 
     /// An [`Error::Invalid`] without hint.
@@ -108,11 +129,13 @@ impl Error {
         Error::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Sets the hint. I/O and limit errors are returned unchanged.
+    /// Sets the hint. I/O errors, and limits of a file, are returned unchanged.
     #[must_use]
     pub fn with_hint(mut self, text: impl Into<String>) -> Error {
         if let Error::Parse { hint, .. }
         | Error::Artifact { hint, .. }
+        | Error::Limit { path: None, hint, .. }
+        | Error::Mismatch { hint, .. }
         | Error::Usage { hint, .. }
         | Error::Invalid { hint, .. } = &mut self
         {
@@ -132,6 +155,8 @@ impl Error {
         match self {
             Error::Parse { hint, .. }
             | Error::Artifact { hint, .. }
+            | Error::Limit { hint, .. }
+            | Error::Mismatch { hint, .. }
             | Error::Usage { hint, .. }
             | Error::Invalid { hint, .. } => hint.as_deref(),
             Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::hint),
@@ -145,7 +170,6 @@ impl Error {
                 std::io::ErrorKind::PermissionDenied => Some("check the permissions"),
                 _ => None,
             },
-            Error::Limit { .. } => Some("check that this is the right file; if it is, split it into smaller ones"),
         }
     }
 }

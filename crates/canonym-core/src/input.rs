@@ -349,8 +349,8 @@ impl Input {
     /// The next line without line end, with its number from 1; `None` at the end.
     pub fn next_line(&mut self) -> Result<Option<(u64, &str)>> {
         self.line.clear();
-        let most = self.limits.line as u64 + 2;
-        let n_read = self.reader.by_ref().take(most).read_until(b'\n', &mut self.line);
+        let max = self.limits.line as u64 + 2;
+        let n_read = self.reader.by_ref().take(max).read_until(b'\n', &mut self.line);
         let number = self.n_lines + 1;
         let n_read = n_read.map_err(|error| translate(&self.path, number, self.packed, error))?;
         if n_read == 0 {

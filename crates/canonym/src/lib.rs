@@ -123,7 +123,7 @@ pub use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
 pub use canonym_core::link::explain::Explanation;
 pub use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 pub use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
-pub use canonym_core::link::{Annotator, Candidate, Link, LinkedMention, Linker, Marked, Reranker};
+pub use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker, Reranker};
 pub use canonym_core::text::{Document, Mention, Span};
 pub use canonym_core::{Error, Result, eval};
 #[cfg(feature = "neural")]

@@ -9,7 +9,7 @@ use canonym_core::eval::learned::{Learned, Seen, corpus_of, fingerprint, fingerp
 use canonym_core::eval::pairing::Paired;
 use canonym_core::eval::queries::Query;
 use canonym_core::eval::ranking::RankedMention;
-use canonym_core::eval::report::{Apart, EvalConfig, Report, SeenDocuments, evaluate_pairs, evaluate_ranking};
+use canonym_core::eval::report::{EvalConfig, Report, SeenDocuments, SeenSplit, evaluate_pairs, evaluate_ranking};
 
 use super::inputs::Gold;
 use crate::progress;
@@ -99,7 +99,7 @@ impl SeenGold {
     fn apart(&self, part: &mut dyn FnMut(bool) -> Report) -> SeenDocuments {
         let Seen { n_seen, n_documents, .. } = self.seen;
         let apart = (0 < n_seen && n_seen < n_documents)
-            .then(|| Apart { seen: Box::new(part(true)), unseen: Box::new(part(false)) });
+            .then(|| SeenSplit { seen: Box::new(part(true)), unseen: Box::new(part(false)) });
         SeenDocuments { seen: self.seen.clone(), apart }
     }
 }

@@ -207,7 +207,7 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
         sheet.line("starter", starter_line(report));
     }
     let rows = |counts: &BTreeMap<(String, String), u64>| -> Vec<(u64, String)> {
-        counts.iter().map(|(what, n)| (*n, format!("{}: {}{}", what.0, what.1, report.place_of(what)))).collect()
+        counts.iter().map(|(what, n)| (*n, format!("{}: {}{}", what.0, what.1, report.first_of(what)))).collect()
     };
     sheet.counts("merged", &rows(&report.merged));
     let dropped = rows(&report.dropped);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::diff::{Change, Fate, Summary, diff};
+use canonym_core::kb::diff::{Change, ChangeKind, Summary, diff};
 
 use crate::output::{self, Lines, Sheet, counted, thousands};
 
@@ -92,11 +92,11 @@ fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String 
 
 /// A changed concept and its differences, one per line.
 fn lines(change: &Change) -> String {
-    let sign = match change.fate {
-        Fate::Added => '+',
-        Fate::Removed => '-',
-        Fate::Merged => '>',
-        Fate::Changed => '~',
+    let sign = match change.kind {
+        ChangeKind::Added => '+',
+        ChangeKind::Removed => '-',
+        ChangeKind::Merged => '>',
+        ChangeKind::Changed => '~',
     };
     let into = change.into.as_ref().map(|into| format!("  [now {into}]")).unwrap_or_default();
     let mut text = format!("{sign} {}  {}{into}\n", change.id, change.name);

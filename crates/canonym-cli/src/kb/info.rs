@@ -78,7 +78,7 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
     let (mut n_definitions, mut n_with_parents, mut n_alternative_ids) = (0, 0, 0);
     for concept in kb.concepts() {
         kb.types(concept).for_each(|name| *types.entry(name).or_insert(0) += 1);
-        kb.names(concept).for_each(|name| *scopes.entry(kb.scope(name).word()).or_insert(0) += 1);
+        kb.names(concept).for_each(|name| *scopes.entry(kb.scope(name).name()).or_insert(0) += 1);
         n_definitions += u64::from(kb.definition(concept).is_some());
         n_with_parents += u64::from(kb.parents(concept).next().is_some());
         n_alternative_ids += kb.alternative_ids(concept).count() as u64;
@@ -142,7 +142,7 @@ fn sheet(info: &Info<'_>) -> Sheet {
         (info.n_alternative_ids, "alternative ids"),
     ];
     sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
-    let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::word);
+    let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::name);
     let scopes = order.iter().filter_map(|word| info.scopes.get(word).map(|n| (*n, (*word).to_owned())));
     sheet.counts("names", &scopes.collect::<Vec<_>>());
     sheet.counts("types", &by_count(&info.types));

@@ -72,8 +72,8 @@ fn checks(words: &[String]) -> anyhow::Result<Vec<Check>> {
         return Ok(Check::ALL.to_vec());
     }
     let known = |word: &String| {
-        Check::from_word(word.trim()).ok_or_else(|| {
-            let all = Check::ALL.map(|check| check.words().0).join(", ");
+        Check::from_name(word.trim()).ok_or_else(|| {
+            let all = Check::ALL.map(|check| check.name_and_description().0).join(", ");
             usage(format!("unknown check `{}`", word.trim()), &format!("use one of {all}"))
         })
     };
@@ -81,7 +81,7 @@ fn checks(words: &[String]) -> anyhow::Result<Vec<Check>> {
 }
 
 fn row(findings: &Findings) -> Row<'_> {
-    let (check, about) = findings.check.words();
+    let (check, about) = findings.check.name_and_description();
     Row { check, about, note: findings.check.is_note(), n: findings.n_found, examples: &findings.examples }
 }
 
@@ -89,10 +89,11 @@ fn text(findings: &[Findings]) -> String {
     let number = |findings: &Findings| findings.n_found.map_or("unknown".to_owned(), thousands);
     let numbers: Vec<String> = findings.iter().map(number).collect();
     let width = numbers.iter().map(String::len).max().unwrap_or_default();
-    let name_width = findings.iter().map(|findings| findings.check.words().0.len()).max().unwrap_or_default();
+    let name_width =
+        findings.iter().map(|findings| findings.check.name_and_description().0.len()).max().unwrap_or_default();
     let mut text = String::new();
     for (findings, number) in findings.iter().zip(&numbers) {
-        let (check, about) = findings.check.words();
+        let (check, about) = findings.check.name_and_description();
         text += &format!("{number:>width$}  {check:name_width$}  {about}\n");
         for Example { ids, name, note } in &findings.examples {
             let note = if note.is_empty() { String::new() } else { format!("  [{note}]") };

@@ -59,7 +59,7 @@ fn hit<'a>(kb: &'a KnowledgeBase, found: &SearchHit) -> Hit<'a> {
         id: kb.id(found.concept),
         name: kb.preferred_name(found.concept),
         matched: kb.name(found.name),
-        found: found.found.word(),
+        found: found.kind.name(),
         similarity: (f64::from(found.similarity) * 1e4).round() / 1e4,
     }
 }

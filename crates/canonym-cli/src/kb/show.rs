@@ -81,7 +81,7 @@ fn collect(kb: &KnowledgeBase, concept: ConceptId) -> Concept<'_> {
         id: kb.id(concept),
         raw_id: kb.raw_id(concept),
         name: kb.preferred_name(concept),
-        names: kb.names(concept).map(|name| Name { text: kb.name(name), scope: kb.scope(name).word() }).collect(),
+        names: kb.names(concept).map(|name| Name { text: kb.name(name), scope: kb.scope(name).name() }).collect(),
         types: kb.types(concept).collect(),
         definition: kb.definition(concept),
         parents: kb.parents(concept).map(neighbour).collect(),

@@ -196,7 +196,7 @@ fn wrong_offsets_are_repaired_and_listed() {
         --- stderr
         shifted.txt:3 document 7: "Fever" 10..15 -> 9..14 (shifted by one)
         error: shifted.txt:4: document `7`: the annotation is `A tail!` at 0..7, but the text there is `A title`
-        hint: this repair is ambiguous; also use `--skip-bad-offsets` to skip and count such annotations
+        hint: this repair is ambiguous; skip and count such annotations (option `--skip-bad-offsets`)
     "#]],
     );
     place.check(

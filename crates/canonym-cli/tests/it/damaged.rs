@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use canonym_core::artifact::{ContainerWriter, Kind};
+use canonym_core::artifact::{ArtifactKind, ContainerWriter};
 use canonym_core::kb::format::KIND;
 use expect_test::expect;
 
@@ -112,8 +112,8 @@ fn damaged_files_are_refused_with_a_reason() {
 fn files_of_another_version_say_so() {
     let place = Workplace::new();
     for (name, kind) in [
-        ("newer.kb", Kind { format: KIND.format + 1, ..KIND }),
-        ("foreign.kb", Kind { tag: *b"ELSE", ..KIND }),
+        ("newer.kb", ArtifactKind { format: KIND.format + 1, ..KIND }),
+        ("foreign.kb", ArtifactKind { tag: *b"ELSE", ..KIND }),
         ("hollow.kb", KIND),
     ] {
         let mut writer = ContainerWriter::new(kind, Cursor::new(Vec::new())).unwrap();

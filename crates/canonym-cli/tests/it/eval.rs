@@ -143,7 +143,7 @@ fn protocols_choose_the_headline() {
             warning: 1 of 3 gold mentions have ids missing from shapes (such as X:S9)
             hint: these cannot be linked correctly: use the release that the corpus was annotated with, or map one to the other with `canonym kb build --join`
             error: protocol `mohan-strict` needs strict F1, which this run does not report
-            hint: see `--protocol list` for the protocols
+            hint: option `--protocol list` explains the protocols
         "#]],
     );
     let output = place.run(&["eval", "--protocol", "list"], "");

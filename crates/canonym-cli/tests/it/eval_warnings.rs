@@ -20,7 +20,7 @@ fn ids_in_two_spellings_are_told_and_raw_ids_mend_them() {
     let run = ["--model", "default", "--kb", "shapes.kb", "--match", "strict", "--mentions", "detect"];
     expect![[r#"
         warning: gold and predictions use different kinds of ids: gold has `S1`, predictions have `X:S1`
-        hint: link with `--raw-ids`, or build the knowledge base without `--prefix`
+        hint: link with raw ids (option `--raw-ids`), or build the knowledge base without a prefix (option `--prefix`)
     "#]]
     .assert_eq(&told(&place, &run));
     assert_eq!(told(&place, &[&run[..], &["--raw-ids"]].concat()), "");
@@ -96,13 +96,13 @@ fn sides_without_ids_types_or_scores_are_told() {
     place.write("none.jsonl", bare.replace("\"S1\"", ""));
     expect![[r#"
         warning: predictions have no types, so `type` is 0
-        warning: `--curves` has no effect: predictions have no scores
+        warning: option `--curves` has no effect: predictions have no scores
         note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
     "#]]
     .assert_eq(&told(&place, &["--pred", "bare.jsonl", "--curves"]));
     expect![[r#"
         warning: predictions have no ids; only spans and types can be scored
-        warning: `--want-precision` has no effect: predictions have no scores
+        warning: option `--want-precision` has no effect: predictions have no scores
         note: a prediction file does not record what its model was trained on, so overlap with these documents cannot be checked; `canonym eval --data GOLD --model MODEL` checks it
     "#]]
     .assert_eq(&told(&place, &["--pred", "none.jsonl", "--want-precision", "0.9", "--match", "strict"]));

@@ -46,7 +46,7 @@ fn standard_input_needs_a_format() {
             status 1
             --- stderr
             error: cannot tell the format of -
-            hint: specify `--format`: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+            hint: specify the format (option `--format`): rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
         "#]],
     );
     place.check_input(
@@ -86,7 +86,7 @@ fn formats_that_are_not_there_are_named() {
             status 1
             --- stderr
             error: cannot tell the format of a.dat
-            hint: specify `--format`: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+            hint: specify the format (option `--format`): rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
         "#]],
     );
 }
@@ -154,7 +154,7 @@ fn sources_that_cannot_be_read_are_named() {
                 status 1
                 --- stderr
                 error: cannot tell the format of data.bin
-                hint: specify `--format`: rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
+                hint: specify the format (option `--format`): rrf, rf2, mesh-xml, mesh-ascii, obo, obographs, owl, ctd, gene-info, taxonomy, biosyn, tsv or jsonl
             "#]],
         ),
         (
@@ -176,7 +176,7 @@ fn sources_that_cannot_be_read_are_named() {
         --- stderr
         error: cannot build the knowledge base
           caused by: empty.tsv:1: no concepts in tsv format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
     place.check(

@@ -96,7 +96,7 @@ fn wrong_offsets_do_not_matter_where_mentions_are_found() {
         status 1
         --- stderr
         error: shifted.txt:2: document `7`: the annotation is `ring shape` at 3..13, but the text there is `ing shape.`
-        hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`
+        hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`)
     "#]],
     );
 }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use super::*;
 
-const KIND: Kind = Kind { tag: *b"TEST", name: "sample", format: 3 };
+const KIND: ArtifactKind = ArtifactKind { tag: *b"TEST", name: "sample", format: 3 };
 
 fn sample() -> Vec<u8> {
     let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();
@@ -18,7 +18,7 @@ fn open(bytes: Vec<u8>) -> Result<Container> {
 }
 
 #[test]
-fn sections_come_back_as_written() {
+fn sections_round_trip() {
     let container = open(sample()).unwrap();
     assert_eq!(&container.bytes()[container.range("letters").unwrap()], b"abcdef");
     assert_eq!(container.range("numbers").unwrap().len(), 12);
@@ -59,7 +59,7 @@ fn mapped_files_are_checked_as_those_in_memory_are() {
 }
 
 #[test]
-fn a_file_that_is_changed_in_place_while_it_is_mapped_is_told() {
+fn changes_of_a_mapped_file_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sample");
     std::fs::write(&path, sample()).unwrap();
@@ -90,7 +90,7 @@ fn is_padding(container: &Container, at: usize) -> bool {
 
 #[test]
 fn a_newer_format_says_so() {
-    let mut writer = ContainerWriter::new(Kind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
+    let mut writer = ContainerWriter::new(ArtifactKind { format: 4, ..KIND }, Cursor::new(Vec::new())).unwrap();
     writer.section("letters", [&b"abc"[..]]).unwrap();
     let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
     assert_eq!(error.to_string(), "cannot use sample: it has format 4; this version reads up to 3");
@@ -113,7 +113,7 @@ fn temporary_names_are_not_known_before() {
 }
 
 #[test]
-fn an_abandoned_file_leaves_the_old_one_in_place() {
+fn an_abandoned_file_keeps_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     std::fs::write(&path, "old").unwrap();

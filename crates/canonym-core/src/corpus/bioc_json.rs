@@ -34,14 +34,14 @@ impl Documents {
 
     /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        let Some(piece) = self.pieces.next_piece()? else { return Ok(None) };
+        let Some(value) = self.pieces.next_value()? else { return Ok(None) };
         let input = self.pieces.input();
         let document: BiocDocument =
-            serde_json::from_str(&piece.text).map_err(|error| piece.json_error(input, &error))?;
+            serde_json::from_str(&value.text).map_err(|error| value.json_error(input, &error))?;
         let is_first = std::mem::take(&mut self.is_first);
         let collection = if is_first { serde_json::from_str::<Collection>(&self.pieces.head).ok() } else { None };
         let kept = Kept { collection, layout: None, document };
-        to_annotated(kept, (input.path(), piece.line), CorpusFormat::BiocJson, checker).map(Some)
+        to_annotated(kept, input.path(), value.line, CorpusFormat::BiocJson, checker).map(Some)
     }
 }
 

@@ -105,7 +105,7 @@ impl Documents {
                 let document = self.document()?;
                 self.layout.quotes |= self.xml.escapes_quotes();
                 let kept = Kept { collection: self.collection.take(), layout: Some(self.layout), document };
-                return to_annotated(kept, (self.xml.path(), line), CorpusFormat::BiocXml, checker).map(Some);
+                return to_annotated(kept, self.xml.path(), line, CorpusFormat::BiocXml, checker).map(Some);
             }
             let text = self.xml.read_text()?;
             // Collection fields after the first document cannot be kept.

@@ -27,9 +27,9 @@ const NO_CONCEPT: &str = "-1";
 pub(super) struct Documents {
     input: Input,
     /// The first query of the next document, or the error that ended the last one.
-    held: Option<Result<(String, Query)>>,
-    /// Number of times that an item was held.
-    n_held: u64,
+    lookahead: Option<Result<(String, Query)>>,
+    /// Number of items read ahead.
+    n_lookahead: u64,
 }
 
 /// A line.
@@ -42,20 +42,20 @@ struct Query {
 
 impl Documents {
     pub fn new(input: Input) -> Documents {
-        Documents { input, held: None, n_held: 0 }
+        Documents { input, lookahead: None, n_lookahead: 0 }
     }
 
     /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
-        self.input.n_lines() + self.n_held
+        self.input.n_lines() + self.n_lookahead
     }
 
     /// The next document, `None` at the end. After a malformed line, the next call continues with the line after it.
     pub fn read_next(&mut self) -> Result<Option<AnnotatedDocument>> {
-        let next = match self.held.take() {
-            Some(held) => {
-                self.n_held += 1;
-                Some(held?)
+        let next = match self.lookahead.take() {
+            Some(lookahead) => {
+                self.n_lookahead += 1;
+                Some(lookahead?)
             }
             None => self.next_query()?,
         };
@@ -66,7 +66,7 @@ impl Documents {
             match next {
                 Ok((id, query)) if id == read.document.id => push(&mut read, query),
                 other => {
-                    self.held = Some(other);
+                    self.lookahead = Some(other);
                     break;
                 }
             }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_an_id_is_refused_where_the_format_needs_one() {
+    fn documents_without_a_required_id_are_refused() {
         for id in ["", " ", "\u{a0}"] {
             let text = format!(
                 "{{\"id\":\"{id}\",\"text\":\"gout\",\"annotations\":[{{\"spans\":[[0,4]],\"text\":\"gout\"}}]}}\n"
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_known_by_name_and_content() {
+    fn query_files_are_detected_by_name_and_content() {
         let detected = |name: &str, head: &str| format::detect(Path::new(name), head.as_bytes()).unwrap();
         assert_eq!(detected("7.concept", ""), CorpusFormat::Biosyn);
         assert_eq!(detected("queries.txt", "7||0|4||D||gout||D1\n"), CorpusFormat::Biosyn);

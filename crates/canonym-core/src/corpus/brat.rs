@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::check::{Checker, Located, quote};
 use crate::corpus::{
     AnnotatedDocument, Annotation, Argument, Attribute, CorpusFormat, MAX_DOCUMENT_BYTES, Relation, Residue, plain,
 };
@@ -30,7 +30,7 @@ use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::{Error, Result};
 
-pub(super) use write::{held, is_split, type_is_held, write};
+pub(super) use write::{is_split, supported_relations, supports_type, write};
 
 /// Reader of one text file with its annotations.
 pub(super) struct Documents {
@@ -55,7 +55,7 @@ impl Documents {
         let lines = read_lines(input)?;
         let parsed = parse(&path, &lines)?;
         let map = OffsetMap::new(&read.document.text);
-        let found = checker.place_all(&path, &read.document, &map, &parsed.placed())?;
+        let found = checker.locate_all(&path, &read.document, &map, &parsed.located())?;
         for (mut annotation, spans) in parsed.annotations.into_iter().zip(found) {
             if let Some(spans) = spans {
                 annotation.spans = spans;
@@ -90,19 +90,19 @@ struct Parsed {
     spans: Vec<(u64, Vec<(u64, u64)>)>,
     relations: Vec<Relation>,
     /// Index of the annotation or relation by key.
-    places: HashMap<String, Place>,
+    targets: HashMap<String, Target>,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum Target {
     Annotation(usize),
     Relation(usize),
 }
 
 impl Parsed {
-    fn placed(&self) -> Vec<Placed<'_>> {
+    fn located(&self) -> Vec<Located<'_>> {
         let rows = self.annotations.iter().zip(&self.spans);
-        rows.map(|(annotation, (line, spans))| Placed { line: *line, spans, text: Some(&annotation.text) }).collect()
+        rows.map(|(annotation, (line, spans))| Located { line: *line, spans, text: Some(&annotation.text) }).collect()
     }
 }
 
@@ -110,10 +110,10 @@ impl Parsed {
 struct Remark<'a> {
     number: u64,
     target: &'a str,
-    what: What<'a>,
+    content: RemarkContent<'a>,
 }
 
-enum What<'a> {
+enum RemarkContent<'a> {
     Id(&'a str),
     Attribute(&'a str, &'a str),
 }
@@ -147,30 +147,30 @@ impl Parser {
             .split_once('\t')
             .ok_or_else(|| self.error(number, format!("expected tab-separated columns, found {}", quote(line))))?;
         let (head, tail) = rest.split_once('\t').unwrap_or((rest, ""));
-        let (kind, behind) = head.split_once(' ').unwrap_or((head, ""));
-        let (target, value) = behind.split_once(' ').unwrap_or((behind, ""));
-        let remark = |what| Ok(Some(Remark { number, target, what }));
+        let (kind, after) = head.split_once(' ').unwrap_or((head, ""));
+        let (target, value) = after.split_once(' ').unwrap_or((after, ""));
+        let remark = |content| Ok(Some(Remark { number, target, content }));
         match key.as_bytes().first() {
             Some(b'T') => {
-                let spans = self.spans(number, behind)?;
+                let spans = self.spans(number, after)?;
                 let annotation = Annotation {
                     key: key.to_owned(),
                     text: tail.to_owned(),
                     semantic_type: kind.to_owned(),
                     ..Annotation::default()
                 };
-                self.keep(number, key, Place::Annotation(self.parsed.annotations.len()))?;
+                self.keep(number, key, Target::Annotation(self.parsed.annotations.len()))?;
                 self.parsed.annotations.push(annotation);
                 self.parsed.spans.push((number, spans));
                 Ok(None)
             }
-            Some(b'N') => remark(What::Id(value)),
-            Some(b'A' | b'M') => remark(What::Attribute(kind, value)),
-            Some(b'#') => remark(What::Attribute(kind, tail)),
+            Some(b'N') => remark(RemarkContent::Id(value)),
+            Some(b'A' | b'M') => remark(RemarkContent::Attribute(kind, value)),
+            Some(b'#') => remark(RemarkContent::Attribute(kind, tail)),
             Some(b'R' | b'E' | b'*') => {
                 let relation = relation(key, head);
                 if key != "*" {
-                    self.keep(number, key, Place::Relation(self.parsed.relations.len()))?;
+                    self.keep(number, key, Target::Relation(self.parsed.relations.len()))?;
                 }
                 self.parsed.relations.push(relation);
                 Ok(None)
@@ -183,8 +183,8 @@ impl Parser {
     }
 
     /// Registers the annotation or relation `key`.
-    fn keep(&mut self, number: u64, key: &str, place: Place) -> Result<()> {
-        match self.parsed.places.insert(key.to_owned(), place) {
+    fn keep(&mut self, number: u64, key: &str, target: Target) -> Result<()> {
+        match self.parsed.targets.insert(key.to_owned(), target) {
             None => Ok(()),
             Some(_) => Err(self.error(number, format!("duplicate key {}", quote(key)))),
         }
@@ -205,21 +205,21 @@ impl Parser {
     }
 
     fn remark(&mut self, remark: &Remark<'_>) -> Result<()> {
-        let Some(&place) = self.parsed.places.get(remark.target) else {
+        let Some(&target) = self.parsed.targets.get(remark.target) else {
             let message = format!("{} refers to {}, which does not exist", remark.kind(), quote(remark.target));
             return Err(self.error(remark.number, message).with_hint("remove the line, or refer to another key"));
         };
         let attribute = |name: &str, value: &str| Attribute { name: name.to_owned(), value: value.to_owned() };
-        match (place, &remark.what) {
-            (Place::Annotation(row), What::Id(id)) => self.parsed.annotations[row].ids.push((*id).to_owned()),
-            (Place::Annotation(row), What::Attribute(name, value)) => {
+        match (target, &remark.content) {
+            (Target::Annotation(row), RemarkContent::Id(id)) => self.parsed.annotations[row].ids.push((*id).to_owned()),
+            (Target::Annotation(row), RemarkContent::Attribute(name, value)) => {
                 self.parsed.annotations[row].attributes.push(attribute(name, value));
             }
             // Events are referred to by their triggers; an id of an event is kept as an attribute.
-            (Place::Relation(row), What::Id(id)) => {
+            (Target::Relation(row), RemarkContent::Id(id)) => {
                 self.parsed.relations[row].attributes.push(attribute("Reference", id))
             }
-            (Place::Relation(row), What::Attribute(name, value)) => {
+            (Target::Relation(row), RemarkContent::Attribute(name, value)) => {
                 self.parsed.relations[row].attributes.push(attribute(name, value));
             }
         }
@@ -229,9 +229,9 @@ impl Parser {
 
 impl Remark<'_> {
     fn kind(&self) -> &'static str {
-        match self.what {
-            What::Id(_) => "an id",
-            What::Attribute(..) => "an attribute or note",
+        match self.content {
+            RemarkContent::Id(_) => "an id",
+            RemarkContent::Attribute(..) => "an attribute or note",
         }
     }
 }

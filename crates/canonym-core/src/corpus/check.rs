@@ -64,18 +64,18 @@ pub enum Oddity {
 
 /// Occurrences of an oddity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct Occurrences {
     /// Number of occurrences.
     pub n: u64,
     /// Id of the first document.
     pub document: String,
     /// Location of the first document, path and line, if the format has lines.
-    pub place: Option<String>,
+    pub location: Option<String>,
 }
 
 /// An annotation as located in its source.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Placed<'a> {
+pub(super) struct Located<'a> {
     /// Its line, from 1.
     pub line: u64,
     /// Half-open pairs of code point offsets.
@@ -98,83 +98,82 @@ pub(super) struct Checker {
     /// Errors of the annotations dropped from the current document.
     pub dropped: Vec<Error>,
     /// Oddities accepted so far.
-    pub oddities: BTreeMap<Oddity, Met>,
+    pub oddities: BTreeMap<Oddity, Occurrences>,
     /// Hashes of all document ids.
     ids: HashSet<u64>,
 }
 
 impl Checker {
     /// Counts an oddity.
-    pub fn meet(&mut self, oddity: Oddity, document: &str, place: Option<String>) {
-        let first = || Met { n: 0, document: document.to_owned(), place };
+    pub fn count_oddity(&mut self, oddity: Oddity, document: &str, location: Option<String>) {
+        let first = || Occurrences { n: 0, document: document.to_owned(), location };
         self.oddities.entry(oddity).or_insert_with(first).n += 1;
     }
 
     /// Registers a document id, and counts a repeated one.
-    pub fn meet_id(&mut self, document: &str, place: impl FnOnce() -> Option<String>) {
+    pub fn register_id(&mut self, document: &str, location: impl FnOnce() -> Option<String>) {
         if !document.is_empty() && !self.ids.insert(xxh3_64(document.as_bytes())) {
-            self.meet(Oddity::RepeatedId, document, place());
+            self.count_oddity(Oddity::RepeatedId, document, location());
         }
     }
 
     /// The spans in bytes, or `None` if the annotation is to be dropped.
     ///
-    /// A reader with all annotations of a document uses [`Checker::place_all`], which can repair more.
-    #[allow(dead_code, reason = "for readers that meet one annotation at a time")]
-    pub fn place(
+    /// A reader with all annotations of a document uses [`Checker::locate_all`], which can repair more.
+    pub fn locate(
         &mut self,
         path: &Path,
         document: &Document,
         map: &OffsetMap<'_>,
-        placed: &Placed<'_>,
+        located: &Located<'_>,
     ) -> Result<Option<Vec<Span>>> {
-        Ok(self.place_all(path, document, map, std::slice::from_ref(placed))?.pop().flatten())
+        Ok(self.locate_all(path, document, map, std::slice::from_ref(located))?.pop().flatten())
     }
 
     /// For each annotation of a document the spans in bytes, or `None` if it is to be dropped.
-    pub fn place_all(
+    pub fn locate_all(
         &mut self,
         path: &Path,
         document: &Document,
         map: &OffsetMap<'_>,
-        placed: &[Placed<'_>],
+        located: &[Located<'_>],
     ) -> Result<Vec<Option<Vec<Span>>>> {
         let text = document.text.as_str();
-        let mut found: Vec<_> = placed.iter().map(|placed| find_spans(text, map, placed)).collect();
+        let mut found: Vec<_> = located.iter().map(|located| find_spans(text, map, located)).collect();
         if self.repairs {
             let fits: Vec<bool> = found.iter().map(std::result::Result::is_ok).collect();
-            let repaired = repair::repair(document, map, placed, &fits);
-            for ((found, placed), repaired) in found.iter_mut().zip(placed).zip(repaired) {
+            let repaired = repair::repair(document, map, located, &fits);
+            for ((found, located), repaired) in found.iter_mut().zip(located).zip(repaired) {
                 let Some((spans, repair)) = repaired else { continue };
                 // A different spelling is accepted already; only the span remains to be converted.
-                let text = placed.text.filter(|_| repair != repair::FixKind::Spelling);
-                *found = find_spans(&document.text, map, &Placed { spans: &spans, text, ..*placed });
+                let text = located.text.filter(|_| repair != repair::FixKind::Spelling);
+                *found = find_spans(&document.text, map, &Located { spans: &spans, text, ..*located });
                 self.counts.n_fixed += 1;
                 self.fixes.push(Fix {
                     path: path.to_path_buf(),
-                    line: placed.line,
+                    line: located.line,
                     document: document.id.clone(),
-                    text: placed.text.unwrap_or_default().to_owned(),
-                    before: repair::hull(placed.spans),
+                    text: located.text.unwrap_or_default().to_owned(),
+                    before: repair::hull(located.spans),
                     after: repair::hull(&spans),
                     kind: repair,
                 });
             }
         }
-        let mut all = Vec::with_capacity(placed.len());
-        for (found, placed) in found.into_iter().zip(placed) {
-            let told =
-                |message| Error::parse(path, placed.line, format!("document {}: {message}", quote(&document.id)));
+        let mut all = Vec::with_capacity(located.len());
+        for (found, located) in found.into_iter().zip(located) {
+            let to_error =
+                |message| Error::parse(path, located.line, format!("document {}: {message}", quote(&document.id)));
             match (found, self.on_mismatch) {
                 (Ok(spans), _) => all.push(Some(spans)),
                 (Err(message), OnMismatch::Drop) => {
                     self.counts.n_bad_offsets += 1;
                     if self.dropped.len() < MAX_DROPPED {
-                        self.dropped.push(told(message));
+                        self.dropped.push(to_error(message));
                     }
                     all.push(None);
                 }
-                (Err(message), OnMismatch::Error) => return Err(told(message).with_hint(self.hint())),
+                (Err(message), OnMismatch::Error) => return Err(to_error(message).with_hint(self.hint())),
             }
         }
         Ok(all)
@@ -186,7 +185,7 @@ impl Checker {
         let text = &read.document.text;
         for annotation in read.annotations.iter_mut().filter(|_| !self.fixes.is_empty()) {
             let parts: Vec<&str> = annotation.spans.iter().map(|span| span.of(text)).collect();
-            if !stands_there(&annotation.text, &parts) {
+            if !text_matches(&annotation.text, &parts) {
                 annotation.text = parts.join(" ");
             }
         }
@@ -194,44 +193,44 @@ impl Checker {
 
     fn hint(&self) -> &'static str {
         if self.repairs {
-            "this repair is ambiguous; also use `--skip-bad-offsets` to skip and count such annotations"
+            "this repair is ambiguous; skip and count such annotations (option `--skip-bad-offsets`)"
         } else {
-            "repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`"
+            "repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`)"
         }
     }
 }
 
-/// The spans of `placed` in bytes of `text`, or an error message.
+/// The spans of `located` in bytes of `text`, or an error message.
 pub(super) fn find_spans(
     text: &str,
     map: &OffsetMap<'_>,
-    placed: &Placed<'_>,
+    located: &Located<'_>,
 ) -> std::result::Result<Vec<Span>, String> {
-    let mut spans: Vec<Span> = Vec::with_capacity(placed.spans.len());
-    for &(start, end) in placed.spans {
+    let mut spans: Vec<Span> = Vec::with_capacity(located.spans.len());
+    for &(start, end) in located.spans {
         if start >= end {
-            return Err(format!("the span {start}..{end} of {} is empty or reversed", wanted(placed)));
+            return Err(format!("the span {start}..{end} of {} is empty or reversed", wanted(located)));
         }
         let (Some(first), Some(last)) = (byte_of(map, start), byte_of(map, end)) else {
             return Err(format!(
                 "the span {start}..{end} of {} is outside the text of {} code points",
-                wanted(placed),
+                wanted(located),
                 map.n_chars()
             ));
         };
         let span = Span::new(first, last);
         if spans.last().is_some_and(|before| before.end > span.start) {
-            return Err(format!("the spans of {} overlap or are not in text order", wanted(placed)));
+            return Err(format!("the spans of {} overlap or are not in text order", wanted(located)));
         }
         spans.push(span);
     }
     if spans.is_empty() {
-        return Err(format!("{} has no span", wanted(placed)));
+        return Err(format!("{} has no span", wanted(located)));
     }
     let parts: Vec<&str> = spans.iter().map(|span| span.of(text)).collect();
-    match placed.text {
-        Some(wanted) if !stands_there(wanted, &parts) => {
-            let (start, end) = (placed.spans[0].0, placed.spans[placed.spans.len() - 1].1);
+    match located.text {
+        Some(wanted) if !text_matches(wanted, &parts) => {
+            let (start, end) = (located.spans[0].0, located.spans[located.spans.len() - 1].1);
             let found = parts.join(" ");
             Err(format!(
                 "the annotation is {} at {start}..{end}, but the text there is {}",
@@ -249,7 +248,7 @@ fn byte_of(map: &OffsetMap<'_>, offset: u64) -> Option<usize> {
 
 /// Whether `wanted` is the text of `parts`, with all white space treated as equal and ignored at the ends: sources pad
 /// annotation texts and cannot contain tabs in them.
-fn stands_there(wanted: &str, parts: &[&str]) -> bool {
+fn text_matches(wanted: &str, parts: &[&str]) -> bool {
     let same = |found: &str| {
         let plain = |text: &str| text.trim().replace(|c: char| c.is_whitespace(), " ");
         wanted == found || plain(wanted) == plain(found)
@@ -260,8 +259,8 @@ fn stands_there(wanted: &str, parts: &[&str]) -> bool {
     }
 }
 
-fn wanted(placed: &Placed<'_>) -> String {
-    placed.text.map_or_else(|| "an annotation".to_owned(), quote)
+fn wanted(located: &Located<'_>) -> String {
+    located.text.map_or_else(|| "an annotation".to_owned(), quote)
 }
 
 /// `text` in quotation marks, with control characters escaped, truncated if long.
@@ -271,6 +270,15 @@ pub(super) fn quote(text: &str) -> String {
         quoted.push('…');
     }
     format!("`{quoted}`")
+}
+
+/// Returns `value`, or an error if it contains a tab or line break, which `format` cannot hold.
+pub(super) fn column<'a>(format: &str, document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
+    if !value.contains(['\n', '\r', '\t']) {
+        return Ok(value);
+    }
+    let message = format!("{format} cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
+    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }
 
 fn escape(c: char) -> impl Iterator<Item = char> {
@@ -285,8 +293,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, spans: &[(u64, u64)], wanted: &str, expect: Expect) {
-        let placed = Placed { line: 1, spans, text: Some(wanted) };
-        let shown = match find_spans(text, &OffsetMap::new(text), &placed) {
+        let located = Located { line: 1, spans, text: Some(wanted) };
+        let shown = match find_spans(text, &OffsetMap::new(text), &located) {
             Ok(spans) => format!("{:?}", spans.iter().map(|span| (span.start, span.end)).collect::<Vec<_>>()),
             Err(message) => message,
         };
@@ -305,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_discontinuous_mention_are_joined_as_the_source_likes() {
+    fn parts_of_a_discontinuous_mention_may_be_joined_in_any_way() {
         check("rod and cone cells", &[(0, 3), (13, 18)], "rod cells", expect!["[(0, 3), (13, 18)]"]);
         check("rod and cone cells", &[(0, 3), (13, 18)], "rod ... cells", expect!["[(0, 3), (13, 18)]"]);
         check(

@@ -93,7 +93,7 @@ impl FromStr for Tags {
 pub(super) struct Documents {
     input: Input,
     /// The line that starts the next document.
-    held: Option<(u64, String)>,
+    lookahead: Option<(u64, String)>,
     n_documents: u64,
 }
 
@@ -102,7 +102,7 @@ type Row<'a> = Option<(u64, Vec<&'a str>)>;
 
 impl Documents {
     pub fn new(input: Input) -> Documents {
-        Documents { input, held: None, n_documents: 0 }
+        Documents { input, lookahead: None, n_documents: 0 }
     }
 
     /// A measure of progress that increases while reading.
@@ -112,7 +112,7 @@ impl Documents {
 
     /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        let mut lines: Vec<(u64, String)> = self.held.take().into_iter().collect();
+        let mut lines: Vec<(u64, String)> = self.lookahead.take().into_iter().collect();
         let mut starts: Vec<String> = lines.iter().map(|(_, line)| line.clone()).collect();
         let (mut n_bytes, mut has_tokens) = (0, false);
         while let Some((number, line)) = self.input.next_line()? {
@@ -124,7 +124,7 @@ impl Documents {
             }
             if starts_document(&line.1) {
                 if has_tokens || starts.iter().any(|start| !goes_with(start, &line.1)) {
-                    self.held = Some(line);
+                    self.lookahead = Some(line);
                     break;
                 }
                 starts.push(line.1.clone());
@@ -151,7 +151,7 @@ impl Documents {
             "-" => "stdin",
             name => Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name),
         };
-        if self.n_documents == 1 && self.held.is_none() {
+        if self.n_documents == 1 && self.lookahead.is_none() {
             stem.to_owned()
         } else {
             format!("{stem}-{}", self.n_documents)
@@ -314,8 +314,8 @@ fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result
             Some((start, _)) => start.saturating_sub(n_chars),
             None => u64::from(!text.is_empty()),
         };
-        for place in 0..gap {
-            text.push(if place == 0 && sentence.is_empty() && !text.is_empty() { '\n' } else { ' ' });
+        for index in 0..gap {
+            text.push(if index == 0 && sentence.is_empty() && !text.is_empty() { '\n' } else { ' ' });
         }
         let start = text.len();
         text.push_str(columns[0]);

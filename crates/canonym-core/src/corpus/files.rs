@@ -15,11 +15,11 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 32;
 
 /// Message for an `.ann` file without a text file.
-const LONELY: &str = "has no `.txt` file of the same name";
+const UNPAIRED: &str = "has no `.txt` file of the same name";
 
 /// An item to open.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum Pending {
     /// A file that may be an archive.
     File(PathBuf),
     /// A stream with one or more documents.
@@ -27,13 +27,13 @@ pub(super) enum Waiting {
     /// A text file and its annotation file, if any.
     Brat(Source, Option<Source>),
     /// An annotation file without a text file.
-    Lonely(PathBuf),
+    Unpaired(PathBuf),
 }
 
 /// Content of a folder or archive.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    pub waiting: VecDeque<Waiting>,
+    pub waiting: VecDeque<Pending>,
     /// Number of files that belong to no document.
     pub n_other: u64,
 }
@@ -49,20 +49,20 @@ pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing>
         return Err(Error::invalid(format!("the folder {} contains no files", path.display()))
             .with_hint("check the path; files that start with a dot are ignored"));
     }
-    Ok(pair_up(files, format, |path| path.as_path(), Waiting::File, |path| Source::from_path(path)))
+    Ok(pair_up(files, format, |path| path.as_path(), Pending::File, |path| Source::from_path(path)))
 }
 
 /// Lists the documents in a file or in bytes: the members of an archive, or itself.
 pub(super) fn open(source: &Source, format: Option<CorpusFormat>) -> Result<Listing> {
     let members = source.clone().members()?;
     if members.len() == 1 && members[0].path() == source.path() {
-        return Ok(Listing { waiting: members.into_iter().map(Waiting::Source).collect(), n_other: 0 });
+        return Ok(Listing { waiting: members.into_iter().map(Pending::Source).collect(), n_other: 0 });
     }
-    Ok(pair_up(members, format, Source::path, Waiting::Source, Source::clone))
+    Ok(pair_up(members, format, Source::path, Pending::Source, Source::clone))
 }
 
 /// Lists a single file; an annotation file and its text file stand for each other.
-fn single(path: &Path, format: Option<CorpusFormat>) -> Result<Vec<Waiting>> {
+fn single(path: &Path, format: Option<CorpusFormat>) -> Result<Vec<Pending>> {
     let (stem, kind) = stem_and_kind(path);
     let beside = |ending: &str| {
         let candidates = ["", ".gz", ".zst"].map(|packed| PathBuf::from(format!("{}{ending}{packed}", stem.display())));
@@ -71,15 +71,15 @@ fn single(path: &Path, format: Option<CorpusFormat>) -> Result<Vec<Waiting>> {
     let takes_pairs = format.is_none_or(|format| format == CorpusFormat::Brat);
     Ok(vec![match kind {
         Kind::Annotations if takes_pairs => match beside(".txt") {
-            Some(text) => Waiting::Brat(Source::from_path(&text), Some(Source::from_path(path))),
-            None => Waiting::Lonely(path.to_path_buf()),
+            Some(text) => Pending::Brat(Source::from_path(&text), Some(Source::from_path(path))),
+            None => Pending::Unpaired(path.to_path_buf()),
         },
         Kind::Text if takes_pairs => match beside(".ann") {
-            Some(annotations) => Waiting::Brat(Source::from_path(path), Some(Source::from_path(&annotations))),
-            None if format.is_some() => Waiting::Brat(Source::from_path(path), None),
-            None => Waiting::File(path.to_path_buf()),
+            Some(annotations) => Pending::Brat(Source::from_path(path), Some(Source::from_path(&annotations))),
+            None if format.is_some() => Pending::Brat(Source::from_path(path), None),
+            None => Pending::File(path.to_path_buf()),
         },
-        _ => Waiting::File(path.to_path_buf()),
+        _ => Pending::File(path.to_path_buf()),
     }])
 }
 
@@ -106,7 +106,7 @@ fn pair_up<T>(
     files: Vec<T>,
     format: Option<CorpusFormat>,
     path_of: impl Fn(&T) -> &Path,
-    alone: impl Fn(T) -> Waiting,
+    alone: impl Fn(T) -> Pending,
     source: impl Fn(&T) -> Source,
 ) -> Listing {
     let is_brat = format == Some(CorpusFormat::Brat);
@@ -130,11 +130,11 @@ fn pair_up<T>(
         match kind {
             Kind::Text if in_brat => {
                 let beside = annotations.get(&stem).cloned();
-                listing.waiting.push_back(Waiting::Brat(source(&file), beside));
+                listing.waiting.push_back(Pending::Brat(source(&file), beside));
             }
             Kind::Annotations if in_brat => {
                 if !texts.contains(&stem) {
-                    listing.waiting.push_back(Waiting::Lonely(path_of(&file).to_path_buf()));
+                    listing.waiting.push_back(Pending::Unpaired(path_of(&file).to_path_buf()));
                 }
             }
             Kind::Settings | Kind::Annotations => {}
@@ -146,8 +146,8 @@ fn pair_up<T>(
 }
 
 /// Error for an annotation file without a text file.
-pub(super) fn lonely(path: &Path) -> Error {
-    Error::invalid(format!("{} {LONELY}", path.display())).with_hint("add the text file, or remove this file")
+pub(super) fn unpaired(path: &Path) -> Error {
+    Error::invalid(format!("{} {UNPAIRED}", path.display())).with_hint("add the text file, or remove this file")
 }
 
 /// The files under `folder`, sorted by path.

@@ -22,11 +22,11 @@ use std::path::{Path, PathBuf};
 
 use crate::corpus::check::Checker;
 use crate::corpus::conll::{Scheme, Tags};
-use crate::corpus::files::{self, Listing, Waiting};
+use crate::corpus::files::{self, Listing, Pending};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, Met, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl, plain,
-    pubmed, pubtator, texoo,
+    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl,
+    plain, pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
 use crate::{Error, Result};
@@ -156,7 +156,7 @@ fn starts_pubtator(head: &[u8]) -> bool {
 /// Reads the documents of a file, standard input or a folder.
 pub struct Reader {
     /// Items to open, next first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Pending>,
     format: Option<CorpusFormat>,
     checker: Checker,
     current: Option<Records>,
@@ -208,7 +208,7 @@ impl Reader {
     /// turn comes.
     pub fn from_source(source: &Source, format: Option<CorpusFormat>) -> Result<Reader> {
         let Listing { mut waiting, n_other } = files::open(source, format)?;
-        if let [Waiting::Source(single)] = waiting.make_contiguous()
+        if let [Pending::Source(single)] = waiting.make_contiguous()
             && single.path() == source.path()
         {
             return Reader::from_input(single.open()?, format);
@@ -250,7 +250,7 @@ impl Reader {
     }
 
     /// Accepted oddities so far.
-    pub fn oddities(&self) -> &BTreeMap<Oddity, Met> {
+    pub fn oddities(&self) -> &BTreeMap<Oddity, Occurrences> {
         &self.checker.oddities
     }
 
@@ -265,15 +265,15 @@ impl Reader {
     }
 
     /// Opens the next item.
-    fn advance(&mut self, waiting: Waiting) -> Result<()> {
+    fn advance(&mut self, waiting: Pending) -> Result<()> {
         self.current = Some(match waiting {
-            Waiting::Source(source) => Records::new(source.open()?, self.format)?,
-            Waiting::Brat(text, annotations) => {
+            Pending::Source(source) => Records::new(source.open()?, self.format)?,
+            Pending::Brat(text, annotations) => {
                 let annotations = annotations.map(|source| source.open()).transpose()?;
                 Records::Brat(brat::Documents::new(text.open()?, annotations))
             }
-            Waiting::Lonely(path) => return Err(files::lonely(&path)),
-            Waiting::File(path) => {
+            Pending::Unpaired(path) => return Err(files::unpaired(&path)),
+            Pending::File(path) => {
                 let Listing { waiting, n_other } = files::open(&Source::from_path(&path), self.format)?;
                 self.checker.counts.n_other_files += n_other;
                 for waiting in waiting.into_iter().rev() {
@@ -305,7 +305,7 @@ impl Iterator for Reader {
             let goes_on = match &mut item {
                 Some(Ok(read)) => {
                     self.checker.respell(read);
-                    self.checker.meet_id(&read.document.id, || records.place());
+                    self.checker.register_id(&read.document.id, || records.location());
                     self.checker.counts.n_documents += 1;
                     self.checker.counts.n_annotations += read.annotations.len() as u64;
                     !matches!(records, Records::Text(_) | Records::Brat(_))
@@ -361,10 +361,10 @@ impl Records {
     }
 
     /// Location of the last document, if the format has lines.
-    fn place(&self) -> Option<String> {
+    fn location(&self) -> Option<String> {
         let (path, line) = match self {
             Records::Jsonl(input) => (input.path(), input.n_lines()),
-            Records::Pubtator(blocks) => blocks.place(),
+            Records::Pubtator(blocks) => blocks.location(),
             _ => return None,
         };
         Some(format!("{}:{line}", path.display()))
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_before_content() {
+    fn file_names_take_priority_over_content() {
         check("a.jsonl.gz", "", CorpusFormat::Jsonl);
         check("a.NDJSON", "1|t|x", CorpusFormat::Jsonl);
         check("train.PubTator", "", CorpusFormat::Pubtator);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn content_decides_where_the_name_does_not() {
+    fn content_is_checked_if_the_name_is_ambiguous() {
         check("a.txt", "\n\n10192393|t|A title", CorpusFormat::Pubtator);
         check("-", "8|a|", CorpusFormat::Pubtator);
         check("-", " { \"id\": 1", CorpusFormat::Jsonl);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_files_show_what_they_are() {
+    fn structured_files_are_detected() {
         check("a.bioc.xml.gz", "", CorpusFormat::BiocXml);
         check("a.bioc.json", "", CorpusFormat::BiocJson);
         check("a.xml", "<?xml version='1.0'?>\n<!-- x -->\n<collection>", CorpusFormat::BiocXml);

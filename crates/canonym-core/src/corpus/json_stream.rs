@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::{Error, Result};
 
 /// A JSON value and the line on which it starts.
-pub(super) struct Piece {
+pub(super) struct JsonValue {
     pub line: u64,
     pub text: String,
 }
@@ -59,15 +59,15 @@ impl JsonStream {
     }
 
     /// The next document; `None` at the end or after an error.
-    pub fn next_piece(&mut self) -> Result<Option<Piece>> {
-        let piece = self.find_piece();
-        if piece.is_err() {
+    pub fn next_value(&mut self) -> Result<Option<JsonValue>> {
+        let value = self.find_value();
+        if value.is_err() {
             self.state = State::Done;
         }
-        piece
+        value
     }
 
-    fn find_piece(&mut self) -> Result<Option<Piece>> {
+    fn find_value(&mut self) -> Result<Option<JsonValue>> {
         loop {
             match (self.state, self.peek()?) {
                 (State::Outside, None) if self.n_bytes == 0 => return Err(self.error("the file is empty")),
@@ -80,8 +80,8 @@ impl JsonStream {
                     self.state = State::List { in_object: false };
                 }
                 (State::Outside, Some(b'{')) => {
-                    if let Some(piece) = self.object()? {
-                        return Ok(Some(piece));
+                    if let Some(value) = self.object()? {
+                        return Ok(Some(value));
                     }
                 }
                 (State::List { .. }, Some(b',')) => self.consume(),
@@ -103,7 +103,7 @@ impl JsonStream {
     }
 
     /// Enters an outer object up to its list; an object without a list is a document.
-    fn object(&mut self) -> Result<Option<Piece>> {
+    fn object(&mut self) -> Result<Option<JsonValue>> {
         let line = self.line();
         self.consume();
         let mut members = String::from("{");
@@ -115,7 +115,7 @@ impl JsonStream {
                     self.consume();
                     members.push('}');
                     if is_document {
-                        return Ok(Some(Piece { line, text: members }));
+                        return Ok(Some(JsonValue { line, text: members }));
                     }
                     let (mark, list) = (self.mark, self.lists.first().copied().unwrap_or_default());
                     let message = format!("the object has neither `{list}` nor `{mark}`");
@@ -177,7 +177,7 @@ impl JsonStream {
     }
 
     /// The bytes of the next value.
-    fn value(&mut self) -> Result<Piece> {
+    fn value(&mut self) -> Result<JsonValue> {
         self.peek()?;
         let line = self.line();
         let mut bytes = Vec::new();
@@ -236,7 +236,7 @@ impl JsonStream {
                     Error::parse(self.input.path(), line, "invalid UTF-8 in the JSON value that starts here")
                         .with_hint("convert the file to UTF-8")
                 })?;
-                return Ok(Piece { line, text });
+                return Ok(JsonValue { line, text });
             }
         }
     }
@@ -289,7 +289,7 @@ impl JsonStream {
     }
 }
 
-impl Piece {
+impl JsonValue {
     /// Converts an error of `serde_json` on this value to an error at its line in the file.
     pub fn json_error(&self, input: &Input, error: &serde_json::Error) -> Error {
         let text = error.to_string();

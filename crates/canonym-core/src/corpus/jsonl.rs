@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::check::{Checker, Located, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, Argument, Attribute, CandidateRecord, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
@@ -218,9 +218,9 @@ fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Re
     let sections = parsed.sections.map(|lines| lines.into_iter().map(section).collect::<Result<Vec<Section>>>());
     let sections = sections.transpose()?;
     let lines = parsed.annotations.unwrap_or_default();
-    let placed: Vec<Placed<'_>> =
-        lines.iter().map(|line| Placed { line: number, spans: &line.spans, text: line.text.as_deref() }).collect();
-    let found = checker.place_all(path, &document, &map, &placed)?;
+    let located: Vec<Located<'_>> =
+        lines.iter().map(|line| Located { line: number, spans: &line.spans, text: line.text.as_deref() }).collect();
+    let found = checker.locate_all(path, &document, &map, &located)?;
     let annotations =
         lines.into_iter().zip(found).filter_map(|(line, spans)| Some(line.with_spans(spans?, &document.text)));
     let annotations = annotations.collect();
@@ -534,7 +534,7 @@ mod tests {
         check(
             r#"{"text":"pain","annotations":[{"spans":[],"text":"pain"}]}"#,
             expect![[r#"
-                in:1: document `1`: `pain` has no span (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+                in:1: document `1`: `pain` has no span (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
             "#]],
         );
         check(
@@ -546,7 +546,7 @@ mod tests {
         check(
             r#"{"text":"pain","annotations":[{"spans":[[0,4]],"text":"gain"}]}"#,
             expect![[r#"
-                in:1: document `1`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+                in:1: document `1`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
             "#]],
         );
         check(

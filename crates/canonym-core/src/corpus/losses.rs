@@ -66,7 +66,7 @@ pub enum Loss {
 }
 
 /// What each format can represent. Other kinds depend on the document.
-const HELD: [(Loss, &[CorpusFormat]); 10] = [
+const SUPPORTED: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::Section, &[Jsonl, BiocXml, BiocJson, CorpusFormat::PubmedXml, Pubtator]),
     (Loss::Annotation, &[Jsonl, Pubtator, BiocXml, BiocJson, Brat, Conll, Texoo, Biosyn]),
     (Loss::Discontinuous, &[Jsonl, BiocXml, BiocJson, Brat]),
@@ -80,13 +80,13 @@ const HELD: [(Loss, &[CorpusFormat]); 10] = [
 ];
 
 /// Whether `format` can represent attributes of mentions.
-pub fn holds_attributes(format: CorpusFormat) -> bool {
-    holds(format, Loss::Attribute)
+pub fn supports_attributes(format: CorpusFormat) -> bool {
+    supports(format, Loss::Attribute)
 }
 
 /// Whether `format` can represent a kind of content at all.
-fn holds(format: CorpusFormat, loss: Loss) -> bool {
-    HELD.iter().any(|(held, formats)| *held == loss && formats.contains(&format))
+fn supports(format: CorpusFormat, loss: Loss) -> bool {
+    SUPPORTED.iter().any(|(supported, formats)| *supported == loss && formats.contains(&format))
 }
 
 /// Number of losses of a kind.
@@ -123,15 +123,15 @@ impl Losses {
 
     /// One message per kind, in the past tense.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.told(("was", "were"))
+        self.messages("was", "were")
     }
 
     /// One message per kind, in the future tense.
     pub fn forecast(&self) -> impl Iterator<Item = String> {
-        self.told(("will be", "will be"))
+        self.messages("will be", "will be")
     }
 
-    fn told(&self, (is, are): (&'static str, &'static str)) -> impl Iterator<Item = String> {
+    fn messages(&self, is: &'static str, are: &'static str) -> impl Iterator<Item = String> {
         self.counts.iter().map(move |(loss, count)| {
             let (one, many, done) = words(*loss);
             let (what, was) = if count.n == 1 { (one, is) } else { (many, are) };
@@ -183,7 +183,7 @@ fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
 pub fn losses(document: &AnnotatedDocument, format: CorpusFormat) -> Losses {
     let mut losses = Losses::default();
     let annotations = &document.annotations;
-    if !holds(format, Loss::Annotation) {
+    if !supports(format, Loss::Annotation) {
         losses.count(Loss::Annotation, annotations.len(), document);
         losses.count(Loss::Relation, document.relations.len(), document);
     } else {
@@ -191,14 +191,14 @@ pub fn losses(document: &AnnotatedDocument, format: CorpusFormat) -> Losses {
         count_mentions(&mut losses, document, format);
         count_relations(&mut losses, document, format);
     }
-    if !holds(format, Loss::Section) {
+    if !supports(format, Loss::Section) {
         losses.count(Loss::Section, document.document.sections.len(), document);
     } else if format == Pubtator {
         let is_other = |kind: &str| kind != "title" && kind != "abstract";
         let n_other = document.document.sections.iter().filter(|section| is_other(&section.kind)).count();
         losses.count(Loss::Section, n_other, document);
     }
-    if !holds(format, Loss::DocumentAttribute) {
+    if !supports(format, Loss::DocumentAttribute) {
         losses.count(Loss::DocumentAttribute, document.attributes.len(), document);
     }
     // The residue of brat and CoNLL contains nothing beyond the document.
@@ -237,7 +237,7 @@ fn has_offsets(annotation: &Annotation) -> bool {
 fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: CorpusFormat) {
     let annotations = &document.annotations;
     let count = |is_lost: &dyn Fn(&Annotation) -> bool| annotations.iter().filter(|one| is_lost(one)).count();
-    if !holds(format, Loss::Discontinuous) {
+    if !supports(format, Loss::Discontinuous) {
         let loss = if format == Conll { Loss::Discontinuous } else { Loss::Hull };
         losses.count(loss, count(&|one| one.spans.len() > 1), document);
     }
@@ -248,7 +248,7 @@ fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: Cor
     }
     if format == Brat {
         losses.count(Loss::Split, count(&|one| brat::is_split(one, &document.document.text)), document);
-        losses.count(Loss::Type, count(&|one| !brat::type_is_held(&one.semantic_type)), document);
+        losses.count(Loss::Type, count(&|one| !brat::supports_type(&one.semantic_type)), document);
     }
     let n_attributes = |one: &Annotation| match format {
         Biosyn => one.attributes.iter().filter(|attribute| attribute.name != biosyn::OFFSETS).count(),
@@ -265,7 +265,7 @@ fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: Cor
         (Loss::Candidate, count(&|one| !one.candidates.is_empty())),
     ];
     for (loss, n) in rows {
-        if !holds(format, loss) {
+        if !supports(format, loss) {
             losses.count(loss, n, document);
         }
     }
@@ -280,7 +280,7 @@ fn count_relations(losses: &mut Losses, document: &AnnotatedDocument, format: Co
             losses.count(Loss::RelationDetail, n_detailed, document);
         }
         Brat => {
-            losses.count(Loss::Relation, relations.len() - brat::held(document).len(), document);
+            losses.count(Loss::Relation, relations.len() - brat::supported_relations(document).len(), document);
         }
         _ => losses.count(Loss::Relation, relations.len(), document),
     }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_told_as_lost_where_it_does_not_come_back() {
+    fn scores_that_cannot_be_written_are_reported() {
         let linked = Annotation {
             spans: vec![Span::new(0, 5)],
             text: "Fever".to_owned(),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_says_what_it_loses() {
+    fn every_format_reports_its_losses() {
         check(Jsonl, expect!["2 format-specific elements of bioc-xml were dropped (first in document `7`)"]);
         check(BiocXml, expect!["2 lists of candidates were reduced to the first id (first in document `7`)"]);
         check(

@@ -23,7 +23,7 @@ pub mod pubtator;
 pub mod repair;
 pub mod texoo;
 
-pub use check::{Met, Oddity, OnMismatch, ReadCounts};
+pub use check::{Occurrences, Oddity, OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};
 
 use crate::text::{Document, Section, Span};

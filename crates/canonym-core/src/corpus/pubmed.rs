@@ -52,7 +52,7 @@ struct Citation {
 }
 
 /// Role of an element in a citation.
-enum Place {
+enum Role {
     /// Contains further elements of the citation.
     Inside,
     Pmid,
@@ -123,36 +123,36 @@ impl Documents {
         let mut citation = Citation::default();
         while self.xml.depth() > outside {
             let depth = self.xml.depth() - outside;
-            let place = match self.xml.next_event()? {
+            let role = match self.xml.next_event()? {
                 Event::Start(element) => match (depth, element.name()) {
-                    (_, "Article" | "Journal" | "JournalIssue" | "PubDate" | "Abstract" | "Book") => Place::Inside,
-                    (_, "MeshHeadingList" | "MeshHeading") => Place::Inside,
-                    (1, "PMID") => Place::Pmid,
-                    (1 | 2, "ArticleTitle") => Place::Title,
-                    (2, "BookTitle") if citation.title.is_empty() => Place::Title,
-                    (2 | 3, "AbstractText") => Place::Part(element.attribute("Label")?.unwrap_or_default()),
-                    (3, "Title") => Place::Journal,
-                    (3..=5, "Year" | "MedlineDate") => Place::Year,
-                    (3, "DescriptorName") => Place::Heading(element.attribute("UI")?.unwrap_or_default()),
-                    _ => Place::Other,
+                    (_, "Article" | "Journal" | "JournalIssue" | "PubDate" | "Abstract" | "Book") => Role::Inside,
+                    (_, "MeshHeadingList" | "MeshHeading") => Role::Inside,
+                    (1, "PMID") => Role::Pmid,
+                    (1 | 2, "ArticleTitle") => Role::Title,
+                    (2, "BookTitle") if citation.title.is_empty() => Role::Title,
+                    (2 | 3, "AbstractText") => Role::Part(element.attribute("Label")?.unwrap_or_default()),
+                    (3, "Title") => Role::Journal,
+                    (3..=5, "Year" | "MedlineDate") => Role::Year,
+                    (3, "DescriptorName") => Role::Heading(element.attribute("UI")?.unwrap_or_default()),
+                    _ => Role::Other,
                 },
                 _ => continue,
             };
-            match place {
-                Place::Inside => {}
-                Place::Pmid => citation.pmid = self.text()?,
-                Place::Title => citation.title = self.text()?,
-                Place::Part(label) => {
+            match role {
+                Role::Inside => {}
+                Role::Pmid => citation.pmid = self.text()?,
+                Role::Title => citation.title = self.text()?,
+                Role::Part(label) => {
                     let text = self.text()?;
                     citation.parts.push((label, text));
                 }
-                Place::Journal => citation.journal = self.text()?,
-                Place::Year => citation.year = self.text()?.chars().take(4).collect(),
-                Place::Heading(id) => {
+                Role::Journal => citation.journal = self.text()?,
+                Role::Year => citation.year = self.text()?.chars().take(4).collect(),
+                Role::Heading(id) => {
                     citation.headings.push(id);
                     self.xml.skip_element()?;
                 }
-                Place::Other => self.xml.skip_element()?,
+                Role::Other => self.xml.skip_element()?,
             }
             if self.xml.n_bytes() - start > MAX_DOCUMENT_BYTES as u64 {
                 let message =

@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use crate::corpus::check::{Checker, Placed, quote};
+use crate::corpus::check::{Checker, Located, column, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Oddity, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
@@ -29,14 +29,14 @@ type Row = (u64, String);
 pub(super) struct Blocks {
     input: Input,
     /// The title line of the next document, if no blank line came before it.
-    held: Option<Row>,
+    lookahead: Option<Row>,
     /// First line of the last document.
     first_line: u64,
 }
 
 impl Blocks {
     pub fn new(input: Input) -> Blocks {
-        Blocks { input, held: None, first_line: 0 }
+        Blocks { input, lookahead: None, first_line: 0 }
     }
 
     /// Number of lines read.
@@ -45,7 +45,7 @@ impl Blocks {
     }
 
     /// The file, and the first line of the last document.
-    pub fn place(&self) -> (&Path, u64) {
+    pub fn location(&self) -> (&Path, u64) {
         (self.input.path(), self.first_line)
     }
 
@@ -65,7 +65,7 @@ impl Blocks {
     }
 
     fn next_block(&mut self) -> Result<Vec<Row>> {
-        let mut rows: Vec<Row> = self.held.take().into_iter().collect();
+        let mut rows: Vec<Row> = self.lookahead.take().into_iter().collect();
         let mut n_bytes = 0;
         while let Some((number, line)) = self.input.next_line()? {
             if line.trim().is_empty() {
@@ -76,7 +76,7 @@ impl Blocks {
             }
             let row = (number, line.to_owned());
             if !rows.is_empty() && starts_document(line) {
-                self.held = Some(row);
+                self.lookahead = Some(row);
                 break;
             }
             n_bytes += line.len();
@@ -97,7 +97,7 @@ impl Blocks {
             match row {
                 Ok(Some((_, line))) if line.trim().is_empty() => return,
                 Ok(Some(row)) if starts_document(&row.1) => {
-                    self.held = Some(row);
+                    self.lookahead = Some(row);
                     return;
                 }
                 Ok(Some(_)) => {}
@@ -144,7 +144,7 @@ struct AnnotationLine<'a> {
 fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<AnnotatedDocument> {
     let (document, n_passages) = read_text(path, rows)?;
     if !rows.iter().any(|(_, line)| starts_document(line)) {
-        checker.meet(Oddity::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
+        checker.count_oddity(Oddity::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
     }
     let mut lines: Vec<AnnotationLine<'_>> = Vec::new();
     let mut relations = Vec::new();
@@ -157,11 +157,11 @@ fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<Annot
         let span = (offset(path, *number, columns[1])?, offset(path, *number, columns[2])?);
         lines.push(AnnotationLine { number: *number, spans: [span], columns });
     }
-    let placed: Vec<Placed<'_>> = lines
+    let located: Vec<Located<'_>> = lines
         .iter()
-        .map(|line| Placed { line: line.number, spans: &line.spans, text: Some(line.columns[3]) })
+        .map(|line| Located { line: line.number, spans: &line.spans, text: Some(line.columns[3]) })
         .collect();
-    let found = checker.place_all(path, &document, &OffsetMap::new(&document.text), &placed)?;
+    let found = checker.locate_all(path, &document, &OffsetMap::new(&document.text), &located)?;
     let annotation = |(spans, line): (Option<Vec<Span>>, &AnnotationLine<'_>)| {
         let columns = &line.columns;
         Some(Annotation {
@@ -246,7 +246,7 @@ fn offset(path: &Path, number: u64, column: &str) -> Result<u64> {
 /// before the first line break; else the whole text.
 pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<()> {
     let document = &annotated.document;
-    let id = column(document, "id", &document.id)?;
+    let id = column("PubTator", document, "id", &document.id)?;
     // At the start of a file a byte order mark would not be read as part of the id.
     if id.is_empty() || id.contains('|') || id.starts_with('\u{feff}') {
         return Err(Error::invalid(format!("PubTator cannot hold the document id {}", quote(id)))
@@ -267,7 +267,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
         let targets = relation.arguments.iter().map(|argument| &argument.target);
         for value in [&relation.kind].into_iter().chain(targets) {
             line.push('\t');
-            line.push_str(column(document, "relation", value)?);
+            line.push_str(column("PubTator", document, "relation", value)?);
         }
         lines.push(line);
     }
@@ -285,15 +285,15 @@ fn annotation_line(document: &Document, map: &OffsetMap<'_>, annotation: &Annota
     let covered = hull.of(&document.text);
     let text = if annotation.spans.len() > 1 || annotation.text.is_empty() { covered } else { &annotation.text };
     let (start, end) = (code_point(map, hull.start), code_point(map, hull.end));
-    let kind = column(document, "type", &annotation.semantic_type)?;
+    let kind = column("PubTator", document, "type", &annotation.semantic_type)?;
     let mut line = format!("{}\t{start}\t{end}\t{}\t{kind}", document.id, one_column(text));
     if let Some(ids) = written_ids(annotation) {
         line.push('\t');
-        line.push_str(column(document, "ids", &ids)?);
+        line.push_str(column("PubTator", document, "ids", &ids)?);
     }
     if !annotation.parts.is_empty() {
         line.push('\t');
-        line.push_str(column(document, "parts", &annotation.parts.join("|"))?);
+        line.push_str(column("PubTator", document, "parts", &annotation.parts.join("|"))?);
     }
     Ok(line)
 }
@@ -341,15 +341,6 @@ fn one_line(text: &str) -> String {
 /// Replaces each line break and tab of `text` by a space.
 fn one_column(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
-}
-
-/// Returns `value`, or an error if it contains a tab or line break.
-fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
-    if !value.contains(['\n', '\r', '\t']) {
-        return Ok(value);
-    }
-    let message = format!("PubTator cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }
 
 #[cfg(test)]

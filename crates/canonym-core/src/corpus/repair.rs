@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::corpus::check::{Placed, find_spans, quote};
+use crate::corpus::check::{Located, find_spans, quote};
 use crate::text::Document;
 use crate::text::normalise::fold;
 use crate::text::offsets::OffsetMap;
@@ -93,21 +93,21 @@ pub(super) type Repaired = (Vec<(u64, u64)>, FixKind);
 pub(super) fn repair(
     document: &Document,
     map: &OffsetMap<'_>,
-    placed: &[Placed<'_>],
+    located: &[Located<'_>],
     fits: &[bool],
 ) -> Vec<Option<Repaired>> {
     if fits.iter().all(|&fits| fits) {
-        return vec![None; placed.len()];
+        return vec![None; located.len()];
     }
-    if let Some(repaired) = other_unit(&document.text, map, placed) {
+    if let Some(repaired) = other_unit(&document.text, map, located) {
         return repaired;
     }
     let text = document.text.as_str();
-    let mut repaired: Vec<Option<Repaired>> = Vec::with_capacity(placed.len());
-    for (one, &fits) in placed.iter().zip(fits) {
+    let mut repaired: Vec<Option<Repaired>> = Vec::with_capacity(located.len());
+    for (one, &fits) in located.iter().zip(fits) {
         repaired.push(if fits { None } else { repair_one(text, map, one) });
     }
-    let is_certain: Vec<bool> = (0..placed.len()).map(|row| is_certain(placed, fits, &repaired, row)).collect();
+    let is_certain: Vec<bool> = (0..located.len()).map(|row| is_certain(located, fits, &repaired, row)).collect();
     for (repaired, is_certain) in repaired.iter_mut().zip(is_certain) {
         repaired.take_if(|_| !is_certain);
     }
@@ -115,7 +115,7 @@ pub(super) fn repair(
 }
 
 /// The spans of all annotations, if every one fits with offsets in another unit.
-fn other_unit(text: &str, map: &OffsetMap<'_>, placed: &[Placed<'_>]) -> Option<Vec<Option<Repaired>>> {
+fn other_unit(text: &str, map: &OffsetMap<'_>, located: &[Located<'_>]) -> Option<Vec<Option<Repaired>>> {
     if text.is_ascii() {
         return None;
     }
@@ -125,31 +125,31 @@ fn other_unit(text: &str, map: &OffsetMap<'_>, placed: &[Placed<'_>]) -> Option<
             let byte = if unit == FixKind::Utf16 { map.utf16_to_byte(offset)? } else { offset };
             Some(map.byte_to_char(byte)? as u64)
         };
-        let converted = |one: &Placed<'_>| -> Option<Vec<(u64, u64)>> {
+        let converted = |one: &Located<'_>| -> Option<Vec<(u64, u64)>> {
             one.spans.iter().map(|&(start, end)| Some((code_point(start)?, code_point(end)?))).collect()
         };
-        let repaired = placed.iter().map(|one| {
+        let repaired = located.iter().map(|one| {
             let spans = converted(one)?;
-            find_spans(text, map, &Placed { spans: &spans, ..*one }).ok()?;
+            find_spans(text, map, &Located { spans: &spans, ..*one }).ok()?;
             Some((spans != one.spans).then_some((spans, unit)))
         });
         repaired.collect::<Option<Vec<Option<Repaired>>>>()
     })
 }
 
-fn repair_one(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>) -> Option<Repaired> {
-    let wanted = placed.text?;
-    if is_spelled_otherwise(text, map, placed, wanted) {
-        return Some((placed.spans.to_vec(), FixKind::Spelling));
+fn repair_one(text: &str, map: &OffsetMap<'_>, located: &Located<'_>) -> Option<Repaired> {
+    let wanted = located.text?;
+    if is_spelled_otherwise(text, map, located, wanted) {
+        return Some((located.spans.to_vec(), FixKind::Spelling));
     }
     let mut shifts = (-NEAR..=NEAR).filter(|&by| by != 0).filter_map(|by| {
-        let spans: Option<Vec<(u64, u64)>> = placed.spans.iter().map(|&span| shifted(span, by)).collect();
+        let spans: Option<Vec<(u64, u64)>> = located.spans.iter().map(|&span| shifted(span, by)).collect();
         let spans = spans?;
-        stands_at(text, map, &spans, wanted).then_some((spans, FixKind::Shifted(by)))
+        text_is_at(text, map, &spans, wanted).then_some((spans, FixKind::Shifted(by)))
     });
     match (shifts.next(), shifts.next()) {
         (Some(only), None) => Some(only),
-        (None, _) => cut(text, map, placed, wanted),
+        (None, _) => cut(text, map, located, wanted),
         _ => None,
     }
 }
@@ -158,16 +158,16 @@ fn shifted((start, end): (u64, u64), by: i64) -> Option<(u64, u64)> {
     Some((start.checked_add_signed(by)?, end.checked_add_signed(by)?))
 }
 
-fn is_spelled_otherwise(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> bool {
-    let Ok(spans) = find_spans(text, map, &Placed { text: None, ..*placed }) else { return false };
+fn is_spelled_otherwise(text: &str, map: &OffsetMap<'_>, located: &Located<'_>, wanted: &str) -> bool {
+    let Ok(spans) = find_spans(text, map, &Located { text: None, ..*located }) else { return false };
     let covered: Vec<&str> = spans.iter().map(|span| span.of(text)).collect();
     let wanted = fold(wanted);
     !wanted.is_empty() && fold(&covered.join(" ")) == wanted
 }
 
 /// Whether `wanted` is exactly the text at `spans`, with a word boundary on at least one side.
-fn stands_at(text: &str, map: &OffsetMap<'_>, spans: &[(u64, u64)], wanted: &str) -> bool {
-    let Ok(found) = find_spans(text, map, &Placed { line: 0, spans, text: Some(wanted) }) else { return false };
+fn text_is_at(text: &str, map: &OffsetMap<'_>, spans: &[(u64, u64)], wanted: &str) -> bool {
+    let Ok(found) = find_spans(text, map, &Located { line: 0, spans, text: Some(wanted) }) else { return false };
     // With white space ignored at the ends, two neighbouring shifts could fit.
     let n_chars: u64 = spans.iter().map(|(start, end)| end - start).sum();
     let is_exact = spans.len() > 1 || n_chars == wanted.chars().count() as u64;
@@ -184,14 +184,14 @@ fn is_inside_word(text: &str, byte: usize) -> bool {
 /// The span if one boundary is correct and the other is inside a word, past the text, or on the wrong side.
 ///
 /// A span that ends at a word boundary may be correct with a wrong text, so it is not changed.
-fn cut(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> Option<Repaired> {
-    let &[(start, end)] = placed.spans else { return None };
+fn cut(text: &str, map: &OffsetMap<'_>, located: &Located<'_>, wanted: &str) -> Option<Repaired> {
+    let &[(start, end)] = located.spans else { return None };
     let wanted = wanted.trim();
     let n_chars = wanted.chars().count() as u64;
     let byte = |offset: u64| map.char_to_byte(usize::try_from(offset).ok()?);
     let is_wrong = |offset: u64| start >= end || byte(offset).is_none_or(|byte| is_inside_word(text, byte));
     let is_right = |offset: u64| byte(offset).is_some_and(|byte| !is_inside_word(text, byte));
-    let fits = |span: (u64, u64)| is_right(span.0) && is_right(span.1) && stands_at(text, map, &[span], wanted);
+    let fits = |span: (u64, u64)| is_right(span.0) && is_right(span.1) && text_is_at(text, map, &[span], wanted);
     let from_start = start.checked_add(n_chars).map(|end| (start, end)).filter(|&span| is_wrong(end) && fits(span));
     let from_end = end.checked_sub(n_chars).map(|start| (start, end)).filter(|&span| is_wrong(start) && fits(span));
     match (from_start, from_end) {
@@ -202,26 +202,26 @@ fn cut(text: &str, map: &OffsetMap<'_>, placed: &Placed<'_>, wanted: &str) -> Op
 
 /// Whether a repair is certain: no annotation of the same text has its span, and a shift of a short mention is
 /// confirmed by another.
-fn is_certain(placed: &[Placed<'_>], fits: &[bool], repaired: &[Option<Repaired>], row: usize) -> bool {
+fn is_certain(located: &[Located<'_>], fits: &[bool], repaired: &[Option<Repaired>], row: usize) -> bool {
     let Some((spans, repair)) = &repaired[row] else { return false };
     let FixKind::Shifted(by) = repair else { return true };
-    let is_taken = (0..placed.len()).any(|other| {
-        let same_text = other != row && placed[other].text == placed[row].text;
+    let is_taken = (0..located.len()).any(|other| {
+        let same_text = other != row && located[other].text == located[row].text;
         let there =
-            if fits[other] { Some(placed[other].spans) } else { repaired[other].as_ref().map(|one| &one.0[..]) };
-        same_text && there == Some(&spans[..]) && placed[other].spans != placed[row].spans
+            if fits[other] { Some(located[other].spans) } else { repaired[other].as_ref().map(|one| &one.0[..]) };
+        same_text && there == Some(&spans[..]) && located[other].spans != located[row].spans
     });
     let has_company = || {
-        (0..placed.len()).any(|other| {
+        (0..located.len()).any(|other| {
             let near = matches!(&repaired[other], Some((_, FixKind::Shifted(near))) if near.abs_diff(*by) <= 1);
-            other != row && near && n_chars(&placed[other]) >= SHORT
+            other != row && near && n_chars(&located[other]) >= SHORT
         })
     };
-    !is_taken && (n_chars(&placed[row]) >= SHORT || has_company())
+    !is_taken && (n_chars(&located[row]) >= SHORT || has_company())
 }
 
-fn n_chars(placed: &Placed<'_>) -> usize {
-    placed.text.map_or(0, |text| text.trim().chars().count())
+fn n_chars(located: &Located<'_>) -> usize {
+    located.text.map_or(0, |text| text.trim().chars().count())
 }
 
 /// Hull of spans in code points; (0, 0) if empty.
@@ -241,26 +241,26 @@ mod tests {
         let document = Document { id: "7".to_owned(), text: text.to_owned(), sections: Vec::new() };
         let map = OffsetMap::new(text);
         let spans: Vec<[(u64, u64); 1]> = annotations.iter().map(|&(start, end, _)| [(start, end)]).collect();
-        let placed: Vec<Placed<'_>> = annotations
+        let located: Vec<Located<'_>> = annotations
             .iter()
             .zip(&spans)
-            .map(|(&(_, _, wanted), spans)| Placed { line: 1, spans, text: Some(wanted) })
+            .map(|(&(_, _, wanted), spans)| Located { line: 1, spans, text: Some(wanted) })
             .collect();
-        let fits: Vec<bool> = placed.iter().map(|placed| find_spans(text, &map, placed).is_ok()).collect();
+        let fits: Vec<bool> = located.iter().map(|located| find_spans(text, &map, located).is_ok()).collect();
         let mut shown = String::new();
-        for ((placed, fits), repaired) in placed.iter().zip(&fits).zip(repair(&document, &map, &placed, &fits)) {
-            let said = match (fits, repaired) {
+        for ((located, fits), repaired) in located.iter().zip(&fits).zip(repair(&document, &map, &located, &fits)) {
+            let outcome = match (fits, repaired) {
                 (true, None) => "right".to_owned(),
                 (false, None) => "left as it is".to_owned(),
                 (_, Some((spans, repair))) => format!("{}..{} {repair}", spans[0].0, spans[0].1),
             };
-            shown.push_str(&format!("{}: {said}\n", placed.text.unwrap_or_default()));
+            shown.push_str(&format!("{}: {outcome}\n", located.text.unwrap_or_default()));
         }
         expect.assert_eq(&shown);
     }
 
     #[test]
-    fn text_at_one_place_near_by_is_shifted() {
+    fn text_at_one_nearby_offset_is_shifted() {
         check(
             "A title. Fever and cough, later fever.",
             &[(10, 15, "Fever"), (18, 23, "cough")],
@@ -272,12 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn text_at_two_places_near_by_is_left() {
+    fn text_at_two_nearby_offsets_is_unchanged() {
         check("pain or pain?", &[(4, 8, "pain")], expect![["pain: left as it is\n"]]);
     }
 
     #[test]
-    fn place_that_another_annotation_has_is_not_taken() {
+    fn span_of_another_annotation_is_not_used() {
         check(
             "No pain.",
             &[(3, 7, "pain"), (2, 6, "pain")],
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn end_inside_a_word_is_moved_and_end_of_a_word_is_not() {
+    fn only_ends_inside_a_word_are_moved() {
         check("renal failure", &[(0, 9, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
         check("renal failure", &[(3, 13, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
         check("renal failure", &[(0, 99, "renal failure")], expect![["renal failure: 0..13 boundary inside a word\n"]]);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_nowhere_is_left() {
+    fn missing_text_is_unchanged() {
         check(
             "No pain.",
             &[(3, 7, "gout"), (u64::MAX, u64::MAX, "pain"), (0, u64::MAX, "gain")],
@@ -358,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn offsets_of_another_unit_come_back(text in "([a-z ]|α|😀|é){1,40}", choice in any::<[prop::sample::Index; 2]>(), utf16 in any::<bool>()) {
+        fn offsets_in_another_unit_are_converted(text in "([a-z ]|α|😀|é){1,40}", choice in any::<[prop::sample::Index; 2]>(), utf16 in any::<bool>()) {
             let letters: Vec<char> = text.chars().collect();
             let (one, two) = (choice[0].index(letters.len()), choice[1].index(letters.len()));
             let (start, end) = (one.min(two), one.max(two) + 1);
@@ -369,11 +369,11 @@ mod tests {
             let spans = [(count(&before), count(&before) + count(&covered))];
             let document = Document { id: String::new(), text: text.clone(), sections: Vec::new() };
             let map = OffsetMap::new(&text);
-            let placed = [Placed { line: 1, spans: &spans, text: Some(&covered) }];
-            let fits = [find_spans(&text, &map, &placed[0]).is_ok()];
-            let repaired = repair(&document, &map, &placed, &fits);
+            let located = [Located { line: 1, spans: &spans, text: Some(&covered) }];
+            let fits = [find_spans(&text, &map, &located[0]).is_ok()];
+            let repaired = repair(&document, &map, &located, &fits);
             if let Some((spans, _)) = &repaired[0] {
-                let found = find_spans(&text, &map, &Placed { spans, ..placed[0] });
+                let found = find_spans(&text, &map, &Located { spans, ..located[0] });
                 prop_assert!(found.is_ok(), "{:?}", found);
             }
         }

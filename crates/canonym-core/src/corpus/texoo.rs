@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::Result;
 use crate::corpus::bioc::Infons;
-use crate::corpus::check::{Checker, Placed};
+use crate::corpus::check::{Checker, Located};
 use crate::corpus::format::Frame;
 use crate::corpus::json_stream::JsonStream;
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Residue};
@@ -90,11 +90,11 @@ impl Documents {
 
     /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
     pub fn read_next(&mut self, checker: &mut Checker) -> Result<Option<AnnotatedDocument>> {
-        let Some(piece) = self.pieces.next_piece()? else { return Ok(None) };
+        let Some(value) = self.pieces.next_value()? else { return Ok(None) };
         self.n_documents += 1;
         let input = self.pieces.input();
         let mut parsed: TexooDocument =
-            serde_json::from_str(&piece.text).map_err(|error| piece.json_error(input, &error))?;
+            serde_json::from_str(&value.text).map_err(|error| value.json_error(input, &error))?;
         let mut read = skeleton(&parsed);
         if read.document.id.is_empty() {
             read.document.id = self.n_documents.to_string();
@@ -105,8 +105,8 @@ impl Documents {
         let mut failure = None;
         parsed.annotations.retain(|annotation| {
             let span = code_points(&map, annotation.begin, annotation.length);
-            let placed = Placed { line: piece.line, spans: &[span], text: annotation.text.as_deref() };
-            match checker.place(input.path(), &read.document, &map, &placed) {
+            let located = Located { line: value.line, spans: &[span], text: annotation.text.as_deref() };
+            match checker.locate(input.path(), &read.document, &map, &located) {
                 Ok(Some(spans)) => annotations.push(interpret(annotation, spans, &read.document.text)),
                 Ok(None) => return false,
                 Err(error) => failure = failure.take().or(Some(error)),
@@ -118,7 +118,7 @@ impl Documents {
         }
         read.annotations = annotations;
         let left_out = parsed.annotations.len() < n_annotations;
-        let source = if left_out { pretty(&parsed) } else { piece.text };
+        let source = if left_out { pretty(&parsed) } else { value.text };
         let head = if self.n_documents == 1 { serde_json::from_str(&self.pieces.head).ok() } else { None };
         let content = serde_json::to_string(&Kept { head, source }).expect("texts in memory are always JSON");
         read.residue = Some(Box::new(Residue { format: CorpusFormat::Texoo, content: Value::String(content) }));
@@ -137,7 +137,7 @@ fn skeleton(parsed: &TexooDocument) -> AnnotatedDocument {
     AnnotatedDocument { document, attributes, ..AnnotatedDocument::default() }
 }
 
-/// Converts a range of UTF-16 units to code points; an invalid range is placed past the end of the text.
+/// Converts a range of UTF-16 units to code points; an invalid range is located past the end of the text.
 fn code_points(map: &OffsetMap<'_>, begin: u64, length: u64) -> (u64, u64) {
     let code_point = |unit: u64| map.byte_to_char(map.utf16_to_byte(usize::try_from(unit).ok()?)?);
     let found = code_point(begin).zip(begin.checked_add(length).and_then(code_point));

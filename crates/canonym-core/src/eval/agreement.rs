@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn alpha_of_nothing_is_none() {
+    fn alpha_of_empty_input_is_none() {
         assert_eq!(krippendorff_alpha(&[vec![Some(1), None], vec![None, Some(2)]]), None);
         assert_eq!(krippendorff_alpha(&[vec![Some(1), Some(1)]]), None);
         assert_eq!(krippendorff_alpha(&[vec![Some(1), Some(1)], vec![Some(2), Some(2)]]), Some(1.0));
     }
 
     #[test]
-    fn places_are_compared_as_sets() {
+    fn values_are_compared_as_sets() {
         let one = BTreeSet::from([1, 2, 3]);
         assert_eq!(span_f1(&one, &BTreeSet::from([2, 3, 4])), Some(2.0 / 3.0));
         assert_eq!(span_f1(&one, &BTreeSet::new()), Some(0.0));

@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn nothing_has_no_pairs() {
+    fn empty_input_has_no_pairs() {
         assert_eq!(maximum_matching(0, 0, &[]), 0);
         assert_eq!(maximum_matching(3, 2, &[]), 0);
     }

@@ -86,12 +86,12 @@ pub fn intervals(
 }
 
 /// Quantile of `sorted`, linearly interpolated.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+fn quantile(sorted: &[f64], p: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let place = share * last as f64;
-    let below = place.floor() as usize;
+    let position = p * last as f64;
+    let below = position.floor() as usize;
     let above = (below + 1).min(last);
-    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+    sorted[below] + (position - below as f64) * (sorted[above] - sorted[below])
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn the_sequence_is_as_published() {
         let mut rng = SplitMix64::new(1234567);
         let numbers: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
         assert_eq!(numbers, [6457827717110365317, 3203168211198807973, 9817491932198370423]);

@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// The kind of a change from the first system to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ChangeKind {
     /// Only the second system is correct.
     Won,
     /// Only the first system is correct.
@@ -34,25 +34,26 @@ pub enum Kind {
     Removed,
 }
 
-impl Kind {
+impl ChangeKind {
     /// All kinds, in report order.
-    pub const ALL: [Kind; 5] = [Kind::Won, Kind::Lost, Kind::BothWrong, Kind::Added, Kind::Removed];
+    pub const ALL: [ChangeKind; 5] =
+        [ChangeKind::Won, ChangeKind::Lost, ChangeKind::BothWrong, ChangeKind::Added, ChangeKind::Removed];
 
     /// Name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Won => "won",
-            Kind::Lost => "lost",
-            Kind::BothWrong => "both wrong, different errors",
-            Kind::Added => "new link without gold",
-            Kind::Removed => "removed link without gold",
+            ChangeKind::Won => "won",
+            ChangeKind::Lost => "lost",
+            ChangeKind::BothWrong => "both wrong, different errors",
+            ChangeKind::Added => "new link without gold",
+            ChangeKind::Removed => "removed link without gold",
         }
     }
 }
 
 /// The answer of a system for a mention.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct SystemAnswer {
     /// The ids; `NIL` if not linked, parts of a composite joined by ` / `; empty without an answer.
     pub ids: String,
     /// Name of the concept, if the file contains it.
@@ -66,7 +67,7 @@ pub struct Said {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The kind of the change.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// Its document.
     pub document: String,
     /// Its spans in code points; empty for queries.
@@ -76,9 +77,9 @@ pub struct Change {
     /// The gold ids; empty without a gold mention.
     pub gold: String,
     /// Answer of the first system.
-    pub first: Said,
+    pub first: SystemAnswer,
     /// Answer of the second system.
-    pub second: Said,
+    pub second: SystemAnswer,
 }
 
 /// The differences between two systems.
@@ -93,7 +94,7 @@ pub struct Comparison {
     /// Number of mentions with the same wrong answer in both.
     pub n_same_wrong: u64,
     /// Number of changes by kind.
-    pub n_changes: BTreeMap<Kind, u64>,
+    pub n_changes: BTreeMap<ChangeKind, u64>,
     /// Significance tests by measure, such as `strict F1`.
     pub measures: Vec<(String, Difference)>,
     /// McNemar test on correct mentions.
@@ -109,20 +110,20 @@ impl Comparison {
     }
 
     /// Counts a gold mention; not a change if both are correct or give the same wrong answer.
-    fn judge(&mut self, rights: (bool, bool), change: impl FnOnce(Kind) -> Change, is_same: bool) {
+    fn count_mention(&mut self, rights: (bool, bool), change: impl FnOnce(ChangeKind) -> Change, is_same: bool) {
         self.n_gold += 1;
         match rights {
             (true, true) => self.n_both_right += 1,
-            (false, true) => self.add(change(Kind::Won)),
-            (true, false) => self.add(change(Kind::Lost)),
+            (false, true) => self.add(change(ChangeKind::Won)),
+            (true, false) => self.add(change(ChangeKind::Lost)),
             (false, false) if is_same => self.n_same_wrong += 1,
-            (false, false) => self.add(change(Kind::BothWrong)),
+            (false, false) => self.add(change(ChangeKind::BothWrong)),
         }
     }
 
     fn test_mentions(&mut self) {
         let n_of = |kind| self.n_changes.get(&kind).copied().unwrap_or_default();
-        self.mcnemar = mcnemar(n_of(Kind::Won), n_of(Kind::Lost));
+        self.mcnemar = mcnemar(n_of(ChangeKind::Won), n_of(ChangeKind::Lost));
     }
 }
 
@@ -131,13 +132,14 @@ pub fn compare_documents(
     first: &Paired,
     second: &Paired,
     measures: &[Measure],
-    (matching, config): (MatchConfig, &SignificanceConfig),
+    matching: MatchConfig,
+    config: &SignificanceConfig,
     rng: &mut SplitMix64,
 ) -> Result<Comparison> {
     let same = |(left, right): (&DocumentPair, &DocumentPair)| left.id == right.id && left.gold == right.gold;
     let is_same = first.documents.len() == second.documents.len();
     if !is_same || !first.documents.iter().zip(&second.documents).all(same) {
-        return Err(Error::invalid("the two systems were scored on different gold annotations"));
+        return Err(Error::mismatch("the two systems were scored on different gold annotations"));
     }
     let mut comparison = Comparison { n_documents: first.documents.len() as u64, ..Comparison::default() };
     for (left, right) in first.documents.iter().zip(&second.documents) {
@@ -171,13 +173,14 @@ pub fn compare_documents(
 pub fn compare_rankings(
     first: &[RankedMention],
     second: &[RankedMention],
-    (ranking, config): (&RankingConfig, &SignificanceConfig),
+    ranking: &RankingConfig,
+    config: &SignificanceConfig,
     rng: &mut SplitMix64,
 ) -> Result<Comparison> {
     let same =
         |(left, right): (&RankedMention, &RankedMention)| left.gold == right.gold && left.surface == right.surface;
     if first.len() != second.len() || !first.iter().zip(second).all(same) {
-        return Err(Error::invalid("the two systems have different queries"));
+        return Err(Error::mismatch("the two systems have different queries"));
     }
     let mut comparison = Comparison::default();
     let mut documents: HashMap<&str, usize> = HashMap::new();
@@ -192,32 +195,32 @@ pub fn compare_rankings(
             rows[row][0] += f64::from(u8::from(is_right));
             rows[row][1] += 1.0;
         }
-        let (said, other) = (said_of_query(left), said_of_query(right));
-        let is_same = said.ids == other.ids;
+        let (answer, other) = (answer_to_query(left), answer_to_query(right));
+        let is_same = answer.ids == other.ids;
         let change = |kind| Change {
             kind,
             document: left.document.clone(),
             spans: Vec::new(),
             text: left.surface.text.clone(),
             gold: left.gold.to_string(),
-            first: said,
+            first: answer,
             second: other,
         };
-        comparison.judge((left_right, right_right), change, is_same);
+        comparison.count_mention((left_right, right_right), change, is_same);
     }
     comparison.n_documents = documents.len() as u64;
     comparison.test_mentions();
-    let share = |sums: &[f64]| vec![if sums.is_empty() { 0.0 } else { ratio(sums[0], sums[1]) }];
-    let found = differences(&rows[0], &rows[1], share, config, rng);
+    let accuracy = |sums: &[f64]| vec![if sums.is_empty() { 0.0 } else { ratio(sums[0], sums[1]) }];
+    let found = differences(&rows[0], &rows[1], accuracy, config, rng);
     comparison.measures = ["accuracy@1".to_owned()].into_iter().zip(found).collect();
     Ok(comparison)
 }
 
-fn said_of_query(mention: &RankedMention) -> Said {
+fn answer_to_query(mention: &RankedMention) -> SystemAnswer {
     let first = |part: &Vec<IdSet>| part.first().map_or_else(String::new, IdSet::to_string);
     let ids: Vec<String> = mention.parts.iter().map(first).collect();
     let is_empty = ids.iter().all(String::is_empty);
-    Said {
+    SystemAnswer {
         ids: if is_empty { String::new() } else { ids.join(" / ") },
         name: mention.name.clone(),
         text: String::new(),
@@ -228,10 +231,10 @@ fn compare_document(comparison: &mut Comparison, left: &DocumentPair, right: &Do
     for gold in left.gold.iter().filter(|gold| !gold.ids.is_nil()) {
         let (answer, is_right) = answer_of(gold, &left.predicted, policy);
         let (other, other_right) = answer_of(gold, &right.predicted, policy);
-        let (said, other_said) = (said(answer, Some(gold)), said(other, Some(gold)));
-        let is_same = said.ids == other_said.ids && answer.map(|one| &one.spans) == other.map(|one| &one.spans);
-        let change = |kind| change(kind, &left.id, gold, gold.ids.to_string(), (said, other_said));
-        comparison.judge((is_right, other_right), change, is_same);
+        let (first, second) = (to_answer(answer, Some(gold)), to_answer(other, Some(gold)));
+        let is_same = first.ids == second.ids && answer.map(|one| &one.spans) == other.map(|one| &one.spans);
+        let change = |kind| change(kind, &left.id, gold, gold.ids.to_string(), first, second);
+        comparison.count_mention((is_right, other_right), change, is_same);
     }
     let elsewhere = |entries: &[Entry]| -> Vec<Entry> {
         let touches = |entry: &Entry| left.gold.iter().any(|gold| shared(&gold.spans, &entry.spans) > 0);
@@ -242,12 +245,12 @@ fn compare_document(comparison: &mut Comparison, left: &DocumentPair, right: &Do
         list.iter().any(|other| other.spans == entry.spans && other.ids.sorted() == entry.ids.sorted())
     };
     for entry in old.iter().filter(|entry| !is_in(entry, &new)) {
-        let said = (said(Some(entry), None), Said::default());
-        comparison.add(change(Kind::Removed, &left.id, entry, String::new(), said));
+        let first = to_answer(Some(entry), None);
+        comparison.add(change(ChangeKind::Removed, &left.id, entry, String::new(), first, SystemAnswer::default()));
     }
     for entry in new.iter().filter(|entry| !is_in(entry, &old)) {
-        let said = (Said::default(), said(Some(entry), None));
-        comparison.add(change(Kind::Added, &left.id, entry, String::new(), said));
+        let second = to_answer(Some(entry), None);
+        comparison.add(change(ChangeKind::Added, &left.id, entry, String::new(), SystemAnswer::default(), second));
     }
 }
 
@@ -262,17 +265,24 @@ fn answer_of<'a>(gold: &Entry, predicted: &'a [Entry], policy: IdPolicy) -> (Opt
     (on_spans().next().or_else(nearest), false)
 }
 
-fn said(entry: Option<&Entry>, gold: Option<&Entry>) -> Said {
-    let Some(entry) = entry else { return Said::default() };
+fn to_answer(entry: Option<&Entry>, gold: Option<&Entry>) -> SystemAnswer {
+    let Some(entry) = entry else { return SystemAnswer::default() };
     let elsewhere = gold.is_some_and(|gold| gold.spans != entry.spans);
-    Said {
+    SystemAnswer {
         ids: entry.ids.to_string(),
         name: entry.name.clone(),
         text: if elsewhere { entry.text.clone() } else { String::new() },
     }
 }
 
-fn change(kind: Kind, document: &str, entry: &Entry, gold: String, (first, second): (Said, Said)) -> Change {
+fn change(
+    kind: ChangeKind,
+    document: &str,
+    entry: &Entry,
+    gold: String,
+    first: SystemAnswer,
+    second: SystemAnswer,
+) -> Change {
     let spans = entry.spans.iter().map(|&Span { start, end }| (start, end)).collect();
     Change { kind, document: document.to_owned(), spans, text: entry.text.clone(), gold, first, second }
 }
@@ -301,13 +311,14 @@ mod tests {
 
     fn compared(first: Vec<Entry>, second: Vec<Entry>) -> Comparison {
         let config = SignificanceConfig { n_rounds: 20, ..SignificanceConfig::default() };
-        let configs = (MatchConfig::default(), &config);
         let mut rng = SplitMix64::new(13);
-        compare_documents(&paired(first), &paired(second), &[Measure::Strict], configs, &mut rng).expect("same gold")
+        let matching = MatchConfig::default();
+        compare_documents(&paired(first), &paired(second), &[Measure::Strict], matching, &config, &mut rng)
+            .expect("same gold")
     }
 
     #[test]
-    fn every_change_is_told_once() {
+    fn every_change_is_listed_once() {
         let first =
             vec![entry(0, 5, "A", ""), entry(10, 15, "X", ""), entry(20, 24, "X", ""), entry(60, 62, "E", "in")];
         let second = vec![
@@ -317,7 +328,7 @@ mod tests {
             entry(70, 72, "E", "on"),
         ];
         let comparison = compared(first, second);
-        let told: Vec<String> = comparison
+        let listed: Vec<String> = comparison
             .changes
             .iter()
             .map(|one| {
@@ -326,7 +337,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            listed,
             [
                 "lost: fever A A > ",
                 "won: cough B X > B",
@@ -359,12 +370,13 @@ mod tests {
         };
         let first = [query("A|B", &["A", "X"]), query("C", &["C"]), query("-1", &["C"])];
         let second = [query("A|B", &["A", "B"]), query("C", &["Y"]), query("-1", &["Y"])];
-        let configs = (&RankingConfig::default(), &SignificanceConfig::default());
-        let comparison = compare_rankings(&first, &second, configs, &mut SplitMix64::new(1)).expect("same queries");
-        let told: Vec<(Kind, &str, &str)> =
+        let (ranking, config) = (&RankingConfig::default(), &SignificanceConfig::default());
+        let comparison =
+            compare_rankings(&first, &second, ranking, config, &mut SplitMix64::new(1)).expect("same queries");
+        let listed: Vec<(ChangeKind, &str, &str)> =
             comparison.changes.iter().map(|one| (one.kind, one.first.ids.as_str(), one.second.ids.as_str())).collect();
-        assert_eq!(told, [(Kind::Won, "A / X", "A / B"), (Kind::Lost, "C", "Y")]);
+        assert_eq!(listed, [(ChangeKind::Won, "A / X", "A / B"), (ChangeKind::Lost, "C", "Y")]);
         assert_eq!((comparison.measures[0].1.first, comparison.measures[0].1.second), (0.5, 0.5));
-        assert!(compare_rankings(&first, &second[1..], configs, &mut SplitMix64::new(1)).is_err());
+        assert!(compare_rankings(&first, &second[1..], ranking, config, &mut SplitMix64::new(1)).is_err());
     }
 }

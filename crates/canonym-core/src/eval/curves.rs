@@ -267,8 +267,8 @@ pub fn links(documents: &[DocumentPair], policy: IdPolicy) -> Outcomes {
             }
             let rows = golds.get_mut(entry.spans.as_slice());
             let answered = rows.and_then(|rows| {
-                let place = rows.iter().position(|&row| policy.matches(&document.gold[row].ids, &entry.ids))?;
-                Some(rows.remove(place))
+                let index = rows.iter().position(|&row| policy.matches(&document.gold[row].ids, &entry.ids))?;
+                Some(rows.remove(index))
             });
             outcomes.answered.push(Outcome { score: f64::from(entry.score), right: answered.is_some() });
         }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_an_empty_curve() {
+    fn empty_input_has_an_empty_curve() {
         let curves = of(&[]);
         assert_eq!((curves.points.len(), curves.aurc, curves.calibration), (0, 0.0, None));
         let curves = super::curves(&outcomes(&[(f64::NAN, 1)], 1, 1), &CurveConfig::default());

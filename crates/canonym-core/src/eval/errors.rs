@@ -14,12 +14,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub use context::Context;
+pub use context::Excerpt;
 
 use super::ids::{IdPolicy, IdSet};
 use super::pairing::{Paired, texts};
 use crate::corpus::AnnotatedDocument;
-use classify::{GoldSurfaces, Judge};
+use classify::{Classifier, GoldSurfaces};
 
 /// Maximum number of candidates kept per case.
 const MAX_CANDIDATES: usize = 5;
@@ -168,9 +168,9 @@ pub struct ErrorAnalysis {
     /// Confusions of concepts, most frequent first.
     pub confusions: Vec<Confusion>,
     /// Texts of missed gold annotations, most frequent first.
-    pub missed_surfaces: Vec<Surface>,
+    pub missed_surfaces: Vec<SurfaceCount>,
     /// Texts of spurious predictions, most frequent first.
-    pub spurious_surfaces: Vec<Surface>,
+    pub spurious_surfaces: Vec<SurfaceCount>,
     /// Examples in context, one for all equal cases, most frequent first within each class.
     pub examples: Vec<Example>,
     /// All cases, in the order of gold documents and of their texts.
@@ -221,7 +221,7 @@ pub struct Confusion {
 
 /// A text that was missed, or predicted without a gold annotation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Surface {
+pub struct SurfaceCount {
     /// Number of times that it was.
     pub n: u64,
     /// Number of annotations with this text on the same side.
@@ -247,12 +247,12 @@ pub struct Case {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The gold annotation.
-    pub gold: Option<Side>,
+    pub gold: Option<CaseSide>,
     /// The prediction; without ids if not linked.
-    pub predicted: Option<Side>,
+    pub predicted: Option<CaseSide>,
     /// The candidates of the system, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub candidates: Vec<Considered>,
+    pub candidates: Vec<CaseCandidate>,
     /// Rank of the gold concept among all candidates, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gold_rank: Option<u64>,
@@ -261,20 +261,20 @@ pub struct Case {
 impl Case {
     /// The types of the gold annotation, or else of the prediction.
     pub fn types(&self) -> &[String] {
-        let typed = |side: &'_ &Side| !side.types.is_empty();
+        let typed = |side: &'_ &CaseSide| !side.types.is_empty();
         let side = self.gold.as_ref().filter(typed).or(self.predicted.as_ref());
         side.map_or(&[], |side| &side.types)
     }
 
     /// The prediction, if it is linked.
-    pub fn linked(&self) -> Option<&Side> {
+    pub fn linked(&self) -> Option<&CaseSide> {
         self.predicted.as_ref().filter(|side| !side.ids.is_empty())
     }
 }
 
 /// A gold or predicted annotation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Side {
+pub struct CaseSide {
     /// Spans in code points.
     pub spans: Vec<(u32, u32)>,
     /// Text of the annotation; pieces of a discontinuous mention are joined by a space.
@@ -293,7 +293,7 @@ pub struct Side {
 
 /// A candidate of the system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Considered {
+pub struct CaseCandidate {
     /// Its id, as written by the system.
     pub id: String,
     /// Its preferred name.
@@ -312,7 +312,7 @@ pub struct Example {
     /// Number of equal cases, including this one.
     pub n_alike: u64,
     /// The surrounding text.
-    pub context: Context,
+    pub context: Excerpt,
 }
 
 /// Classifies all annotations of `paired`, the result of [`pair`](super::pairing::pair) for `gold` and `predicted`.
@@ -325,7 +325,7 @@ pub fn analyse(
 ) -> ErrorAnalysis {
     let texts = texts(gold);
     let surfaces = GoldSurfaces::of(&paired.documents, &texts);
-    let judge = Judge::new(terminology, predicted, surfaces, config.ids);
+    let judge = Classifier::new(terminology, predicted, surfaces, config.ids);
     let mut cases = Vec::new();
     for (row, document) in paired.documents.iter().enumerate() {
         let text = texts.get(row).map_or("", String::as_str);

@@ -87,7 +87,7 @@ pub fn over_reports(reports: &[Report]) -> Result<Folds> {
     let Some(first) = reports.first() else { return Err(Error::invalid("no fold reports given")) };
     if let Some(row) = reports.iter().position(|report| report.policy != first.policy) {
         let message = format!("fold {} was scored with different options than fold 1", row + 1);
-        return Err(Error::invalid(message).with_hint("evaluate every fold with the same options"));
+        return Err(Error::mismatch(message).with_hint("evaluate every fold with the same options"));
     }
     let all: Vec<Vec<Number>> = reports.iter().map(numbers).collect();
     let is_accuracy = |name: &str| name == "accuracy@1";
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn dictionaries_stand_side_by_side() {
+    fn dictionaries_are_compared_side_by_side() {
         let text = side_by_side(&fold(&[true, false]), &fold(&[true, true]));
         assert!(text.contains("accuracy@1                50.00    100.00     +50.00"), "{text}");
     }

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_say_what_is_known() {
+    fn titles_contain_known_fields() {
         let check = |system: &str, dataset: &str, split: &str| {
             title(&Report { system: system.into(), dataset: dataset.into(), split: split.into(), ..Report::default() })
         };

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_say_nil_are_empty_sets() {
+    fn notations_of_nil_are_empty_sets() {
         for text in ["", " ", "-1", "NIL", "NIL0042", "CUI-less", "MESH:-1", "|", "-1|-1"] {
             assert!(IdSet::parse_one(text).is_nil(), "{text}");
         }

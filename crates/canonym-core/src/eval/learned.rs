@@ -1,15 +1,15 @@
-//! What a model learned from, as fingerprints of documents, so that no figure is of a document that it knows without a word.
+//! Training provenance: fingerprints of the documents that a model was trained on, to detect an overlap with a test set.
 //!
-//! A fingerprint is a hash of the letters and digits of a text in lower case, so spaces, punctuation and the format of a file do not matter. The
-//! texts themselves cannot be read out of it. Queries without their texts have a fingerprint of their document's id and names, or of the names
-//! alone where the file has no ids.
+//! A fingerprint is a hash of the lower-case letters and digits of a text, so spaces, punctuation and the file format do not matter, and the
+//! text cannot be recovered. Queries without text have a fingerprint of their document id and names, or of the names alone if the file has no
+//! ids.
 //!
 //! ```
-//! use canonym_core::eval::learned::{Learned, Role, Source, fingerprint};
+//! use canonym_core::eval::learned::{Learned, Role, TrainingSource, fingerprint};
 //!
 //! let mut learned = Learned::default();
 //! let texts = ["A ring.", "Two boxes."];
-//! learned.add(Source::new("tagger", Role::Trained, "shapes/train.jsonl", texts.iter().filter_map(|text| fingerprint(text))));
+//! learned.add(TrainingSource::new("tagger", Role::Trained, "shapes/train.jsonl", texts.iter().filter_map(|text| fingerprint(text))));
 //! let seen = learned.look_up(&[fingerprint("a  ring"), fingerprint("A disc.")], Some("shapes"));
 //! assert_eq!((seen.n_seen, seen.n_documents), (1, 2));
 //! assert_eq!(seen.related, ["shapes/train.jsonl"]);
@@ -23,24 +23,24 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Error, Result};
 
-/// The entry of a model in JSON that holds its record.
+/// Key of the record in the JSON of a model.
 pub const ENTRY: &str = "learned";
 
-/// What a document was to a model.
+/// How a model used a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Weights were trained on it.
     Trained,
-    /// Thresholds, weights of evidence or a checkpoint were chosen on it.
+    /// Thresholds, weights or a checkpoint were selected on it.
     Tuned,
-    /// Scores were made probabilities on it.
+    /// Scores were calibrated on it.
     Calibrated,
 }
 
 impl Role {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Name for people.
+    pub fn name(self) -> &'static str {
         match self {
             Role::Trained => "trained",
             Role::Tuned => "tuned",
@@ -49,59 +49,60 @@ impl Role {
     }
 }
 
-/// The documents of one file that a part of a model learned from.
+/// The documents of one file that a component of a model was trained on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
-    /// The part, such as `tagger`.
+pub struct TrainingSource {
+    /// The component, such as `tagger`.
     pub part: String,
-    /// What they were to it.
+    /// How they were used.
     pub role: Role,
-    /// The file, as the experiment names it.
+    /// The file, as in the experiment.
     pub file: String,
-    /// Which corpus the file is of: the name of its folder where nothing else was said. Empty where it is not known.
+    /// The corpus of the file, by default the name of its folder; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub corpus: String,
-    /// Their fingerprints, sorted, each once.
+    /// Their fingerprints, sorted and unique.
     #[serde(with = "as_hex")]
     pub documents: Vec<u64>,
 }
 
-impl Source {
-    /// The documents of a file; its corpus is the folder that it lies in.
+impl TrainingSource {
+    /// The documents of a file; the corpus is the name of its folder.
     pub fn new(
         part: impl std::convert::Into<String>,
         role: Role,
         file: impl std::convert::Into<String>,
         documents: impl IntoIterator<Item = u64>,
-    ) -> Source {
+    ) -> TrainingSource {
         let file = file.into();
         let corpus = corpus_of(Path::new(&file)).unwrap_or_default();
         let documents: BTreeSet<u64> = documents.into_iter().collect();
-        Source { part: part.into(), role, file, corpus, documents: documents.into_iter().collect() }
+        TrainingSource { part: part.into(), role, file, corpus, documents: documents.into_iter().collect() }
     }
 }
 
-/// The corpus that a file is of, where nothing else is said: the name of its folder.
+/// The default corpus of a file: the name of its folder.
 pub fn corpus_of(file: &Path) -> Option<String> {
     let folder = file.parent()?.file_name()?;
     Some(folder.to_string_lossy().into_owned())
 }
 
-/// What a model and its parts learned from.
+/// The training documents of a model and its components.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
-    /// Each file with each part and role.
-    pub sources: Vec<Source>,
-    /// Parts that have no record of what they learned from.
+    /// One entry per file, component and role.
+    pub sources: Vec<TrainingSource>,
+    /// Components without a record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<String>,
 }
 
 impl Learned {
-    /// Adds documents; those of one file, part and role are kept together.
-    pub fn add(&mut self, source: Source) {
-        let same =
-            |known: &&mut Source| (&known.part, known.role, &known.file) == (&source.part, source.role, &source.file);
+    /// Adds documents; those of the same file, component and role are merged.
+    pub fn add(&mut self, source: TrainingSource) {
+        let same = |known: &&mut TrainingSource| {
+            (&known.part, known.role, &known.file) == (&source.part, source.role, &source.file)
+        };
         match self.sources.iter_mut().find(same) {
             Some(known) => {
                 known.documents.extend(&source.documents);
@@ -113,7 +114,7 @@ impl Learned {
         }
     }
 
-    /// Adds what a part learned from, which calls its own parts by their names behind that of the part; `None` is a part without a record.
+    /// Adds the record of a component; its own components are prefixed with `part`. `None` is a component without a record.
     pub fn join(&mut self, part: &str, learned: Option<&Learned>) {
         let within = |inner: &str| match (part, inner) {
             ("", inner) => inner.to_owned(),
@@ -124,44 +125,48 @@ impl Learned {
             self.unrecorded.push(within(""));
             return;
         };
-        learned.sources.iter().for_each(|source| self.add(Source { part: within(&source.part), ..source.clone() }));
+        learned
+            .sources
+            .iter()
+            .for_each(|source| self.add(TrainingSource { part: within(&source.part), ..source.clone() }));
         self.unrecorded.extend(learned.unrecorded.iter().map(|inner| within(inner)));
         self.unrecorded.sort();
         self.unrecorded.dedup();
     }
 
-    /// Adds what a whole model learned from, under the names of its own parts; one without a record is called `name`.
+    /// Adds the record of a whole model under the names of its own components; a model without a record is listed as `name`.
     pub fn join_whole(&mut self, name: &str, learned: Option<&Learned>) {
         self.join(if learned.is_some() { "" } else { name }, learned);
     }
 
-    /// The same of one role alone.
+    /// The entries of one role.
     #[must_use]
     pub fn only(&self, role: Role) -> Learned {
         let sources = self.sources.iter().filter(|source| source.role == role).cloned().collect();
         Learned { sources, unrecorded: self.unrecorded.clone() }
     }
 
-    /// How many different documents there are.
+    /// Number of distinct documents.
     pub fn n_documents(&self) -> usize {
         self.sources.iter().flat_map(|source| &source.documents).collect::<HashSet<_>>().len()
     }
 
-    /// Which of some documents were learned from.
+    /// Which of the given documents were used.
     pub fn has_seen(&self, documents: &[Option<u64>]) -> Vec<bool> {
         let known: HashSet<u64> = self.sources.iter().flat_map(|source| &source.documents).copied().collect();
         documents.iter().map(|document| document.is_some_and(|document| known.contains(&document))).collect()
     }
 
-    /// How many of some documents were learned from, by what, and which files of their corpus were, whether or not the documents stand in them.
+    /// How many of the given documents were used, by which components, and which files of the same corpus were used at all.
     pub fn look_up(&self, documents: &[Option<u64>], corpus: Option<&str>) -> Seen {
-        let asked: HashSet<u64> = documents.iter().flatten().copied().collect();
-        let of_source = |source: &Source| {
-            let n_documents = source.documents.iter().filter(|document| asked.contains(document)).count();
-            let Source { part, role, file, .. } = source.clone();
+        let wanted: HashSet<u64> = documents.iter().flatten().copied().collect();
+        let of_source = |source: &TrainingSource| {
+            let n_documents = source.documents.iter().filter(|document| wanted.contains(document)).count();
+            let TrainingSource { part, role, file, .. } = source.clone();
             (n_documents > 0).then_some(SeenIn { part, role, file, n_documents })
         };
-        let is_related = |source: &&Source| corpus.is_some_and(|corpus| source.corpus.eq_ignore_ascii_case(corpus));
+        let is_related =
+            |source: &&TrainingSource| corpus.is_some_and(|corpus| source.corpus.eq_ignore_ascii_case(corpus));
         let related: BTreeSet<String> =
             self.sources.iter().filter(is_related).map(|source| source.file.clone()).collect();
         Seen {
@@ -173,7 +178,7 @@ impl Learned {
         }
     }
 
-    /// The record in the JSON of a model; `None` where it has none.
+    /// The record in the JSON of a model, if any.
     pub fn of_json(json: &str) -> Result<Option<Learned>> {
         #[derive(Deserialize)]
         struct Holder {
@@ -183,7 +188,7 @@ impl Learned {
         Ok(holder.learned)
     }
 
-    /// The JSON of a model with the record in it, in the place of another one; its other entries stay.
+    /// The JSON of a model with the record added or replaced; other entries are unchanged.
     pub fn into_json(&self, json: &str) -> Result<String> {
         let mut entries: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).map_err(unreadable)?;
         entries.insert(ENTRY.to_owned(), serde_json::to_value(self).map_err(unreadable)?);
@@ -195,39 +200,39 @@ fn unreadable(error: serde_json::Error) -> Error {
     Error::invalid(format!("the record of what a model learned from: {error}"))
 }
 
-/// What a model knows of the documents that it is judged on.
+/// Overlap of the training documents of a model with evaluated documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// The documents.
+    /// Number of evaluated documents.
     pub n_documents: usize,
-    /// Those of them that a part learned from.
+    /// Number of them that a component used.
     pub n_seen: usize,
-    /// By what, one for each file, part and role.
+    /// One entry per file, component and role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen_in: Vec<SeenIn>,
-    /// Files of the same corpus that a part learned from.
+    /// Files of the same corpus that a component used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<String>,
-    /// Parts that have no record, so that nobody knows whether they learned from the documents.
+    /// Components without a record, for which the overlap is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrecorded: Vec<String>,
 }
 
-/// Documents of one file that a part learned from.
+/// Evaluated documents of one file that a component used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenIn {
-    /// The part.
+    /// The component.
     pub part: String,
-    /// What they were to it.
+    /// How they were used.
     pub role: Role,
-    /// The file that it learned from.
+    /// The training file.
     pub file: String,
-    /// How many of them stand there.
+    /// Number of evaluated documents in it.
     pub n_documents: usize,
 }
 
 impl Seen {
-    /// The documents that were seen, in words: `412 of 500 documents were seen in training`.
+    /// A summary: `412 of 500 documents were seen in training`.
     pub fn sentence(&self) -> String {
         let Seen { n_seen, n_documents, .. } = self;
         let is_trained = |one: &SeenIn| one.role == Role::Trained;
@@ -236,16 +241,15 @@ impl Seen {
         format!("{n_seen} of {n_documents} documents {were} {how}")
     }
 
-    /// By what they were seen, in words.
+    /// The components and files that used them.
     pub fn details(&self) -> String {
         let of_one =
-            |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.word(), one.n_documents, one.file);
+            |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.name(), one.n_documents, one.file);
         self.seen_in.iter().map(of_one).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What is said of held-out documents that were seen in training, on which nothing is judged then: `2 of 5 held-out documents were seen in
-/// training and are left out`. `None` where none was.
+/// A message about held-out documents that are skipped because they were seen in training; `None` if there are none.
 pub fn left_out(n_seen: usize, n_held_out: usize) -> Option<String> {
     let documents = if n_held_out == 1 { "document" } else { "documents" };
     let were = if n_seen == 1 { "was seen in training and is" } else { "were seen in training and are" };
@@ -253,16 +257,16 @@ pub fn left_out(n_seen: usize, n_held_out: usize) -> Option<String> {
     (n_seen > 0).then(|| format!("{n_seen} of {n_held_out} held-out {documents} {were} left out{figures}"))
 }
 
-/// The fingerprint of a text: of its letters and digits in lower case. `None` where it has none.
+/// The fingerprint of the letters and digits of a text in lower case; `None` if it has none.
 ///
-/// It is of the whole text: the title or the abstract of a document alone has another one, so it is not recognised as a part of that document.
+/// It covers the whole text, so a title or abstract alone is not recognised as part of its document.
 pub fn fingerprint(text: &str) -> Option<u64> {
     let letters: String = text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     (!letters.is_empty()).then(|| xxh3_64(letters.as_bytes()))
 }
 
-/// The fingerprint of a document of which only its id and the names asked for are known, in whatever order they come. Names without an id are
-/// those of a whole file. `None` where there is neither.
+/// The fingerprint of a document known only by its id and queries, in any order. Without an id, the queries are those of a whole file. `None`
+/// without both.
 pub fn fingerprint_of_queries<'a>(document: &str, names: impl Iterator<Item = &'a str>) -> Option<u64> {
     let names: BTreeSet<String> =
         names.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
@@ -273,7 +277,7 @@ pub fn fingerprint_of_queries<'a>(document: &str, names: impl Iterator<Item = &'
     Some(xxh3_64(all.as_bytes()))
 }
 
-/// Fingerprints as one word of 16 hexadecimal digits each.
+/// Fingerprints as 16 hexadecimal digits each.
 mod as_hex {
     use std::fmt::Write;
 
@@ -311,22 +315,22 @@ mod as_hex {
 mod tests {
     use super::*;
 
-    fn source(part: &str, role: Role, file: &str, texts: &[&str]) -> Source {
-        Source::new(part, role, file, texts.iter().filter_map(|text| fingerprint(text)))
+    fn source(part: &str, role: Role, file: &str, texts: &[&str]) -> TrainingSource {
+        TrainingSource::new(part, role, file, texts.iter().filter_map(|text| fingerprint(text)))
     }
 
     #[test]
-    fn a_text_has_one_fingerprint_in_every_format_and_it_stays() {
+    fn fingerprints_ignore_the_format_and_are_stable() {
         assert_eq!(fingerprint("Round thing.\nIt is a Ring."), fingerprint("round  thing It is a ring"));
         assert_ne!(fingerprint("A ring."), fingerprint("A wing."));
         assert_eq!(fingerprint(" .\n"), None);
-        // Bundles hold fingerprints: a change of what they are made of would open the guard without a word.
+        // Bundles store fingerprints, so their definition must not change.
         assert_eq!(fingerprint("A ring."), Some(0xb933_37d7_e319_3bae));
         assert_eq!(fingerprint_of_queries("7", ["ring", "box"].into_iter()), Some(0x15a2_e9fd_483e_3f5d));
         let of = |names: &[&'static str]| fingerprint_of_queries("7", names.iter().copied());
         assert_eq!(of(&["Ring", "box", "ring"]), of(&["box", "ring"]));
         assert_ne!(of(&["box", "ring"]), of(&["box", "disc"]));
-        // Without an id the names of a file tell.
+        // Without an id, the names of the file identify it.
         let of_file = |names: &[&'static str]| fingerprint_of_queries("", names.iter().copied());
         assert_eq!(of_file(&["Ring", " box"]), of_file(&["box", "ring"]));
         assert!(of_file(&["ring"]).is_some() && of_file(&["ring"]) != of_file(&["ring", "box"]));
@@ -353,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined_under_their_names_and_those_without_a_record_are_told() {
+    fn components_are_prefixed_and_unrecorded_ones_listed() {
         let mut whole = Learned::default();
         let mut part = Learned::default();
         part.add(source("lexical weights", Role::Calibrated, "shapes/dev.concept", &["A cone."]));
@@ -366,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_from_json_and_damage_is_refused() {
+    fn a_record_round_trips_and_damage_is_refused() {
         let mut learned = Learned::default();
         learned.add(source("weights", Role::Trained, "shapes/train.jsonl", &["A ring.", "A box."]));
         let json = learned.into_json("{\"weights\": {\"b\": 0.1, \"a\": -3.25}}").unwrap();

@@ -185,8 +185,8 @@ pub fn count(measure: Measure, document: &DocumentPair, config: MatchConfig) -> 
 
 /// Like [`count`], for lists of annotations.
 pub fn count_entries(measure: Measure, gold: &[Entry], predicted: &[Entry], config: MatchConfig) -> Counts {
-    let gold = views(gold, measure, config, Side::Gold);
-    let predicted = views(predicted, measure, config, Side::Predicted);
+    let gold = items(gold, measure, config, Side::Gold);
+    let predicted = items(predicted, measure, config, Side::Predicted);
     match measure {
         Measure::Strict | Measure::MentionRecognition | Measure::Type | Measure::Nil => {
             count_identical(&unique(gold), &unique(predicted), config.ids)
@@ -207,7 +207,7 @@ pub fn count_entries(measure: Measure, gold: &[Entry], predicted: &[Entry], conf
 }
 
 /// An annotation reduced to what a measure compares.
-struct View<'a> {
+struct Compared<'a> {
     spans: &'a [Span],
     /// The labels to compare, sorted: ids, types, or empty.
     labels: Vec<&'a str>,
@@ -220,12 +220,12 @@ enum Side {
     Predicted,
 }
 
-fn views<'a>(entries: &'a [Entry], measure: Measure, config: MatchConfig, side: Side) -> Vec<View<'a>> {
+fn items<'a>(entries: &'a [Entry], measure: Measure, config: MatchConfig, side: Side) -> Vec<Compared<'a>> {
     let labels_of = |set: &'a IdSet| match config.ids {
         IdPolicy::First if side == Side::Gold => set.first().into_iter().collect(),
         _ => set.sorted(),
     };
-    let view = |entry: &'a Entry| {
+    let item = |entry: &'a Entry| {
         let labels = match measure {
             Measure::MentionRecognition => Vec::new(),
             Measure::Nil if entry.ids.is_nil() => Vec::new(),
@@ -234,31 +234,31 @@ fn views<'a>(entries: &'a [Entry], measure: Measure, config: MatchConfig, side: 
             _ if entry.ids.is_nil() => return None,
             _ => labels_of(&entry.ids),
         };
-        Some(View { spans: &entry.spans, labels, score: entry.score })
+        Some(Compared { spans: &entry.spans, labels, score: entry.score })
     };
-    entries.iter().filter_map(view).collect()
+    entries.iter().filter_map(item).collect()
 }
 
 /// Removes duplicates with the same spans and labels, keeping the most confident; sorted by spans.
-fn unique(mut views: Vec<View<'_>>) -> Vec<View<'_>> {
-    views.sort_by(|a, b| (a.spans, &a.labels).cmp(&(b.spans, &b.labels)).then(b.score.total_cmp(&a.score)));
-    views.dedup_by(|a, b| a.spans == b.spans && a.labels == b.labels);
-    views
+fn unique(mut items: Vec<Compared<'_>>) -> Vec<Compared<'_>> {
+    items.sort_by(|a, b| (a.spans, &a.labels).cmp(&(b.spans, &b.labels)).then(b.score.total_cmp(&a.score)));
+    items.dedup_by(|a, b| a.spans == b.spans && a.labels == b.labels);
+    items
 }
 
 /// Resolves overlapping predictions in favour of the longest, then the most confident.
-fn resolved(views: Vec<View<'_>>) -> Vec<View<'_>> {
-    let mut order: Vec<usize> = (0..views.len()).collect();
+fn resolved(items: Vec<Compared<'_>>) -> Vec<Compared<'_>> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|&a, &b| {
-        let by_length = length(views[b].spans).cmp(&length(views[a].spans));
-        by_length.then(views[b].score.total_cmp(&views[a].score)).then(a.cmp(&b))
+        let by_length = length(items[b].spans).cmp(&length(items[a].spans));
+        by_length.then(items[b].score.total_cmp(&items[a].score)).then(a.cmp(&b))
     });
-    let spans: Vec<&[Span]> = views.iter().map(|view| view.spans).collect();
-    let mut kept = vec![false; views.len()];
+    let spans: Vec<&[Span]> = items.iter().map(|item| item.spans).collect();
+    let mut kept = vec![false; items.len()];
     for row in without_overlaps(&spans, &order) {
         kept[row] = true;
     }
-    views.into_iter().zip(kept).filter_map(|(view, kept)| kept.then_some(view)).collect()
+    items.into_iter().zip(kept).filter_map(|(item, kept)| kept.then_some(item)).collect()
 }
 
 /// Whether labels match; without labels they do.
@@ -274,7 +274,7 @@ fn agree(gold: &[&str], predicted: &[&str], policy: IdPolicy) -> bool {
 }
 
 /// Counts one-to-one matches on identical spans; both sides are sorted by spans and without duplicates.
-fn count_identical(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) -> Counts {
+fn count_identical(gold: &[Compared<'_>], predicted: &[Compared<'_>], policy: IdPolicy) -> Counts {
     let mut n_right = 0;
     let mut gold_groups = gold.chunk_by(|a, b| a.spans == b.spans).peekable();
     for group in predicted.chunk_by(|a, b| a.spans == b.spans) {
@@ -285,7 +285,7 @@ fn count_identical(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) 
         let mut edges = Vec::new();
         for (row, prediction) in group.iter().enumerate() {
             let agreeing =
-                candidates.iter().enumerate().filter(|(_, view)| agree(&view.labels, &prediction.labels, policy));
+                candidates.iter().enumerate().filter(|(_, item)| agree(&item.labels, &prediction.labels, policy));
             edges.extend(agreeing.map(|(column, _)| (row, column)));
         }
         n_right += maximum_matching(group.len(), candidates.len(), &edges);
@@ -293,13 +293,13 @@ fn count_identical(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) 
     Counts::one_to_one(gold.len(), predicted.len(), n_right)
 }
 
-fn agreeing_overlaps(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) -> Vec<Overlap> {
-    let gold_spans: Vec<&[Span]> = gold.iter().map(|view| view.spans).collect();
-    let predicted_spans: Vec<&[Span]> = predicted.iter().map(|view| view.spans).collect();
+fn agreeing_overlaps(gold: &[Compared<'_>], predicted: &[Compared<'_>], policy: IdPolicy) -> Vec<Overlap> {
+    let gold_spans: Vec<&[Span]> = gold.iter().map(|item| item.spans).collect();
+    let predicted_spans: Vec<&[Span]> = predicted.iter().map(|item| item.spans).collect();
     overlaps(&gold_spans, &predicted_spans, |row, column| agree(&gold[row].labels, &predicted[column].labels, policy))
 }
 
-fn count_binary(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) -> Counts {
+fn count_binary(gold: &[Compared<'_>], predicted: &[Compared<'_>], policy: IdPolicy) -> Counts {
     let mut gold_found = vec![false; gold.len()];
     let mut predicted_right = vec![false; predicted.len()];
     for pair in agreeing_overlaps(gold, predicted, policy) {
@@ -315,15 +315,15 @@ fn count_binary(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) -> 
     }
 }
 
-fn count_maxmax(gold: &[View<'_>], predicted: &[View<'_>], policy: IdPolicy) -> Counts {
+fn count_maxmax(gold: &[Compared<'_>], predicted: &[Compared<'_>], policy: IdPolicy) -> Counts {
     let mut gold_shared = vec![0; gold.len()];
     let mut predicted_shared = vec![0; predicted.len()];
     for pair in agreeing_overlaps(gold, predicted, policy) {
         gold_shared[pair.gold] = pair.shared.max(gold_shared[pair.gold]);
         predicted_shared[pair.predicted] = pair.shared.max(predicted_shared[pair.predicted]);
     }
-    let credit = |views: &[View<'_>], shared: &[u64]| -> f64 {
-        views.iter().zip(shared).map(|(view, &shared)| ratio(shared as f64, length(view.spans) as f64)).sum()
+    let credit = |items: &[Compared<'_>], shared: &[u64]| -> f64 {
+        items.iter().zip(shared).map(|(item, &shared)| ratio(shared as f64, length(item.spans) as f64)).sum()
     };
     Counts {
         n_gold: gold.len() as u64,
@@ -341,8 +341,8 @@ mod tests {
     fn entries(text: &str) -> Vec<Entry> {
         let entry = |line: &str| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let place = |field: &str| field.parse::<usize>().expect("a number");
-            Entry::new(vec![Span::new(place(fields[0]), place(fields[1]) + 1)], IdSet::parse_one(fields[2]))
+            let number = |field: &str| field.parse::<usize>().expect("a number");
+            Entry::new(vec![Span::new(number(fields[0]), number(fields[1]) + 1)], IdSet::parse_one(fields[2]))
         };
         text.split(',').filter(|line| !line.trim().is_empty()).map(entry).collect()
     }
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_predictions_are_resolved_only_when_asked_for() {
+    fn overlapping_predictions_are_resolved_only_on_request() {
         let mut document = pair("0 4 X, 6 9 Y", "0 9 X, 6 9 Y, 20 22 Z, 21 23 Z");
         document.predicted[3].score = 2.0;
         check(Measure::Weak, &[document.clone()], "0.5000 1.0000 0.6667");

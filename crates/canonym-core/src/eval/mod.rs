@@ -119,34 +119,12 @@ pub struct DocumentPair {
     pub predicted: Vec<Entry>,
 }
 
-impl DocumentPair {
-    /// Converts spans to token units; `tokens` are sorted, disjoint, and in the unit of the entries.
-    ///
-    /// A span becomes the range of the tokens that it overlaps, so `partial-maxmax` can count wordpieces.
-    pub fn in_tokens(&self, tokens: &[Span]) -> DocumentPair {
-        let convert = |entry: &Entry| {
-            let spans = entry.spans.iter().map(|span| {
-                let first = tokens.partition_point(|token| token.end <= span.start);
-                let end = tokens.partition_point(|token| token.start < span.end);
-                Span::new(first, end.max(first))
-            });
-            let converted = Entry::new(spans.collect(), IdSet::default());
-            Entry { spans: converted.spans, ..entry.clone() }
-        };
-        DocumentPair {
-            id: self.id.clone(),
-            gold: self.gold.iter().map(convert).collect(),
-            predicted: self.predicted.iter().map(convert).collect(),
-        }
-    }
-}
-
 /// A number with thousands separators.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -159,17 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_become_the_tokens_they_touch() {
-        let tokens = [Span::new(0, 4), Span::new(5, 9), Span::new(10, 12)];
-        let entry = Entry::new(vec![Span::new(2, 6), Span::new(11, 12)], IdSet::parse_one("D1"));
-        let pair = DocumentPair { id: "d".into(), gold: vec![entry], predicted: Vec::new() };
-        let gold = &pair.in_tokens(&tokens).gold[0];
-        assert_eq!(gold.spans, [Span::new(0, 2), Span::new(2, 3)]);
-        assert_eq!(gold.ids, IdSet::parse_one("D1"));
-    }
-
-    #[test]
-    fn spans_with_a_common_place_become_one() {
+    fn overlapping_spans_are_merged() {
         let entry = Entry::new(vec![Span::new(4, 9), Span::new(0, 5), Span::new(9, 11)], IdSet::default());
         assert_eq!(entry.spans, [Span::new(0, 9), Span::new(9, 11)]);
     }

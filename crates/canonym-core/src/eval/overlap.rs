@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_in_order_stays() {
+    fn the_earlier_in_order_is_kept() {
         let lists = [spans(&[(0, 4)]), spans(&[(3, 9)]), spans(&[(9, 12)])];
         let views: Vec<&[Span]> = lists.iter().map(Vec::as_slice).collect();
         assert_eq!(without_overlaps(&views, &[1, 0, 2]), [1, 2]);
@@ -121,9 +121,9 @@ mod tests {
             let mut expected = Vec::new();
             for (row, left) in gold.iter().enumerate() {
                 for (column, right) in predicted.iter().enumerate() {
-                    let places = |spans: &[Span]| -> Vec<u32> { spans.iter().flat_map(|span| span.start..span.end).collect() };
-                    let right = places(right);
-                    let n_shared = places(left).iter().filter(|place| right.contains(place)).count() as u64;
+                    let positions = |spans: &[Span]| -> Vec<u32> { spans.iter().flat_map(|span| span.start..span.end).collect() };
+                    let right = positions(right);
+                    let n_shared = positions(left).iter().filter(|position| right.contains(position)).count() as u64;
                     if n_shared > 0 {
                         expected.push(Overlap { gold: row, predicted: column, shared: n_shared });
                     }

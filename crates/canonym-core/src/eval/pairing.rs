@@ -40,8 +40,8 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
             texts.push(Texts::default());
             texts.len() - 1
         });
-        let place = texts[row].add(&annotated.document.text);
-        let entries = annotated.annotations.iter().map(|annotation| place.entry(annotation, gold_ids(annotation)));
+        let converter = texts[row].add(&annotated.document.text);
+        let entries = annotated.annotations.iter().map(|annotation| converter.entry(annotation, gold_ids(annotation)));
         paired.documents[row].gold.extend(entries);
     }
     let mut n_blocks = vec![0; paired.documents.len()];
@@ -50,14 +50,15 @@ pub fn pair(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Resu
         let id = annotated.document.id.as_str();
         let Some(&row) = rows.get(id) else {
             let message = format!("predicted document `{id}` is not one of the {} gold documents", rows.len());
-            return Err(Error::invalid(message).with_hint("use the gold file of the same documents and split"));
+            return Err(Error::mismatch(message).with_hint("use the gold file of the same documents and split"));
         };
         let text = annotated.document.text.as_str();
         let shift = texts[row].shift_of(text, n_blocks[row]);
         different[row] |= shift.is_err();
         n_blocks[row] += 1;
-        let place = Place { text, points: OffsetMap::new(text), shift: shift.unwrap_or_else(|nearest| nearest) };
-        let entries = annotated.annotations.iter().map(|annotation| place.predicted_entry(annotation));
+        let converter =
+            OffsetConverter { text, points: OffsetMap::new(text), shift: shift.unwrap_or_else(|nearest| nearest) };
+        let entries = annotated.annotations.iter().map(|annotation| converter.predicted_entry(annotation));
         paired.documents[row].predicted.extend(entries);
     }
     for document in &paired.documents {
@@ -105,7 +106,7 @@ fn check_size(document: &DocumentPair) -> Result<()> {
     if n_pairs > MAX_PAIRS {
         let message =
             format!("{n_pairs} pairs of annotations overlap in document `{}`; the limit is {MAX_PAIRS}", document.id);
-        return Err(Error::invalid(message).with_hint("use one document, with its own id, per text"));
+        return Err(Error::too_many(message).with_hint("use one document, with its own id, per text"));
     }
     Ok(())
 }
@@ -119,15 +120,15 @@ struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    fn add(&mut self, text: &'a str) -> Place<'a> {
+    fn add(&mut self, text: &'a str) -> OffsetConverter<'a> {
         let points = OffsetMap::new(text);
         if let Some(&(_, shift)) = self.parts.iter().find(|(known, _)| *known == text) {
-            return Place { text, points, shift };
+            return OffsetConverter { text, points, shift };
         }
         let shift = self.n_points;
         self.parts.push((text, shift));
         self.n_points = shift.saturating_add(points.n_chars() as u32).saturating_add(1);
-        Place { text, points, shift }
+        OffsetConverter { text, points, shift }
     }
 
     /// Start of the predicted `text`, the `block`th of its id; the most likely start as an error if the text is
@@ -144,13 +145,13 @@ impl<'a> Texts<'a> {
 }
 
 /// Conversion of the byte offsets of a document to code points of its pair.
-struct Place<'a> {
+struct OffsetConverter<'a> {
     text: &'a str,
     points: OffsetMap<'a>,
     shift: u32,
 }
 
-impl Place<'_> {
+impl OffsetConverter<'_> {
     fn entry(&self, annotation: &Annotation, ids: IdSet) -> Entry {
         let point = |byte: u32| code_point(self.text, &self.points, byte).saturating_add(self.shift);
         let spans = annotation.spans.iter().map(|span| {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_of_one_text_share_their_places() -> Result<()> {
+    fn repeats_of_one_text_share_their_offsets() -> Result<()> {
         let gold = [document("1", "fever", vec![annotation(0, 5, "D1")]), document("1", "fever", Vec::new())];
         let predicted = [document("1", "fever", Vec::new()), document("1", "fever", vec![annotation(0, 5, "D1")])];
         let pairs = pair(&gold, &predicted)?;
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_nothing_but_overlaps_is_refused() {
+    fn too_many_overlaps_are_refused() {
         let heap = [document("1", "fever", vec![annotation(0, 5, "D1"); 2001])];
         let error = pair(&heap, &heap).expect_err("too many");
         assert_eq!(error.to_string(), "4004001 pairs of annotations overlap in document `1`; the limit is 4000000");

@@ -172,7 +172,7 @@ impl FromStr for &'static Protocol {
         PROTOCOLS.iter().find(|protocol| protocol.name == text).ok_or_else(|| {
             let names: Vec<&str> = PROTOCOLS.iter().map(|protocol| protocol.name).collect();
             Error::invalid(format!("unknown protocol `{text}`"))
-                .with_hint(format!("use one of {}; `--protocol list` explains them", names.join(", ")))
+                .with_hint(format!("use one of {}; option `--protocol list` explains them", names.join(", ")))
         })
     }
 }
@@ -232,9 +232,9 @@ impl Protocol {
                 format!("protocol `{}` needs {}, which this run does not report", self.name, names.join(" or "));
             let needs_kb = self.headlines.iter().all(|headline| matches!(headline, Headline::LinkableAccuracy(_)));
             return Err(Error::invalid(message).with_hint(if needs_kb {
-                "specify the knowledge base with `--kb`, and use predictions with candidates"
+                "specify the knowledge base (option `--kb`), and use predictions with candidates"
             } else {
-                "see `--protocol list` for the protocols"
+                "option `--protocol list` explains the protocols"
             }));
         }
         Ok(())
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn v11_headlines_differ_in_what_they_leave_out() {
+    fn v11_headlines_differ_in_excluded_mentions() {
         let headline = |name: &str| v11(name.parse().expect("a protocol")).headlines[0].clone();
         assert_eq!((headline("medmentions").value, headline("genbioel").value), (0.6, 0.75));
         assert_eq!(headline("genbioel").name, "accuracy@1, linkable");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_headline_that_a_run_has_not_is_an_error() {
+    fn a_missing_headline_is_an_error() {
         let mohan: &Protocol = "mohan-strict".parse().expect("a protocol");
         let mut report = Report::default();
         let error = mohan.mark(&mut report).expect_err("no metrics");

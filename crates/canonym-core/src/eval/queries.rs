@@ -154,7 +154,7 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
             answers.rows.len(),
             queries.len(),
         );
-        return Err(Error::invalid(message).with_hint(ANSWER_HINT));
+        return Err(Error::mismatch(message).with_hint(ANSWER_HINT));
     }
     let mut rows = answers.rows.iter();
     let mut mentions = Vec::with_capacity(queries.len());
@@ -162,8 +162,8 @@ pub fn to_mentions(queries: &[Query], answers: &Answers, composite: Composite) -
         let n_answers = if all_parts { query.parts.len() } else { n_asked(query) };
         let mut parts = vec![Vec::new(); query.parts.len()];
         let (mut score, mut names) = (None, Vec::new());
-        let asked = query.parts.iter().zip(rows.by_ref().take(n_answers));
-        for (row, (name, answer)) in asked.enumerate() {
+        let answered = query.parts.iter().zip(rows.by_ref().take(n_answers));
+        for (row, (name, answer)) in answered.enumerate() {
             if answer.query.trim() != name {
                 let message = format!("the prediction is for `{}`, but the query is `{name}`", answer.query);
                 return Err(Error::parse(&answers.path, answer.line, message).with_hint(ANSWER_HINT));

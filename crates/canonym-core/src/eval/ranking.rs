@@ -247,8 +247,8 @@ pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes 
     let mut outcomes = Outcomes::default();
     for mention in mentions.iter().filter(|mention| mention.gold.is_nil() || !is_left_out(mention, config)) {
         outcomes.n_gold += u64::from(!mention.gold.is_nil());
-        let asked = if config.composite == Composite::First { 1 } else { mention.parts.len() };
-        let answered = mention.parts.iter().take(asked).any(|part| !part.is_empty());
+        let n_evaluated = if config.composite == Composite::First { 1 } else { mention.parts.len() };
+        let answered = mention.parts.iter().take(n_evaluated).any(|part| !part.is_empty());
         match mention.score.filter(|_| answered) {
             Some(score) => {
                 let right = judge(mention, 0, config).rank == Some(1);
@@ -266,23 +266,6 @@ fn candidates_of(entry: &Entry) -> Vec<IdSet> {
         return vec![entry.ids.clone()];
     }
     entry.candidates.clone()
-}
-
-/// Accuracy over separately trained folds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct FoldAccuracy {
-    /// Unweighted mean over folds, the headline.
-    pub mean: f64,
-    /// Accuracy over the mentions of all folds together.
-    pub pooled: f64,
-}
-
-/// Accuracy over `folds`, given as (correct, evaluated).
-pub fn over_folds(folds: &[(u64, u64)]) -> FoldAccuracy {
-    let accuracies = folds.iter().map(|&(n_right, n_judged)| ratio(n_right as f64, n_judged as f64));
-    let n_right: u64 = folds.iter().map(|fold| fold.0).sum();
-    let n_judged: u64 = folds.iter().map(|fold| fold.1).sum();
-    FoldAccuracy { mean: ratio(accuracies.sum(), folds.len() as f64), pooled: ratio(n_right as f64, n_judged as f64) }
 }
 
 /// Evaluation of one mention.
@@ -429,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn v9_normalised_scores_leave_out_what_was_not_retrieved() {
+    fn v9_normalised_scores_exclude_gold_that_was_not_retrieved() {
         let mentions = [
             mention("G", &[&["G"]]),
             mention("G", &[&["A", "G"]]),
@@ -472,13 +455,6 @@ mod tests {
     }
 
     #[test]
-    fn v13_folds() {
-        let folds = over_folds(&[(3, 4), (1, 2)]);
-        assert_eq!(folds.mean, 0.625);
-        assert_eq!(format!("{:.4}", folds.pooled), "0.6667");
-    }
-
-    #[test]
     fn average_precision_asks_for_every_gold_concept() {
         // Found at ranks 1 and 3; the third gold concept is not found.
         let mentions = [mention("A|B|C", &[&["A", "X", "B", "A"]])];
@@ -498,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn nil_gold_is_left_out_and_no_answer_is_wrong() {
+    fn nil_gold_is_excluded_and_no_answer_is_wrong() {
         let mentions = [mention("-1", &[&["A"]]), mention("A", &[&[]]), mention("A", &[])];
         let ranking = judged(&mentions, |_| ());
         assert_eq!((ranking.n_nil, ranking.n_unanswered, ranking.all.n_mentions), (1, 2, 2));

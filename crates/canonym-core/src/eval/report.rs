@@ -125,12 +125,12 @@ pub struct SeenDocuments {
     pub seen: Seen,
     /// Separate scores for seen and unseen documents, if there are both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart: Option<Apart>,
+    pub apart: Option<SeenSplit>,
 }
 
 /// Separate scores for documents that the model was trained on and for others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Apart {
+pub struct SeenSplit {
     /// Scores on seen documents.
     pub seen: Box<Report>,
     /// Scores on unseen documents.
@@ -259,9 +259,10 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
     }
     if let Some(background) = &config.strata {
         let few = [Measure::Strict, Measure::PartialBinary];
-        let asked = |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
-        let of_links: Vec<Measure> = measures.iter().copied().filter(asked).collect();
-        report.slices = recalls(documents, &of_links, background, (config.matching, config.bootstrap), rng);
+        let is_selected =
+            |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
+        let of_links: Vec<Measure> = measures.iter().copied().filter(is_selected).collect();
+        report.slices = recalls(documents, &of_links, background, config.matching, config.bootstrap, rng);
         if report.ranking.is_some() {
             report.add_accuracies(&from_documents(documents), config, background, rng);
         }

@@ -60,17 +60,17 @@ pub(super) fn curves(out: &mut String, of: &str, curves: &Curves) {
         line(out, &row("recall", points.iter().map(|point| percent(point.recall)).collect()));
     }
     if let Some(wanted) = &curves.wanted {
-        let asked = percent(wanted.precision);
+        let target = percent(wanted.precision);
         line(
             out,
             &match wanted.threshold {
                 Some(threshold) => format!(
-                    "precision {asked}: threshold {threshold:.4} gives {}, with coverage {} and recall {}, on these data",
+                    "precision {target}: threshold {threshold:.4} gives {}, with coverage {} and recall {}, on these data",
                     percent(wanted.reached),
                     percent(wanted.coverage),
                     percent(wanted.recall)
                 ),
-                None => format!("precision {asked}: not reached by any threshold on these data"),
+                None => format!("precision {target}: not reached by any threshold on these data"),
             },
         );
     }

@@ -94,7 +94,7 @@ pub fn differences(
         one.p_bootstrap = Some((2.0 * f64::min(share(|value| value <= 0.0), share(|value| value >= 0.0))).min(1.0));
     }
     if config.n_rounds > 0 {
-        let n_as_large = randomise((first, second), n_columns, &measures, (&found, config.n_rounds), rng);
+        let n_as_large = randomise(first, second, n_columns, &measures, &found, config.n_rounds, rng);
         for (one, n) in found.iter_mut().zip(n_as_large) {
             one.p_randomisation = Some((n + 1) as f64 / (config.n_rounds + 1) as f64);
         }
@@ -104,10 +104,12 @@ pub fn differences(
 
 /// For each measure, the number of permutations with a difference at least as large as the observed one.
 fn randomise(
-    (first, second): (&[Vec<f64>], &[Vec<f64>]),
+    first: &[Vec<f64>],
+    second: &[Vec<f64>],
     n_columns: usize,
     measures: impl Fn(&[f64]) -> Vec<f64>,
-    (found, n_rounds): (&[Difference], usize),
+    found: &[Difference],
+    n_rounds: usize,
     rng: &mut SplitMix64,
 ) -> Vec<usize> {
     // Documents on which both systems agree are the same in every permutation.
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_test() {
+    fn empty_input_has_no_test() {
         let found = accuracy(&[], &[]);
         assert_eq!((found.difference, found.ci, found.p_bootstrap, found.p_randomisation), (0.0, None, None, None));
     }

@@ -65,10 +65,10 @@ pub struct Stratum {
 pub type Strata = BTreeMap<String, BTreeMap<String, Stratum>>;
 
 /// A property and its value, such as `words` and `2`.
-pub type Part = (&'static str, String);
+pub type StratumKey = (&'static str, String);
 
 /// The strata of a gold mention with a concept.
-pub fn parts_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<Part> {
+pub fn strata_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec<StratumKey> {
     let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
     let answer = |holds: bool| word(holds, "yes", "no");
     let mut parts = vec![("composite", answer(surface.composite)), ("discontinuous", answer(surface.discontinuous))];
@@ -119,15 +119,16 @@ pub fn recalls(
     documents: &[DocumentPair],
     measures: &[Measure],
     background: &Background,
-    (matching, bootstrap): (MatchConfig, BootstrapConfig),
+    matching: MatchConfig,
+    bootstrap: BootstrapConfig,
     rng: &mut SplitMix64,
 ) -> Strata {
     // For each stratum, the lists of gold annotations by document; documents without any are omitted.
-    let mut parts: BTreeMap<Part, Vec<(usize, Vec<Entry>)>> = BTreeMap::new();
+    let mut parts: BTreeMap<StratumKey, Vec<(usize, Vec<Entry>)>> = BTreeMap::new();
     for (row, document) in documents.iter().enumerate() {
         for entry in document.gold.iter().filter(|entry| !entry.ids.is_nil()) {
-            for part in parts_of(&entry.surface(), &entry.ids, background) {
-                let lists = parts.entry(part).or_default();
+            for key in strata_of(&entry.surface(), &entry.ids, background) {
+                let lists = parts.entry(key).or_default();
                 match lists.last_mut() {
                     Some((last, list)) if *last == row => list.push(entry.clone()),
                     _ => lists.push((row, vec![entry.clone()])),
@@ -171,10 +172,10 @@ pub fn add_accuracies(
     bootstrap: BootstrapConfig,
     rng: &mut SplitMix64,
 ) {
-    let mut parts: BTreeMap<Part, BTreeMap<&str, (f64, f64)>> = BTreeMap::new();
+    let mut parts: BTreeMap<StratumKey, BTreeMap<&str, (f64, f64)>> = BTreeMap::new();
     for mention in mentions {
-        for part in parts_of(mention.surface, mention.ids, background) {
-            let sums = parts.entry(part).or_default().entry(mention.document).or_default();
+        for key in strata_of(mention.surface, mention.ids, background) {
+            let sums = parts.entry(key).or_default().entry(mention.document).or_default();
             sums.0 += f64::from(u8::from(mention.right));
             sums.1 += 1.0;
         }
@@ -224,13 +225,13 @@ mod tests {
 
     /// Checks the strata of a mention, except those of composites, spans and types.
     fn check(text: &str, ids: &str, expected: &str) {
-        let parts = parts_of(&surface(text), &IdSet::parse_one(ids), &background());
+        let parts = strata_of(&surface(text), &IdSet::parse_one(ids), &background());
         let shown: Vec<String> = parts[3..].iter().map(|(property, value)| format!("{property}={value}")).collect();
         assert_eq!(shown.join(", "), expected);
     }
 
     #[test]
-    fn mentions_are_sorted_by_what_is_known_of_them() {
+    fn mentions_are_stratified_by_known_properties() {
         check("fever", "D1", "words=1, abbreviation=no, concept=seen, name=seen, homonym=no, dictionary=exact name");
         check(
             "BMS",
@@ -272,10 +273,10 @@ mod tests {
             gold: vec![entry(0, "A", "BMS"), entry(9, "B", "fever"), entry(20, "C", "cough"), entry(30, "-1", "x")],
             predicted: vec![entry(0, "A", ""), entry(9, "B", ""), entry(20, "A", "")],
         };
-        let configs = (MatchConfig::default(), BootstrapConfig::default());
         let mut rng = SplitMix64::new(13);
-        let mut strata =
-            recalls(std::slice::from_ref(&document), &[Measure::Strict], &Background::default(), configs, &mut rng);
+        let (matching, bootstrap) = (MatchConfig::default(), BootstrapConfig::default());
+        let documents = std::slice::from_ref(&document);
+        let mut strata = recalls(documents, &[Measure::Strict], &Background::default(), matching, bootstrap, &mut rng);
         let recall = |strata: &Strata, property: &str, value: &str| {
             let found = strata[property][value].recall[&Measure::Strict];
             (found.n, found.value)

@@ -6,8 +6,6 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::text::tags::{Bilou, Repair, decode_bilou};
-
 /// Maximal runs of equal labels, in order; `None` means no mention.
 ///
 /// Adjacent mentions of the same concept are merged, because labels cannot separate them.
@@ -54,7 +52,7 @@ impl TokenCounts {
 pub fn count_tokens(gold: &[Option<&str>], predicted: &[Option<&str>]) -> crate::Result<TokenCounts> {
     if gold.len() != predicted.len() {
         let message = format!("different numbers of labels: {} gold, {} predicted", gold.len(), predicted.len());
-        return Err(crate::Error::invalid(message));
+        return Err(crate::Error::mismatch(message));
     }
     let mut counts = TokenCounts::default();
     for (gold, predicted) in gold.iter().zip(predicted) {

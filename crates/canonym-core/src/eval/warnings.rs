@@ -40,7 +40,7 @@ pub fn of_curves(config: &EvalConfig, report: &Report, has_scores: bool) -> Opti
     let curves = config.curves.filter(|_| report.curves.is_empty())?;
     let option = if curves.wanted_precision.is_some() { "--want-precision" } else { "--curves" };
     let why = if has_scores { "have the same score, or almost none" } else { "have no scores" };
-    Some(format!("warning: `{option}` has no effect: predictions {why}"))
+    Some(format!("warning: option `{option}` has no effect: predictions {why}"))
 }
 
 /// The ids of gold or predictions.
@@ -103,9 +103,14 @@ fn lines(gold: &Side<'_>, predicted: &Side<'_>) -> Vec<String> {
     }
     let of_side = |id: &str| id.split_once(':').map(|(before, _)| before.to_owned());
     let hint = match (of_side(gold_id), of_side(predicted_id)) {
-        (None, Some(_)) => "link with `--raw-ids`, or build the knowledge base without `--prefix`".to_owned(),
+        (None, Some(_)) => {
+            "link with raw ids (option `--raw-ids`), or build the knowledge base without a prefix (option `--prefix`)"
+                .to_owned()
+        }
         (Some(prefix), None) => {
-            format!("build the knowledge base with `--prefix {prefix}`, and link without `--raw-ids`")
+            format!(
+                "build the knowledge base with the prefix `{prefix}` (option `--prefix`), and link without raw ids (option `--raw-ids`)"
+            )
         }
         _ => {
             "link to the terminology of the gold ids, or map one to the other with `canonym kb build --join`".to_owned()
@@ -134,14 +139,14 @@ mod tests {
             &["CLINIC:L2"],
             expect![[r#"
             warning: gold and predictions use different kinds of ids: gold has `L1`, predictions have `CLINIC:L2`
-            hint: link with `--raw-ids`, or build the knowledge base without `--prefix`"#]],
+            hint: link with raw ids (option `--raw-ids`), or build the knowledge base without a prefix (option `--prefix`)"#]],
         );
         check(
             &["CLINIC:L1"],
             &["L2", "C1", "L3"],
             expect![[r#"
             warning: gold and predictions use different kinds of ids: gold has `CLINIC:L1`, predictions have `L2`
-            hint: build the knowledge base with `--prefix CLINIC`, and link without `--raw-ids`"#]],
+            hint: build the knowledge base with the prefix `CLINIC` (option `--prefix`), and link without raw ids (option `--raw-ids`)"#]],
         );
         check(
             &["DOID:1"],

@@ -131,7 +131,7 @@ impl Bm25Index {
     /// Weight of a word in a text; 0 if absent.
     pub fn weight(&self, word: &str, row: u32) -> f32 {
         let postings = self.postings_of(word);
-        postings.binary_search_by_key(&row, |(row, _)| *row).map_or(0.0, |place| postings[place].1)
+        postings.binary_search_by_key(&row, |(row, _)| *row).map_or(0.0, |index| postings[index].1)
     }
 
     fn postings_of(&self, word: &str) -> &[(u32, f32)] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_searched_before_does_not_matter() {
+    fn earlier_searches_do_not_matter() {
         let index = Bm25Index::build(TEXTS, &Bm25Config { k1: 0.9, b: 0.4 });
         let mut scratch = Bm25Scratch::default();
         let first = index.search("acute liver liver", &mut scratch);

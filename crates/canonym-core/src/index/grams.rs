@@ -150,14 +150,14 @@ pub struct GramScratch {
     sums: Vec<u16>,
     grams: Vec<u32>,
     /// For each gram its index in `weighed`, from 1; 0 if not in the query.
-    places: Vec<u16>,
+    slots: Vec<u16>,
     /// Weight of each gram of the query, and the last row that contained it.
     weighed: Vec<(f32, u32)>,
 }
 
 impl Default for GramScratch {
     fn default() -> Self {
-        GramScratch { sums: vec![0; BLOCK], grams: Vec::new(), places: vec![0; N_GRAMS], weighed: Vec::new() }
+        GramScratch { sums: vec![0; BLOCK], grams: Vec::new(), slots: vec![0; N_GRAMS], weighed: Vec::new() }
     }
 }
 
@@ -231,7 +231,7 @@ impl GramIndexView<'_> {
 
     /// Cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
-        let GramScratch { grams, places, weighed, .. } = scratch;
+        let GramScratch { grams, slots, weighed, .. } = scratch;
         distinct_grams(clip(folded), grams);
         let n_rows = self.names.len();
         let mut square = 0.0;
@@ -240,15 +240,15 @@ impl GramIndexView<'_> {
             let weight = idf(n_rows, self.at.range(*gram as usize).len() as u32);
             square += weight * weight;
             weighed.push((weight * weight, u32::MAX));
-            places[*gram as usize] = weighed.len() as u16;
+            slots[*gram as usize] = weighed.len() as u16;
         }
         let norm = square.sqrt().max(1e-6);
         let mut cosine = |(turn, row): (usize, &u32)| {
             let mut sum = 0.0;
             for_each_gram(self.names.bytes(*row as usize), |gram| {
-                let place = places[gram as usize];
-                if place > 0 {
-                    let (weight, last) = &mut weighed[place as usize - 1];
+                let slot = slots[gram as usize];
+                if slot > 0 {
+                    let (weight, last) = &mut weighed[slot as usize - 1];
                     if *last != turn as u32 {
                         *last = turn as u32;
                         sum += *weight;
@@ -260,7 +260,7 @@ impl GramIndexView<'_> {
         };
         let cosines = rows.iter().enumerate().map(&mut cosine).collect();
         for gram in grams.iter() {
-            places[*gram as usize] = 0;
+            slots[*gram as usize] = 0;
         }
         cosines
     }
@@ -284,7 +284,7 @@ impl GramIndexView<'_> {
             for list in lists.iter_mut() {
                 let rows = U32s(list.rows);
                 let n_here = rows.partition_point(|row| (row as usize) < end);
-                let (here, behind) = list.rows.split_at(4 * n_here);
+                let (here, after) = list.rows.split_at(4 * n_here);
                 for bytes in here.chunks_exact(4) {
                     let row = u32::from_le_bytes(bytes.try_into().expect("four bytes")) as usize;
                     // A damaged list could point before the block. The scale keeps sums below the maximum.
@@ -293,7 +293,7 @@ impl GramIndexView<'_> {
                     }
                 }
                 touched |= n_here > 0;
-                list.rows = behind;
+                list.rows = after;
             }
             if !touched {
                 continue;

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 const BLOCK: usize = 512;
 
 /// Maximum size of a GNU long-name or pax header.
-const MOST_EXTENSION: u64 = 64 << 10;
+const MAX_EXTENSION_BYTES: u64 = 64 << 10;
 
 /// Location of a member in the uncompressed archive.
 #[derive(Debug, Clone)]
@@ -115,8 +115,8 @@ pub(super) fn entries(path: &Path, reader: &mut dyn Read, limits: &Limits) -> Re
         let stated = number(&header[124..136]).ok_or_else(|| damaged("the size of a member is not a number"))?;
         let kind = header[156];
         if matches!(kind, b'L' | b'K' | b'x' | b'g') {
-            if stated > MOST_EXTENSION {
-                let message = format!("a header of the archive has {stated} bytes; the limit is {MOST_EXTENSION}");
+            if stated > MAX_EXTENSION_BYTES {
+                let message = format!("a header of the archive has {stated} bytes; the limit is {MAX_EXTENSION_BYTES}");
                 return Err(Error::limit(path, message));
             }
             let mut bytes = vec![0; (stated as usize).next_multiple_of(BLOCK)];

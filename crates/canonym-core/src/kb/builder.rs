@@ -44,7 +44,7 @@ impl Arena {
         self.text.extend_from_slice(text.as_bytes());
         match u32::try_from(self.text.len()) {
             Ok(end) => self.at.push(end),
-            Err(_) => return Err(Error::invalid(format!("the {what} exceed 4 GiB of text"))),
+            Err(_) => return Err(Error::too_many(format!("the {what} exceed 4 GiB of text"))),
         }
         Ok(row)
     }
@@ -186,7 +186,7 @@ impl KnowledgeBaseBuilder {
         let known = self.origins.iter().position(is_known).unwrap_or(n_origins);
         self.origin = match u16::try_from(known) {
             Ok(origin) if origin < NO_ORIGIN => origin,
-            _ => return Err(Error::invalid(format!("more than {NO_ORIGIN} sources"))),
+            _ => return Err(Error::too_many(format!("more than {NO_ORIGIN} sources"))),
         };
         if known == n_origins {
             self.origins.push(name.to_owned());
@@ -215,8 +215,8 @@ impl KnowledgeBaseBuilder {
 
     /// Index of the source of a name.
     fn origin_of(&self, name: u32) -> u16 {
-        let behind = self.origin_starts.partition_point(|(start, _)| *start <= name);
-        behind.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
+        let after = self.origin_starts.partition_point(|(start, _)| *start <= name);
+        after.checked_sub(1).map_or(0, |at| self.origin_starts[at].1)
     }
 
     /// Merges concepts that mappings declare equivalent. Names, types, definitions, parents and alternative ids go to
@@ -257,7 +257,7 @@ impl KnowledgeBaseBuilder {
             let (concept, scope) = self.name_of[row];
             (concept_of[concept as usize], self.names.get(row as u32), scope)
         };
-        let added = supplement::plan(records, &concepts, (self.name_of.len(), name), report);
+        let added = supplement::plan(records, &concepts, self.name_of.len(), name, report);
         for (concept, name) in &added {
             self.names.push("names", name)?;
             self.name_of.push((*concept, Scope::Exact));
@@ -334,8 +334,8 @@ impl KnowledgeBaseBuilder {
             lists(&mut writer, "type", typed, &new_row, order.len())?;
             let mut definitions = vec![""; order.len()];
             for (row, concept) in self.definition_of.iter().enumerate().rev() {
-                if let Some(place) = definitions.get_mut(new_row[*concept as usize] as usize) {
-                    *place = self.definitions.get(row as u32);
+                if let Some(slot) = definitions.get_mut(new_row[*concept as usize] as usize) {
+                    *slot = self.definitions.get(row as u32);
                 }
             }
             strings(&mut writer, "def", definitions.iter().copied())?;
@@ -386,13 +386,13 @@ impl KnowledgeBaseBuilder {
             seen.clear();
             let first = kept.len();
             let merit = |(_, row, scope): &(u32, u32, Scope)| (self.origin_of(*row), *scope != Scope::Preferred);
-            let places = 0..of_concept.len();
-            let preferred = places.min_by_key(|place| merit(&of_concept[*place])).unwrap_or(0);
+            let indices = 0..of_concept.len();
+            let preferred = indices.min_by_key(|index| merit(&of_concept[*index])).unwrap_or(0);
             let mut ordered: Vec<(u32, u32, Scope)> = of_concept.to_vec();
             ordered[..=preferred].rotate_right(1);
-            for (place, (concept, row, scope)) in ordered.into_iter().enumerate() {
+            for (index, (concept, row, scope)) in ordered.into_iter().enumerate() {
                 let scope = match scope {
-                    Scope::Preferred if place > 0 => Scope::Exact,
+                    Scope::Preferred if index > 0 => Scope::Exact,
                     scope => scope,
                 };
                 match seen.entry(self.names.get(row)) {
@@ -469,7 +469,7 @@ fn row_of(rows: &mut HashMap<String, u16>, name: &str, what: &str) -> Result<u16
             rows.insert(name.to_owned(), row);
             Ok(row)
         }
-        _ => Err(Error::invalid(format!("more than 65,534 {what}"))),
+        _ => Err(Error::too_many(format!("more than 65,534 {what}"))),
     }
 }
 
@@ -510,12 +510,12 @@ fn lists<W: Write + Seek>(
 ) -> std::io::Result<()> {
     let mut pairs: Vec<(u32, u32, u32)> = values
         .enumerate()
-        .map(|(place, (concept, value))| (new_row[concept as usize], value, place as u32))
+        .map(|(index, (concept, value))| (new_row[concept as usize], value, index as u32))
         .filter(|(concept, _, _)| *concept != u32::MAX)
         .collect();
     pairs.sort_unstable();
     pairs.dedup_by_key(|(concept, value, _)| (*concept, *value));
-    pairs.sort_unstable_by_key(|(concept, _, place)| (*concept, *place));
+    pairs.sort_unstable_by_key(|(concept, _, index)| (*concept, *index));
     let mut at = vec![0; n_concepts + 1];
     for (concept, _, _) in &pairs {
         at[*concept as usize + 1] += 1;

@@ -115,7 +115,7 @@ fn nothing_left(report: &Report) -> Error {
     let drops: Vec<String> = report
         .dropped
         .iter()
-        .map(|(what, n)| format!("{n} × {}: {}{}", what.0, what.1, report.place_of(what)))
+        .map(|(what, n)| format!("{n} × {}: {}{}", what.0, what.1, report.first_of(what)))
         .collect();
     let error = Error::invalid("no concepts to compile: none has a name");
     match drops.is_empty() {

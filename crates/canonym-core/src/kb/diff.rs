@@ -12,7 +12,7 @@ use super::reader::{ConceptId, KnowledgeBase};
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum ChangeKind {
     /// The concept is only in the new file.
     Added,
     /// The concept is only in the old file.
@@ -29,7 +29,8 @@ pub struct Change {
     /// Its id.
     pub id: String,
     /// The kind of the change.
-    pub fate: Fate,
+    #[serde(rename = "fate")]
+    pub kind: ChangeKind,
     /// Its preferred name, in the new file if present there.
     pub name: String,
     /// The concept that it was merged into.
@@ -85,13 +86,13 @@ impl Summary {
     }
 
     fn add(&mut self, change: &Change) {
-        let fate = match change.fate {
-            Fate::Added => "concepts added",
-            Fate::Removed => "concepts removed",
-            Fate::Merged => "concepts merged into others",
-            Fate::Changed => "concepts changed",
+        let kind = match change.kind {
+            ChangeKind::Added => "concepts added",
+            ChangeKind::Removed => "concepts removed",
+            ChangeKind::Merged => "concepts merged into others",
+            ChangeKind::Changed => "concepts changed",
         };
-        self.count(fate, 1);
+        self.count(kind, 1);
         self.count("preferred names changed", usize::from(change.old_name.is_some()));
         for list in &change.lists {
             self.count(&format!("{} added", list.list), list.added.len());
@@ -122,8 +123,8 @@ pub fn diff<E>(
         let is = if order.is_ge() { news.next() } else { None };
         let change = match (was, is) {
             (Some(was), Some(is)) => changed(old, was, new, is),
-            (Some(was), None) => Some(gone(old, was, new)),
-            (_, is) => is.map(|is| plain(new, is, Fate::Added)),
+            (Some(was), None) => Some(removed(old, was, new)),
+            (_, is) => is.map(|is| change_of(new, is, ChangeKind::Added)),
         };
         match change {
             Some(change) => {
@@ -135,10 +136,10 @@ pub fn diff<E>(
     }
 }
 
-fn plain(kb: &KnowledgeBase, concept: ConceptId, fate: Fate) -> Change {
+fn change_of(kb: &KnowledgeBase, concept: ConceptId, kind: ChangeKind) -> Change {
     Change {
         id: kb.id(concept).to_owned(),
-        fate,
+        kind,
         name: kb.preferred_name(concept).to_owned(),
         into: None,
         old_name: None,
@@ -147,10 +148,10 @@ fn plain(kb: &KnowledgeBase, concept: ConceptId, fate: Fate) -> Change {
     }
 }
 
-fn gone(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
+fn removed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
     let into = new.find(old.id(was)).map(|other| new.id(other).to_owned());
-    let fate = if into.is_some() { Fate::Merged } else { Fate::Removed };
-    Change { into, ..plain(old, was, fate) }
+    let kind = if into.is_some() { ChangeKind::Merged } else { ChangeKind::Removed };
+    Change { into, ..change_of(old, was, kind) }
 }
 
 /// The differences between the old and the new version of a concept; `None` if there are none.
@@ -171,7 +172,7 @@ fn changed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase, is: Concept
     if lists.is_empty() && values.is_empty() && old_name.is_none() {
         return None;
     }
-    Some(Change { old_name, lists, values, ..plain(new, is, Fate::Changed) })
+    Some(Change { old_name, lists, values, ..change_of(new, is, ChangeKind::Changed) })
 }
 
 /// The entries of a list as strings that are comparable between knowledge bases.
@@ -181,7 +182,7 @@ fn entries<'a>(kb: &'a KnowledgeBase, concept: ConceptId, list: &str) -> BTreeSe
         // Preferred and exact names are not distinguished: a change of the preferred name is reported separately.
         "scopes" => kb
             .names(concept)
-            .map(|name| (kb.scope(name).word(), kb.name(name)))
+            .map(|name| (kb.scope(name).name(), kb.name(name)))
             .filter(|(scope, _)| !matches!(*scope, "preferred" | "exact"))
             .map(|(scope, name)| format!("{scope}: {name}").into())
             .collect(),
@@ -206,12 +207,12 @@ fn compare(
 /// Drops scope changes of names that were added or removed, because these are reported already.
 fn forget_scopes_of_other_names(lists: &mut Vec<ListChange>) {
     let Some(names) = lists.iter().find(|list| list.list == "names").cloned() else { return };
-    let is_told = |entry: &String, names: &[String]| {
+    let is_reported = |entry: &String, names: &[String]| {
         entry.split_once(": ").is_some_and(|(_, name)| names.iter().any(|known| known == name))
     };
     for scopes in lists.iter_mut().filter(|list| list.list == "scopes") {
-        scopes.added.retain(|entry| !is_told(entry, &names.added));
-        scopes.removed.retain(|entry| !is_told(entry, &names.removed));
+        scopes.added.retain(|entry| !is_reported(entry, &names.added));
+        scopes.removed.retain(|entry| !is_reported(entry, &names.removed));
     }
     lists.retain(|list| !list.added.is_empty() || !list.removed.is_empty());
 }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn concepts_come_go_and_are_merged() {
+    fn added_removed_and_merged_concepts_are_listed() {
         let old = concat!(
             r#"{"id":"X:1","name":"a"}"#,
             "\n",

@@ -116,7 +116,7 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
             n_bytes += kb.name(name).len();
             synonyms.push(match kb.scope(name) {
                 Scope::Preferred | Scope::Exact => json!(kb.name(name)),
-                scope => json!({"text": kb.name(name), "scope": scope.word()}),
+                scope => json!({"text": kb.name(name), "scope": scope.name()}),
             });
         }
         if !synonyms.is_empty() {
@@ -133,7 +133,7 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
 }
 
 /// Counts what neither TSV nor BioSyn can represent.
-fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
+fn count_unsupported(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
     let n_scoped = kb.names(concept).filter(|name| kb.scope(*name) > Scope::Exact).count();
     report.drop_many("scope", "not supported by the format", n_scoped as u64);
     report.drop_many("parent", "not supported by the format", kb.parents(concept).count() as u64);
@@ -142,35 +142,35 @@ fn count_unheld(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
 }
 
 /// The names without any of `signs`; the others are counted.
-fn held_names<'a>(kb: &'a KnowledgeBase, names: &[NameId], signs: &[char], report: &mut Report) -> Vec<&'a str> {
-    let (held, left): (Vec<&str>, Vec<&str>) =
+fn supported_names<'a>(kb: &'a KnowledgeBase, names: &[NameId], signs: &[char], report: &mut Report) -> Vec<&'a str> {
+    let (supported, left): (Vec<&str>, Vec<&str>) =
         names.iter().map(|name| kb.name(*name)).partition(|name| !name.contains(signs));
     report.drop_many("name", "contains a column, name or line separator", left.len() as u64);
-    held
+    supported
 }
 
 /// Column and line separators; `\r` at the end of a line would be read as part of the line break.
-const DIVIDERS: [char; 3] = ['\t', '\n', '\r'];
+const SEPARATORS: [char; 3] = ['\t', '\n', '\r'];
 
 fn write_tsv(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report: &mut Report) -> std::io::Result<()> {
     let id = kb.id(concept);
     let names: Vec<NameId> = kb.names(concept).collect();
     let Some(preferred) = names.first().map(|name| kb.name(*name)) else { return Ok(()) };
-    if id.contains(DIVIDERS) || preferred.contains(DIVIDERS) {
+    if id.contains(SEPARATORS) || preferred.contains(SEPARATORS) {
         report.drop_one("concept", "tab or line break in its id or preferred name");
         return Ok(());
     }
-    count_unheld(kb, concept, report);
-    let synonyms = held_names(kb, &names[1..], &['\t', '\n', '\r', '|'], report);
-    let (types, unheld): (Vec<&str>, Vec<&str>) =
+    count_unsupported(kb, concept, report);
+    let synonyms = supported_names(kb, &names[1..], &['\t', '\n', '\r', '|'], report);
+    let (types, unsupported): (Vec<&str>, Vec<&str>) =
         kb.types(concept).partition(|name| !name.contains(['\t', '\n', '\r', '|']));
-    report.drop_many("type", "contains a column, type or line separator", unheld.len() as u64);
+    report.drop_many("type", "contains a column, type or line separator", unsupported.len() as u64);
     let definition = kb.definition(concept).unwrap_or_default();
-    if definition.contains(DIVIDERS) {
+    if definition.contains(SEPARATORS) {
         report.drop_one("line break or tab", "replaced by a space in a definition");
     }
     let mut row = format!("{id}\t{preferred}\t{}\t{}\t", synonyms.join("|"), types.join("|"));
-    row += &definition.replace(DIVIDERS, " ");
+    row += &definition.replace(SEPARATORS, " ");
     let row = row.trim_end_matches('\t');
     // The reader skips a header, but only on the first line.
     let guard = if report.n_read == 1 && tsv::is_header(row) { "\n" } else { "" };
@@ -187,18 +187,18 @@ fn write_biosyn(
 ) -> std::io::Result<()> {
     let id = kb.id(concept);
     let names: Vec<NameId> = kb.names(concept).collect();
-    let held = held_names(kb, &names, &['\n', '\r', '|'], report);
-    if id.contains("||") || id.ends_with('|') || id.contains(['\n', '\r']) || held.is_empty() {
+    let supported = supported_names(kb, &names, &['\n', '\r', '|'], report);
+    if id.contains("||") || id.ends_with('|') || id.contains(['\n', '\r']) || supported.is_empty() {
         report.drop_one("concept", "id or names not supported by the format");
         return Ok(());
     }
     if biosyn::id_of(id, &ImportConfig::default()) != id {
         report.drop_one("id", "would get another prefix when read back");
     }
-    count_unheld(kb, concept, report);
+    count_unsupported(kb, concept, report);
     report.drop_many("type", "not supported by the format", kb.types(concept).count() as u64);
     report.drop_many("definition", "not supported by the format", u64::from(kb.definition(concept).is_some()));
-    held.iter().try_for_each(|name| writeln!(out, "{id}||{name}"))
+    supported.iter().try_for_each(|name| writeln!(out, "{id}||{name}"))
 }
 
 /// Escapes characters with a meaning in OBO; `signs` are those with a meaning in this position.
@@ -238,7 +238,7 @@ fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report
         match kb.scope(name) {
             Scope::Preferred => writeln!(out, "name: {}", plain(kb.name(name)))?,
             scope => {
-                let scope = scope.word().to_uppercase();
+                let scope = scope.name().to_uppercase();
                 writeln!(out, "synonym: \"{}\" {scope} []", quoted(kb.name(name)))?;
             }
         }

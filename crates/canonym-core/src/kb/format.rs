@@ -30,10 +30,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::Kind;
+use crate::artifact::ArtifactKind;
 
 /// The kind and format number of compiled knowledge bases.
-pub const KIND: Kind = Kind { tag: *b"KNOW", name: "knowledge base", format: 1 };
+pub const KIND: ArtifactKind = ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 1 };
 
 /// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

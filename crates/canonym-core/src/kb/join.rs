@@ -11,7 +11,7 @@ use super::import::Report;
 use crate::{Error, Result};
 
 /// Maximum number of ids in mappings.
-const MOST_IDS: usize = 1 << 28;
+const MAX_IDS: usize = 1 << 28;
 
 /// Pairs of equivalent ids.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +23,8 @@ pub struct Mappings {
 impl Mappings {
     /// Adds a pair. Returns false if both ids are equal.
     pub fn add(&mut self, one: &str, other: &str) -> Result<bool> {
-        if self.nodes.len() >= MOST_IDS {
-            return Err(Error::invalid(format!("the mappings contain more than {MOST_IDS} ids")));
+        if self.nodes.len() >= MAX_IDS {
+            return Err(Error::too_many(format!("the mappings contain more than {MAX_IDS} ids")));
         }
         let (one, other) = (self.node(one), self.node(other));
         if one == other {
@@ -115,24 +115,24 @@ pub(super) fn plan<'a>(
     let with_group = |(concept, node): &(u32, u32)| (groups.root(*node), source_of(*concept), *concept);
     let mut members: Vec<(u32, u16, u32)> = concepts.iter().map(with_group).collect();
     members.sort_unstable();
-    let mut fates = vec![Fate::Dangling; named.len()];
+    let mut fates = vec![Outcome::Dangling; named.len()];
     let mut joined = Vec::new();
     for group in members.chunk_by(|one, other| one.0 == other.0) {
         if group.len() < 2 {
             continue;
         }
         if group.windows(2).any(|pair| pair[0].1 == pair[1].1) {
-            fates[group[0].0 as usize] = Fate::Refused;
+            fates[group[0].0 as usize] = Outcome::Refused;
             continue;
         }
-        fates[group[0].0 as usize] = Fate::Joined;
+        fates[group[0].0 as usize] = Outcome::Joined;
         joined.extend(group[1..].iter().map(|(_, _, concept)| (*concept, group[0].2)));
     }
     for (one, _) in &mappings.pairs {
         match fates[groups.root(*one) as usize] {
-            Fate::Joined => {}
-            Fate::Dangling => report.drop_one("mapping", "fewer than two of its concepts are in the knowledge base"),
-            Fate::Refused => report.drop_one("mapping", "would merge two concepts of one source"),
+            Outcome::Joined => {}
+            Outcome::Dangling => report.drop_one("mapping", "fewer than two of its concepts are in the knowledge base"),
+            Outcome::Refused => report.drop_one("mapping", "would merge two concepts of one source"),
         }
     }
     joined.sort_unstable();
@@ -141,7 +141,7 @@ pub(super) fn plan<'a>(
 
 /// The outcome for a component.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Outcome {
     Joined,
     Dangling,
     Refused,

@@ -71,7 +71,7 @@ impl Check {
     ];
 
     /// Name on the command line and in reports, and description.
-    pub fn words(self) -> (&'static str, &'static str) {
+    pub fn name_and_description(self) -> (&'static str, &'static str) {
         match self {
             Check::DuplicateLabels => ("duplicate-labels", "preferred names shared within a source"),
             Check::Homonyms => ("homonyms", "names shared by several concepts"),
@@ -91,8 +91,8 @@ impl Check {
     }
 
     /// The check with this name.
-    pub fn from_word(word: &str) -> Option<Check> {
-        Check::ALL.into_iter().find(|check| check.words().0 == word)
+    pub fn from_name(name: &str) -> Option<Check> {
+        Check::ALL.into_iter().find(|check| check.name_and_description().0 == name)
     }
 
     /// Whether findings only show what the source does not provide.
@@ -351,7 +351,7 @@ mod tests {
         let mut text = String::new();
         for findings in lint(&kb(rows), checks, 5) {
             let n = findings.n_found.map_or("?".to_owned(), |n| n.to_string());
-            text += &format!("{} {n}\n", findings.check.words().0);
+            text += &format!("{} {n}\n", findings.check.name_and_description().0);
             for example in findings.examples {
                 text += &format!("  {} | {} | {}\n", example.ids.join(" "), example.name, example.note);
             }

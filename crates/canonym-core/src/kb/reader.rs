@@ -264,11 +264,11 @@ impl KnowledgeBase {
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
-    /// The broader concept at `place`, from 0; `None` past the end.
-    pub fn parent_at(&self, concept: ConceptId, place: usize) -> Option<ConceptId> {
+    /// The broader concept at `index`, from 0; `None` past the end.
+    pub fn parent_at(&self, concept: ConceptId, index: usize) -> Option<ConceptId> {
         let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.parent_row).slice(range);
-        (place < rows.len()).then(|| ConceptId(rows.get(place)))
+        (index < rows.len()).then(|| ConceptId(rows.get(index)))
     }
 
     /// Whether any concept has a broader concept.

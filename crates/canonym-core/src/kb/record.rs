@@ -18,7 +18,7 @@ pub enum Scope {
 
 impl Scope {
     /// The scope as written in files and messages.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Scope::Preferred => "preferred",
             Scope::Exact => "exact",

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use canonym_core::kb::format::Meta;
-//! use canonym_core::kb::search::{Found, search};
+//! use canonym_core::kb::search::{MatchKind, search};
 //! use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
 //!
 //! let mut builder = KnowledgeBaseBuilder::new();
@@ -13,7 +13,7 @@
 //! builder.add(ConceptRecord { id: "SHAPE:1".to_owned(), names: vec![name], ..ConceptRecord::default() })?;
 //! let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default())?, "shapes")?;
 //! let hits = search(&kb, "circle", 10);
-//! assert_eq!((kb.id(hits[0].concept), hits[0].found), ("SHAPE:1", Found::Exact));
+//! assert_eq!((kb.id(hits[0].concept), hits[0].kind), ("SHAPE:1", MatchKind::Exact));
 //! # Ok::<(), canonym_core::Error>(())
 //! ```
 
@@ -40,7 +40,7 @@ const MAX_ID_CHARS: usize = 64;
 
 /// How a concept matched, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Found {
+pub enum MatchKind {
     /// The query is its id or an alternative id.
     Id,
     /// A name equals the query, ignoring case, accents and punctuation.
@@ -51,14 +51,14 @@ pub enum Found {
     Fuzzy,
 }
 
-impl Found {
+impl MatchKind {
     /// The match as written in files and messages.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Found::Id => "id",
-            Found::Exact => "exact",
-            Found::Prefix => "prefix",
-            Found::Fuzzy => "fuzzy",
+            MatchKind::Id => "id",
+            MatchKind::Exact => "exact",
+            MatchKind::Prefix => "prefix",
+            MatchKind::Fuzzy => "fuzzy",
         }
     }
 }
@@ -71,7 +71,7 @@ pub struct SearchHit {
     /// The matched name; the preferred name if the id matched.
     pub name: NameId,
     /// How it matched.
-    pub found: Found,
+    pub kind: MatchKind,
     /// Similarity of the folded name and the query, 0 to 1.
     pub similarity: f32,
 }
@@ -82,7 +82,7 @@ pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
     if let Some(concept) = kb.find(query.trim())
         && let Some(name) = kb.names(concept).next()
     {
-        hits.push(SearchHit { concept, name, found: Found::Id, similarity: 1.0 });
+        hits.push(SearchHit { concept, name, kind: MatchKind::Id, similarity: 1.0 });
     }
     let folded = fold(query);
     if folded.is_empty() {
@@ -90,18 +90,18 @@ pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
     }
     let mut scratch = GramScratch::default();
     if let Some(form) = kb.find_form(&folded) {
-        hits.push_forms(&[(form, 1.0)], Found::Exact);
+        hits.push_forms(&[(form, 1.0)], MatchKind::Exact);
     }
     if !hits.is_full() {
         let forms = prefixed(kb, &folded, FORMS_PER_HIT * top_k);
         let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
         let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
-        hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), Found::Prefix);
+        hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
     }
     if !hits.is_full() {
         let nearest = kb.grams().search(&folded, FORMS_PER_HIT * top_k, &mut scratch);
         let near = nearest.iter().filter(|hit| hit.cosine >= MIN_COSINE);
-        hits.push_forms(&near.map(|hit| (FormId(hit.row), hit.cosine)).collect::<Vec<_>>(), Found::Fuzzy);
+        hits.push_forms(&near.map(|hit| (FormId(hit.row), hit.cosine)).collect::<Vec<_>>(), MatchKind::Fuzzy);
     }
     hits.hits
 }
@@ -174,13 +174,13 @@ impl Hits<'_> {
 
     /// Adds the concepts of forms; for each form, those that have it as preferred name first, then those that have it
     /// as exact synonym.
-    fn push_forms(&mut self, forms: &[(FormId, f32)], found: Found) {
+    fn push_forms(&mut self, forms: &[(FormId, f32)], kind: MatchKind) {
         for (form, similarity) in forms {
             let mut names: Vec<NameId> = self.kb.names_of_form(*form).collect();
             names.sort_by_key(|name| (self.kb.scope(*name), *name));
             for name in names {
                 let concept = self.kb.concept_of(name);
-                self.push(SearchHit { concept, name, found, similarity: *similarity });
+                self.push(SearchHit { concept, name, kind, similarity: *similarity });
             }
         }
     }
@@ -219,13 +219,13 @@ mod tests {
         let kb = kb();
         let line = |hit: &SearchHit| {
             let (id, name) = (kb.id(hit.concept), kb.name(hit.name));
-            format!("{} {id} {name} {:.2}\n", hit.found.word(), hit.similarity)
+            format!("{} {id} {name} {:.2}\n", hit.kind.name(), hit.similarity)
         };
         expected.assert_eq(&search(&kb, query, top_k).iter().map(line).collect::<String>());
     }
 
     #[test]
-    fn exact_stands_before_prefix_before_fuzzy() {
+    fn exact_ranks_above_prefix_above_fuzzy() {
         check(
             "FEVER",
             10,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_for_nothing() {
+    fn empty_queries_find_nothing() {
         check("", 10, expect![""]);
         check("😀", 10, expect![""]);
         check("qqqqzzzz", 10, expect![""]);

@@ -44,20 +44,20 @@ pub struct Subset {
 
 /// A knowledge base with an optional concept filter.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct KbView<'a> {
     /// The knowledge base.
     pub kb: &'a KnowledgeBase,
     /// The filter; `None` allows all concepts.
     pub subset: Option<&'a Subset>,
 }
 
-impl<'a> From<&'a KnowledgeBase> for View<'a> {
-    fn from(kb: &'a KnowledgeBase) -> View<'a> {
-        View { kb, subset: None }
+impl<'a> From<&'a KnowledgeBase> for KbView<'a> {
+    fn from(kb: &'a KnowledgeBase) -> KbView<'a> {
+        KbView { kb, subset: None }
     }
 }
 
-impl View<'_> {
+impl KbView<'_> {
     /// Whether a concept passes the filter.
     #[inline]
     pub fn has(&self, concept: ConceptId) -> bool {

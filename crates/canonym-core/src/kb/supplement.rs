@@ -61,7 +61,8 @@ pub(super) fn concepts_of<'a>(
 pub(super) fn plan<'r, 'a>(
     records: &'r [ConceptRecord],
     concepts: &[Option<u32>],
-    (n_names, name): (usize, impl Fn(usize) -> (u32, &'a str, Scope) + Sync),
+    n_names: usize,
+    name: impl Fn(usize) -> (u32, &'a str, Scope) + Sync,
     report: &mut Report,
 ) -> Vec<(u32, &'r str)> {
     let known = || records.iter().zip(concepts).filter_map(|(record, concept)| Some((record, (*concept)?)));

@@ -2,7 +2,7 @@
 
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::root;
-use crate::text::words::Kind;
+use crate::text::words::WordKind;
 
 /// A token of a query or of a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,11 +18,20 @@ pub struct Token {
     /// Inverse document frequency; zero for function words.
     pub weight: f32,
     /// Its role in the name.
-    pub kind: Kind,
+    pub kind: WordKind,
     /// Start byte in the folded text.
     pub start: usize,
     /// End byte in the folded text, exclusive.
     pub end: usize,
+}
+
+/// A folded text with its tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Tokenised<'a> {
+    /// The folded text.
+    pub text: &'a str,
+    /// Its tokens.
+    pub tokens: &'a [Token],
 }
 
 /// Sums over the tokens of one side.
@@ -45,7 +54,7 @@ pub struct Side {
     /// Number of modifiers missing on the other side.
     pub modifiers: f32,
     /// Number of disorder words (`disease`, `syndrome`) without a counterpart on the other side.
-    pub trouble: f32,
+    pub disorders: f32,
     /// Number of numbers and single letters missing on the other side.
     pub numbers: f32,
 }
@@ -58,14 +67,15 @@ pub struct Aligned {
     /// The name.
     pub name: Side,
     /// Number of disorder words matched with a different disorder word.
-    pub trouble_for_trouble: f32,
+    pub substituted_disorders: f32,
     /// Number of token pairs matched by a part.
     pub by_parts: f32,
     /// 1 if the name contains `disease` or a synonym and the query does not, else 0.
     pub disease: f32,
     /// Share of adjacent query tokens that are adjacent in the same order in the name.
     pub in_order: f32,
-    place: Vec<Option<usize>>,
+    /// For each query token, the best matching name token.
+    matched: Vec<Option<usize>>,
     query_found: Vec<f32>,
     name_found: Vec<f32>,
 }
@@ -75,14 +85,15 @@ const EXACT: f32 = 2.0;
 const ROOT: f32 = 1.0;
 
 /// Aligns a query and a name and writes the result to `aligned`.
-pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[Token]), aligned: &mut Aligned) {
-    let Aligned { query_found, name_found, place, .. } = aligned;
+pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Aligned) {
+    let (query, name) = (of_query.tokens, of_name.tokens);
+    let Aligned { query_found, name_found, matched, .. } = aligned;
     query_found.clear();
     query_found.resize(query.len(), 0.0);
     name_found.clear();
     name_found.resize(name.len(), 0.0);
-    place.clear();
-    place.resize(query.len(), None);
+    matched.clear();
+    matched.resize(query.len(), None);
     let mut by_parts = 0.0;
     for (row, token) in query.iter().enumerate() {
         for (column, other) in name.iter().enumerate() {
@@ -93,13 +104,13 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
             };
             if found > query_found[row] {
                 query_found[row] = found;
-                place[row] = Some(column);
+                matched[row] = Some(column);
             }
             name_found[column] = name_found[column].max(found);
         }
         if let (Some(parts), true) = (token.parts, query_found[row] == 0.0) {
             for (column, other) in name.iter().enumerate() {
-                if parts[0] == other.root || (parts[1] == other.root && other.kind == Kind::Trouble) {
+                if parts[0] == other.root || (parts[1] == other.root && other.kind == WordKind::Disorder) {
                     name_found[column] = name_found[column].max(ROOT);
                     query_found[row] = ROOT;
                     by_parts += 1.0;
@@ -108,20 +119,20 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
         }
     }
     for (row, token) in query.iter().enumerate() {
-        if query_found[row] >= ROOT || token.kind != Kind::Plain {
+        if query_found[row] >= ROOT || token.kind != WordKind::Plain {
             continue;
         }
         for (column, other) in name.iter().enumerate() {
-            if name_found[column] >= ROOT || other.kind != Kind::Plain {
+            if name_found[column] >= ROOT || other.kind != WordKind::Plain {
                 continue;
             }
-            let alike = resemblance(&query_text[token.start..token.end], &name_text[other.start..other.end]);
+            let alike = resemblance(&of_query.text[token.start..token.end], &of_name.text[other.start..other.end]);
             query_found[row] = query_found[row].max(alike);
             name_found[column] = name_found[column].max(alike);
         }
     }
     let mut in_order = 0.0;
-    for pair in place.windows(2) {
+    for pair in matched.windows(2) {
         if let [Some(first), Some(second)] = pair {
             in_order += f32::from(u8::from(first + 1 == *second));
         }
@@ -132,11 +143,11 @@ pub fn align((query_text, query): (&str, &[Token]), (name_text, name): (&str, &[
     let says_disease =
         name.iter().zip(&aligned.name_found).any(|(other, found)| *found < ROOT && other.root == disease);
     aligned.disease = f32::from(u8::from(says_disease));
-    aligned.query = sum_up(query, &aligned.query_found);
-    aligned.name = sum_up(name, &aligned.name_found);
-    aligned.trouble_for_trouble = aligned.query.trouble.min(aligned.name.trouble);
-    aligned.query.trouble -= aligned.trouble_for_trouble;
-    aligned.name.trouble -= aligned.trouble_for_trouble;
+    aligned.query = sums(query, &aligned.query_found);
+    aligned.name = sums(name, &aligned.name_found);
+    aligned.substituted_disorders = aligned.query.disorders.min(aligned.name.disorders);
+    aligned.query.disorders -= aligned.substituted_disorders;
+    aligned.name.disorders -= aligned.substituted_disorders;
 }
 
 /// Hash of the root of `disease`, the least specific disorder word.
@@ -145,29 +156,29 @@ fn disease() -> u64 {
     *DISEASE.get_or_init(|| token_hash(&root("disease")))
 }
 
-fn sum_up(tokens: &[Token], found: &[f32]) -> Side {
+fn sums(tokens: &[Token], found: &[f32]) -> Side {
     let mut side = Side { total: 1e-6, ..Side::default() };
     for (token, found) in tokens.iter().zip(found) {
         side.total += token.weight;
         if *found >= EXACT {
             side.exact += token.weight;
         }
-        let share = found.min(1.0);
-        side.resembled += token.weight * share;
+        let similarity = found.min(1.0);
+        side.resembled += token.weight * similarity;
         if *found >= ROOT {
             side.rooted += token.weight;
             continue;
         }
         match token.kind {
-            Kind::Plain => {
-                side.plain_missing += token.weight * (1.0 - share);
+            WordKind::Plain => {
+                side.plain_missing += token.weight * (1.0 - similarity);
                 side.n_plain_missing += 1.0;
-                side.n_plain_resembled += share;
+                side.n_plain_resembled += similarity;
             }
-            Kind::Trouble => side.trouble += 1.0,
-            Kind::Modifier => side.modifiers += 1.0,
-            Kind::Discerning => side.numbers += 1.0,
-            Kind::Linking => {}
+            WordKind::Disorder => side.disorders += 1.0,
+            WordKind::Modifier => side.modifiers += 1.0,
+            WordKind::Subtype => side.numbers += 1.0,
+            WordKind::Linking => {}
         }
     }
     side
@@ -200,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_alike_resemble_each_other() {
+    fn similarly_spelled_words_are_similar() {
         assert!(resemblance("tachyarrhythmia", "tachycardia") > 0.3);
         assert!(resemblance("leucocytoclastic", "leukocytoclastic") > 0.8);
         assert!(resemblance("polyneuropathy", "neuropathy") > 0.5);

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::explain::{Explained, Explanation, contribution, explained, tell_differences};
+use super::explain::{Explained, Explanation, add_differences, contribution, explained};
 use super::lexical::{LinkConfig, each_once};
-use super::{Candidate, Link, Linker, Marked, explain_by_name};
+use super::{Candidate, Link, LinkInput, Linker, explain_by_name};
 use crate::Result;
 use crate::index::bm25::{Bm25Config, Bm25Index, Bm25Scratch, Hit, words};
-use crate::kb::subset::{Subset, View};
+use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId};
 use crate::text::normalise::{NormaliseConfig, normalise};
 
@@ -86,16 +86,16 @@ impl Bm25Linker {
             let others = ranked.iter().filter(|one| one.concept != ranked_of.concept);
             let sum: f64 = others.map(|one| (f64::from(one.score) - top).exp()).sum::<f64>() + (-top).exp();
             parts.push(contribution("others", "other candidates (normalisation)", 1.0, -(sum.ln() + top)));
-            explained(&self.kb, name, (ranked_of.name, candidate.concept, candidate.p_link), parts)
+            explained(&self.kb, name, ranked_of.name, candidate.concept, candidate.p_link, parts)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).map(explain).collect();
-        tell_differences(&mut candidates);
+        add_differences(&mut candidates);
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
 
     /// The concepts with the best scores, at most [`N_RANKED`], best first.
     fn rank(&self, name: &str, scratch: &mut Bm25Scratch) -> Vec<Ranked> {
-        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
         let mut hits = self.index.search(&normalise(name, &NormaliseConfig::LOOKUP), scratch);
         hits.retain(|hit| view.has_form(FormId(hit.row)));
         let mut n_forms = N_RANKED;
@@ -112,7 +112,7 @@ impl Bm25Linker {
     }
 
     /// The best name of each concept of the given forms, unordered; ties go to the first name.
-    fn concepts(&self, hits: &[Hit], view: View<'_>) -> Vec<Ranked> {
+    fn concepts(&self, hits: &[Hit], view: KbView<'_>) -> Vec<Ranked> {
         let mut best: HashMap<ConceptId, Ranked> = HashMap::with_capacity(hits.len());
         for hit in hits {
             for name in self.kb.names_of_form(FormId(hit.row)) {
@@ -132,10 +132,10 @@ impl Bm25Linker {
 
     fn link_ranked(&self, ranked: &[Ranked]) -> Link {
         let top = ranked.first().map_or(0.0, |best| best.score);
-        let share = |score: f32| (score - top).exp();
-        let sum: f32 = ranked.iter().map(|one| share(one.score)).sum::<f32>() + share(0.0);
+        let exp = |score: f32| (score - top).exp();
+        let sum: f32 = ranked.iter().map(|one| exp(one.score)).sum::<f32>() + exp(0.0);
         let candidate =
-            |one: &Ranked| Candidate { concept: one.concept, name: Some(one.name), p_link: share(one.score) / sum };
+            |one: &Ranked| Candidate { concept: one.concept, name: Some(one.name), p_link: exp(one.score) / sum };
         let candidates: Vec<Candidate> = ranked.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let nil = candidates.first().is_none_or(|best| best.p_link < self.config.min_score);
         Link { candidates, nil }
@@ -148,11 +148,11 @@ fn best_first(hits: &mut [Hit], n: usize) -> usize {
         return hits.len();
     }
     hits.select_nth_unstable_by(n - 1, |a, b| b.score.total_cmp(&a.score));
-    let least = hits[n - 1].score;
+    let min_score = hits[n - 1].score;
     let mut n_kept = n;
-    for place in n..hits.len() {
-        if hits[place].score == least {
-            hits.swap(place, n_kept);
+    for index in n..hits.len() {
+        if hits[index].score == min_score {
+            hits.swap(index, n_kept);
             n_kept += 1;
         }
     }
@@ -164,13 +164,13 @@ impl Linker for Bm25Linker {
         &self.kb
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
-        let names: Vec<Vec<String>> = inputs.par_iter().map(Marked::names).collect();
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
+        let names: Vec<Vec<String>> = inputs.par_iter().map(LinkInput::names).collect();
         let mut links = self.link_names(&names.concat()).into_iter();
         Ok(names.iter().map(|names| links.by_ref().take(names.len()).collect()).collect())
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         explain_by_name(self, inputs)
     }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_beside_a_name_does_not_matter() {
+    fn names_of_a_batch_are_independent() {
         let words = ["liver", "fatty", "disease", "acute", "cold", "lung", "of", "the"];
         let mut rng = SplitMix64::new(5);
         let mut phrase = || (0..1 + rng.below(4)).map(|_| words[rng.below(words.len())]).collect::<Vec<_>>().join(" ");
@@ -299,7 +299,7 @@ mod tests {
         let text = "Fatty liver disease (FLD). FLD is common.";
         let document = Document { text: text.to_owned(), ..Document::default() };
         let mentions = [0..19, 27..30].map(|span| Mention::contiguous(Span::new(span.start, span.end)));
-        let inputs = [Marked { document: &document, mentions: &mentions }; 2];
+        let inputs = [LinkInput { document: &document, mentions: &mentions }; 2];
         let links = linker(&kb, 1).link(&inputs).unwrap();
         assert_eq!(links[0].iter().map(|link| ids(&kb, link)).collect::<Vec<_>>(), ["2", "2"]);
         assert_eq!(links[0], links[1]);

@@ -14,7 +14,7 @@ use super::recognise::scan::ScanScratch;
 use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
-use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::offsets::OffsetMap;
@@ -130,12 +130,12 @@ impl LexicalLinker {
         let next = ranked.get(1).map_or(top - 10.0, |second| second.score);
         let explained = |(rank, (scored, candidate)): (usize, (&Scored, &Candidate))| {
             let margin = if rank == 0 { top - next } else { scored.score - top };
-            let model = (&self.model, 1.0);
-            let contributions = contributions(model, &self.model.calibration, scored, (margin, candidate.p_link), &[]);
-            explained(&self.kb, name, (scored.name, candidate.concept, candidate.p_link), contributions)
+            let (calibration, p_link) = (&self.model.calibration, candidate.p_link);
+            let contributions = contributions(&self.model, 1.0, calibration, scored, margin, p_link, &[]);
+            explained(&self.kb, name, scored.name, candidate.concept, p_link, contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
-        tell_differences(&mut candidates);
+        add_differences(&mut candidates);
         (link, Explanation { compared: name.to_owned(), candidates, ..Explanation::default() })
     }
 }
@@ -143,10 +143,12 @@ impl LexicalLinker {
 /// The terms of the log-odds of a candidate: its features by a model, further parts in units of the score, and the
 /// calibration.
 pub fn contributions(
-    (model, weight): (&LexicalModel, f32),
+    model: &LexicalModel,
+    weight: f32,
     calibration: &Calibration,
     scored: &Scored,
-    (margin, probable): (f32, f32),
+    margin: f32,
+    p_link: f32,
     others: &[(&str, &str, f32, f32)],
 ) -> Vec<Contribution> {
     let scale = f64::from(calibration.score);
@@ -161,16 +163,16 @@ pub fn contributions(
         let log_odds = scale * f64::from(*weight) * f64::from(*value);
         contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
-    let (offset, of_lead) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
+    let (offset, of_margin) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
     contributions.push(contribution("offset", "baseline", 1.0, offset));
     let ahead = "margin to the next candidate, or to the first";
-    contributions.push(contribution("lead", ahead, f64::from(margin), of_lead));
+    contributions.push(contribution("lead", ahead, f64::from(margin), of_margin));
     // A candidate is never more probable than its predecessor.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
-    if f64::from(probable) < probability(sum) - 1e-3 {
-        let limit = log_odds(f64::from(probable)) - sum;
-        let behind = "limited to the score of the candidate above";
-        contributions.push(contribution("limit", behind, 1.0, limit));
+    if f64::from(p_link) < probability(sum) - 1e-3 {
+        let limit = log_odds(f64::from(p_link)) - sum;
+        let sentence = "limited to the score of the candidate above";
+        contributions.push(contribution("limit", sentence, 1.0, limit));
     }
     contributions
 }
@@ -183,8 +185,8 @@ impl DictionaryAnnotator {
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
         let spotted = self.spot(&analysis, scratch);
-        let meant = spotted.iter().filter(|spotted| spotted.readings[0].1 >= threshold);
-        meant.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
+        let likely = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold);
+        likely.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
     }
 
     fn explain_spotted(
@@ -200,26 +202,25 @@ impl DictionaryAnnotator {
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
         let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
-        let explain = |((reading, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
+        let explain = |((sense, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
             let of_feature = |row: usize| {
-                let value = f64::from(reading.features[row]);
+                let value = f64::from(sense.features[row]);
                 let log_odds = f64::from(self.model.weights[row]) * value;
                 contribution(accept::NAMES[row], accept::SENTENCES[row], value, log_odds)
             };
-            let contributions = match reading.sense {
+            let contributions = match sense.sense {
                 // A probability from the sense inventory replaces that of the model.
-                Some(sense) => {
+                Some(probability) => {
                     let log_odds = log_odds(f64::from(linked.p_both_of(candidate)));
-                    vec![contribution(SENSE.0, SENSE.1, f64::from(sense), log_odds)]
+                    vec![contribution(SENSE.0, SENSE.1, f64::from(probability), log_odds)]
                 }
                 None => (0..accept::N).map(of_feature).collect(),
             };
-            let name = (reading.name, candidate.concept, linked.p_both_of(candidate));
-            explained(&self.kb, &compared, name, contributions)
+            let p_both = linked.p_both_of(candidate);
+            explained(&self.kb, &compared, sense.name, candidate.concept, p_both, contributions)
         };
-        let mut candidates: Vec<Explained> =
-            spotted.readings.iter().zip(&linked.link.candidates).map(explain).collect();
-        tell_differences(&mut candidates);
+        let mut candidates: Vec<Explained> = spotted.senses.iter().zip(&linked.link.candidates).map(explain).collect();
+        add_differences(&mut candidates);
         let definitions = definitions(text, map, &used);
         let coordinated = spotted.spans.len() > 1;
         let threshold = Some(rounded(f64::from(self.threshold())));
@@ -254,20 +255,16 @@ pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Ve
 pub fn explained(
     kb: &KnowledgeBase,
     mention: &str,
-    (name, concept, score): (NameId, ConceptId, f32),
+    name: NameId,
+    concept: ConceptId,
+    score: f32,
     mut contributions: Vec<Contribution>,
 ) -> Explained {
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     contributions.retain(|one| one.log_odds != 0.0);
     contributions.sort_by(|a, b| b.log_odds.abs().total_cmp(&a.log_odds.abs()));
     let written = kb.name(name);
-    let scope = match kb.scope(name) {
-        Scope::Preferred => "preferred",
-        Scope::Exact => "exact",
-        Scope::Narrow => "narrow",
-        Scope::Broad => "broad",
-        Scope::Related => "related",
-    };
+    let scope = kb.scope(name).name();
     let Compared { how, words, only_in_mention, only_in_name } = compare(mention, written);
     Explained {
         id: kb.id(concept).to_owned(),
@@ -308,7 +305,7 @@ fn compare(mention: &str, name: &str) -> Compared {
     let (of_mention, of_name) = (fold(mention), fold(name));
     let left: Vec<&str> = of_mention.split(' ').filter(|word| !word.is_empty()).collect();
     let right: Vec<&str> = of_name.split(' ').filter(|word| !word.is_empty()).collect();
-    let mut met: Vec<Option<(usize, Agreement)>> = vec![None; left.len()];
+    let mut matched: Vec<Option<(usize, Agreement)>> = vec![None; left.len()];
     let mut taken = vec![false; right.len()];
     for how in [Agreement::Fold, Agreement::Canonical, Agreement::Root] {
         let agree = |one: &str, other: &str| match how {
@@ -317,22 +314,22 @@ fn compare(mention: &str, name: &str) -> Compared {
             _ => root(&canonical(one)) == root(&canonical(other)),
         };
         for (row, word) in left.iter().enumerate().filter(|(_, word)| !word.is_empty()) {
-            if met[row].is_none()
+            if matched[row].is_none()
                 && let Some(column) = (0..right.len()).find(|column| !taken[*column] && agree(word, right[*column]))
             {
-                met[row] = Some((column, how));
+                matched[row] = Some((column, how));
                 taken[column] = true;
             }
         }
     }
-    let told = |word: &&str| (*word).to_owned();
-    let lone = |words: &[&str], is_met: &dyn Fn(usize) -> bool| -> Vec<String> {
-        words.iter().enumerate().filter(|(row, _)| !is_met(*row)).map(|(_, word)| told(word)).collect()
+    let owned = |word: &&str| (*word).to_owned();
+    let lone = |words: &[&str], is_matched: &dyn Fn(usize) -> bool| -> Vec<String> {
+        words.iter().enumerate().filter(|(row, _)| !is_matched(*row)).map(|(_, word)| owned(word)).collect()
     };
-    let only_in_mention = lone(&left, &|row| met[row].is_some());
+    let only_in_mention = lone(&left, &|row| matched[row].is_some());
     let only_in_name = lone(&right, &|column| taken[column]);
-    let in_order = met.iter().enumerate().all(|(row, met)| met.is_some_and(|(column, _)| column == row));
-    let worst = met.iter().flatten().map(|(_, how)| *how).max().unwrap_or(Agreement::NGram);
+    let in_order = matched.iter().enumerate().all(|(row, matched)| matched.is_some_and(|(column, _)| column == row));
+    let worst = matched.iter().flatten().map(|(_, how)| *how).max().unwrap_or(Agreement::NGram);
     let all_linking = |words: &[String]| words.iter().all(|word| is_linking_word(word));
     let how = match () {
         () if mention == name => Agreement::Exact,
@@ -343,15 +340,15 @@ fn compare(mention: &str, name: &str) -> Compared {
         }
         () => Agreement::NGram,
     };
-    let pair = |(word, met): (&&str, &Option<(usize, Agreement)>)| {
-        met.map(|(column, how)| WordPair { mention: told(word), name: right[column].to_owned(), how })
+    let pair = |(word, matched): (&&str, &Option<(usize, Agreement)>)| {
+        matched.map(|(column, how)| WordPair { mention: owned(word), name: right[column].to_owned(), how })
     };
-    let words = left.iter().zip(&met).filter_map(pair).collect();
+    let words = left.iter().zip(&matched).filter_map(pair).collect();
     Compared { how, words, only_in_mention, only_in_name }
 }
 
 /// Sets [`Explained::behind_first`] of every candidate but the first.
-pub fn tell_differences(candidates: &mut [Explained]) {
+pub fn add_differences(candidates: &mut [Explained]) {
     let Some((first, others)) = candidates.split_first_mut() else { return };
     let of = |candidate: &Explained, feature: &str| {
         candidate.contributions.iter().find(|one| one.feature == feature).map_or(0.0, |one| one.log_odds)
@@ -364,13 +361,13 @@ pub fn tell_differences(candidates: &mut [Explained]) {
             log_odds: of(other, &one.feature) - of(first, &one.feature),
             ..one.clone()
         };
-        let mut behind: Vec<Contribution> = all.map(difference).filter(|one| one.log_odds < 0.0).collect();
-        behind.sort_by(|a, b| a.log_odds.total_cmp(&b.log_odds));
-        behind.truncate(N_DIFFERENCES);
-        for one in &mut behind {
+        let mut after: Vec<Contribution> = all.map(difference).filter(|one| one.log_odds < 0.0).collect();
+        after.sort_by(|a, b| a.log_odds.total_cmp(&b.log_odds));
+        after.truncate(N_DIFFERENCES);
+        for one in &mut after {
             one.value = other.contributions.iter().find(|own| own.feature == one.feature).map_or(0.0, |own| own.value);
         }
-        other.behind_first = behind;
+        other.behind_first = after;
     }
 }
 
@@ -423,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn words_meet_their_closest() {
+    fn words_are_paired_with_their_closest() {
         check("Asthma", "Asthma", expect!["Exact: asthma=asthma Fold -[] +[]"]);
         check("ASTHMA", "Asthma", expect!["Fold: asthma=asthma Fold -[] +[]"]);
         check(

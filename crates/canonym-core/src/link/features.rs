@@ -2,12 +2,12 @@
 
 use crate::index::grams::{GramHit, GramScratch};
 use crate::kb::lexicon::{bag_key, hash_form, token_hash};
-use crate::kb::subset::View;
+use crate::kb::subset::KbView;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::normalise::{canonical, fold, root};
-use crate::text::words::{Kind, is_linking_word, kind_of, parts_of};
+use crate::text::words::{WordKind, is_linking_word, kind_of, parts_of};
 
-use super::alignment::{Aligned, Token, align};
+use super::alignment::{Aligned, Token, Tokenised, align};
 
 /// Number of features of a form.
 pub const N_FEATURES: usize = 44;
@@ -60,7 +60,7 @@ pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "tokens resembled, cosine",
 ];
 
-/// Descriptions for people; each completes "for or against it speaks …".
+/// Descriptions for people.
 pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
     "match except for case and punctuation",
     "match except for spaces",
@@ -122,7 +122,7 @@ pub struct FormFeatures {
 
 /// A query prepared for comparison.
 #[derive(Debug)]
-pub struct Query {
+pub struct PreparedQuery {
     /// The folded query.
     pub folded: String,
     squeezed: String,
@@ -137,16 +137,16 @@ pub const N_NEAREST: usize = 48;
 const N_EQUAL: usize = 64;
 
 /// Whether a token is a number (Roman numerals are already converted) or a single letter, which distinguish subtypes.
-fn is_discerning(token: &str) -> bool {
+fn is_subtype(token: &str) -> bool {
     token.len() == 1
         || token.bytes().all(|byte| byte.is_ascii_digit())
         || crate::text::variants::roman_numeral(token).is_some()
 }
 
-fn kind(word: &str, canonical: &str, linking: bool) -> Kind {
+fn kind(word: &str, canonical: &str, linking: bool) -> WordKind {
     match linking {
-        true => Kind::Linking,
-        false if is_discerning(word) => Kind::Discerning,
+        true => WordKind::Linking,
+        false if is_subtype(word) => WordKind::Subtype,
         false => kind_of(canonical),
     }
 }
@@ -159,9 +159,9 @@ fn hash_parts(token: &str) -> Option<[u64; 2]> {
     parts_of(token).map(|parts| parts.map(|part| token_hash(&root(part))))
 }
 
-impl Query {
+impl PreparedQuery {
     /// Prepares `text` for comparison with the names of `kb`.
-    pub fn new(kb: &KnowledgeBase, text: &str) -> Query {
+    pub fn new(kb: &KnowledgeBase, text: &str) -> PreparedQuery {
         let folded = fold(text);
         let words = folded.split(' ').filter(|word| !word.is_empty());
         let tokens: Vec<Token> = hash_form(&folded)
@@ -183,19 +183,19 @@ impl Query {
                 }
             })
             .collect();
-        Query { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
+        PreparedQuery { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
     }
 
     /// The forms to compare: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form; only forms
     /// that name a concept of the view.
-    pub fn candidates<'a>(&self, view: impl Into<View<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
+    pub fn candidates<'a>(&self, view: impl Into<KbView<'a>>, scratch: &mut GramScratch) -> Vec<FormFeatures> {
         self.candidates_and(view, &[], scratch)
     }
 
-    /// Like [`Query::candidates`], with additional forms retrieved in another way.
+    /// Like [`PreparedQuery::candidates`], with additional forms retrieved in another way.
     pub fn candidates_and<'a>(
         &self,
-        view: impl Into<View<'a>>,
+        view: impl Into<KbView<'a>>,
         others: &[FormId],
         scratch: &mut GramScratch,
     ) -> Vec<FormFeatures> {
@@ -208,7 +208,7 @@ impl Query {
             hits.iter().map(|GramHit { row, cosine }| (FormId(*row), Some(*cosine))).collect();
         self.add_equal(view, &mut forms);
         forms.extend(others.iter().filter(|form| view.has_form(**form)).map(|form| (*form, None)));
-        // A form with a cosine sorts behind the same form without one, so `dedup` keeps the one with the cosine.
+        // A form with a cosine sorts after the same form without one, so `dedup` keeps the one with the cosine.
         forms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.is_some().cmp(&a.1.is_some())));
         forms.dedup_by_key(|(form, _)| *form);
         let missing: Vec<u32> = forms.iter().filter(|(_, cosine)| cosine.is_none()).map(|(form, _)| form.0).collect();
@@ -221,14 +221,15 @@ impl Query {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
                 read_name(kb, form, text, &mut name);
-                align((&self.folded, &self.tokens), (text, &name), &mut aligned);
+                let query = Tokenised { text: &self.folded, tokens: &self.tokens };
+                align(query, Tokenised { text, tokens: &name }, &mut aligned);
                 FormFeatures { form, values: self.compare(text, &name, &aligned, cosine) }
             })
             .collect()
     }
 
     /// Adds forms with equal tokens or roots after removing modifiers and removing or substituting disorder words.
-    fn add_equal(&self, view: View<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
+    fn add_equal(&self, view: KbView<'_>, forms: &mut Vec<(FormId, Option<f32>)>) {
         let kb = view.kb;
         let has_row = |row: &u32| view.has_form(FormId(*row));
         if self.tokens.is_empty() {
@@ -240,17 +241,17 @@ impl Query {
         let mut keys = vec![bag_key(counted().map(|token| token.root))];
         let mut core = 0u64;
         let (mut n_plain, mut n_modifiers) = (0, 0);
-        let (mut trouble, mut modifiers) = (0u64, 0u64);
+        let (mut disorders, mut modifiers) = (0u64, 0u64);
         for token in counted() {
             match (token.kind, token.parts) {
-                (Kind::Trouble, _) => trouble = trouble.wrapping_add(token.root),
-                (Kind::Modifier, _) => {
+                (WordKind::Disorder, _) => disorders = disorders.wrapping_add(token.root),
+                (WordKind::Modifier, _) => {
                     n_modifiers += 1;
                     modifiers = modifiers.wrapping_add(token.root);
                 }
                 (_, Some([organ, ending])) => {
                     core = core.wrapping_add(organ);
-                    trouble = trouble.wrapping_add(ending);
+                    disorders = disorders.wrapping_add(ending);
                     n_plain += 1;
                 }
                 _ => {
@@ -260,15 +261,15 @@ impl Query {
             }
         }
         if n_plain > 0 {
-            keys.push(core.wrapping_add(trouble));
+            keys.push(core.wrapping_add(disorders));
             keys.push(core);
-            keys.extend(troubles().map(|other| core.wrapping_add(other)));
+            keys.extend(disorder_roots().map(|other| core.wrapping_add(other)));
             if n_modifiers > 0 {
                 keys.push(core.wrapping_add(modifiers));
-                keys.extend(troubles().map(|other| core.wrapping_add(modifiers).wrapping_add(other)));
+                keys.extend(disorder_roots().map(|other| core.wrapping_add(modifiers).wrapping_add(other)));
             }
         } else {
-            keys.push(trouble);
+            keys.push(disorders);
         }
         keys.sort_unstable();
         keys.dedup();
@@ -317,9 +318,9 @@ impl Query {
             other.n_plain_missing,
             query.modifiers,
             other.modifiers,
-            query.trouble,
-            other.trouble,
-            aligned.trouble_for_trouble,
+            query.disorders,
+            other.disorders,
+            aligned.substituted_disorders,
             aligned.by_parts,
             query.numbers,
             other.numbers,
@@ -343,8 +344,8 @@ impl Query {
             query.plain_missing / 10.0,
             other.plain_missing / 10.0,
             flag(!one && name.len() == 1),
-            aligned.disease * flag(aligned.trouble_for_trouble > 0.0),
-            aligned.disease * flag(aligned.trouble_for_trouble == 0.0),
+            aligned.disease * flag(aligned.substituted_disorders > 0.0),
+            aligned.disease * flag(aligned.substituted_disorders == 0.0),
             (query.resembled / query.total) * (other.resembled / other.total),
             (query.resembled / query.total) * (other.resembled / other.total) * cosine,
         ]
@@ -352,11 +353,11 @@ impl Query {
 }
 
 /// Roots of the disorder words that can replace each other in names.
-fn troubles() -> impl Iterator<Item = u64> {
-    static TROUBLES: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
+fn disorder_roots() -> impl Iterator<Item = u64> {
+    static ROOTS: std::sync::OnceLock<Vec<u64>> = std::sync::OnceLock::new();
     const WORDS: [&str; 7] =
         ["disease", "dysfunction", "insufficiency", "injury", "abnormality", "toxicity", "syndrome"];
-    TROUBLES.get_or_init(|| WORDS.iter().map(|word| token_hash(&root(word))).collect()).iter().copied()
+    ROOTS.get_or_init(|| WORDS.iter().map(|word| token_hash(&root(word))).collect()).iter().copied()
 }
 
 /// Reads the tokens of a form into `name`.
@@ -381,15 +382,15 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
 }
 
 /// Like [`kind`], given the hash of the canonical token.
-fn kind_of_name(word: &str, hash: u64, linking: bool) -> Kind {
+fn kind_of_name(word: &str, hash: u64, linking: bool) -> WordKind {
     use std::collections::HashMap;
-    static KINDS: std::sync::OnceLock<HashMap<u64, Kind>> = std::sync::OnceLock::new();
+    static KINDS: std::sync::OnceLock<HashMap<u64, WordKind>> = std::sync::OnceLock::new();
     let kinds = KINDS
         .get_or_init(|| crate::text::words::words_with_kinds().map(|(word, kind)| (token_hash(word), kind)).collect());
     match linking {
-        true => Kind::Linking,
-        false if is_discerning(word) => Kind::Discerning,
-        false => kinds.get(&hash).copied().unwrap_or(Kind::Plain),
+        true => WordKind::Linking,
+        false if is_subtype(word) => WordKind::Subtype,
+        false => kinds.get(&hash).copied().unwrap_or(WordKind::Plain),
     }
 }
 

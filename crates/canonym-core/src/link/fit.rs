@@ -75,19 +75,19 @@ pub fn fit_weights_without(examples: &[Example], config: &FitConfig, off: &[usiz
         examples.iter().filter(|example| example.candidates.iter().any(|(_, right)| *right)).collect();
     let total: f32 = useful.iter().map(|example| example.weight).sum::<f32>().max(1e-6);
     let mut weights = [0.0f32; N];
-    let (mut first, mut second) = ([0.0f32; N], [0.0f32; N]);
+    let (mut first_moment, mut second_moment) = ([0.0f32; N], [0.0f32; N]);
     for step in 1..=config.n_steps {
         // Chunks have a fixed size and are added in order, so the sum does not depend on the number of threads.
         let parts: Vec<[f64; N]> = useful.par_chunks(64).map(|chunk| gradient(chunk, &weights)).collect();
         let rate = config.learning_rate * (1.0 - (step - 1) as f32 / config.n_steps as f32);
         for row in (0..N).filter(|row| !off.contains(row)) {
             let sum: f64 = parts.iter().map(|part| part[row]).sum();
-            let slope = sum as f32 / total + 2.0 * config.penalty * weights[row];
-            first[row] = 0.9 * first[row] + 0.1 * slope;
-            second[row] = 0.999 * second[row] + 0.001 * slope * slope;
-            let mean = first[row] / (1.0 - 0.9f32.powi(step as i32));
-            let spread = second[row] / (1.0 - 0.999f32.powi(step as i32));
-            weights[row] -= rate * mean / (spread.sqrt() + 1e-8);
+            let derivative = sum as f32 / total + 2.0 * config.penalty * weights[row];
+            first_moment[row] = 0.9 * first_moment[row] + 0.1 * derivative;
+            second_moment[row] = 0.999 * second_moment[row] + 0.001 * derivative * derivative;
+            let m_hat = first_moment[row] / (1.0 - 0.9f32.powi(step as i32));
+            let v_hat = second_moment[row] / (1.0 - 0.999f32.powi(step as i32));
+            weights[row] -= rate * m_hat / (v_hat.sqrt() + 1e-8);
         }
     }
     weights
@@ -102,17 +102,17 @@ fn gradient(chunk: &[&Example], weights: &Features) -> [f64; N] {
     for example in chunk {
         let scores: Vec<f32> = example.candidates.iter().map(|(one, _)| dot(weights, &one.features)).collect();
         let top = scores.iter().copied().fold(f32::MIN, f32::max);
-        let shares: Vec<f32> = scores.iter().map(|score| (score - top).exp()).collect();
-        let all: f32 = shares.iter().sum();
+        let exps: Vec<f32> = scores.iter().map(|score| (score - top).exp()).collect();
+        let all: f32 = exps.iter().sum();
         let right: f32 =
-            shares.iter().zip(&example.candidates).filter(|(_, (_, right))| *right).map(|(share, _)| share).sum();
-        for (share, (one, is_right)) in shares.iter().zip(&example.candidates) {
-            let mut pull = share / all;
+            exps.iter().zip(&example.candidates).filter(|(_, (_, right))| *right).map(|(exp, _)| exp).sum();
+        for (exp, (one, is_right)) in exps.iter().zip(&example.candidates) {
+            let mut residual = exp / all;
             if *is_right {
-                pull -= share / right.max(1e-30);
+                residual -= exp / right.max(1e-30);
             }
             for (slot, value) in sum.iter_mut().zip(&one.features) {
-                *slot += f64::from(example.weight * pull * value);
+                *slot += f64::from(example.weight * residual * value);
             }
         }
     }
@@ -131,14 +131,14 @@ pub struct Point {
     /// Its margin over the best other concept.
     pub margin: f32,
     /// Its uncalibrated probability: softmax over all concepts of the query.
-    pub share: f32,
+    pub probability: f32,
     /// Whether it is correct.
     pub right: bool,
 }
 
 /// Ranks and calibration points of evaluated examples.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Judged {
+pub struct Evaluation {
     /// Rank of the first correct concept of each query, from 1; `None` if it is not among the candidates.
     pub ranks: Vec<Option<usize>>,
     /// The three best concepts of each query.
@@ -146,14 +146,14 @@ pub struct Judged {
 }
 
 /// Ranks the candidates of each example with `weights`.
-pub fn judge(examples: &[Example], weights: &Features) -> Judged {
-    let judge_one = |(row, example): (usize, &Example)| {
+pub fn evaluate(examples: &[Example], weights: &Features) -> Evaluation {
+    let evaluate_one = |(row, example): (usize, &Example)| {
         let mut scored: Vec<Scored> = example.candidates.iter().map(|(one, _)| *one).collect();
         scored.iter_mut().for_each(|one| one.score = dot(weights, &one.features));
         best_of_each_concept(&mut scored);
         let right: BTreeSet<_> =
             example.candidates.iter().filter(|(_, right)| *right).map(|(one, _)| one.concept).collect();
-        let rank = scored.iter().position(|one| right.contains(&one.concept)).map(|place| place + 1);
+        let rank = scored.iter().position(|one| right.contains(&one.concept)).map(|index| index + 1);
         let top = scored.first().map_or(0.0, |one| one.score);
         let next = scored.get(1).map_or(top - 10.0, |one| one.score);
         let all: f32 = scored.iter().map(|one| (one.score - top).exp()).sum();
@@ -162,13 +162,13 @@ pub fn judge(examples: &[Example], weights: &Features) -> Judged {
             rank,
             score: one.score,
             margin: if rank == 0 { top - next } else { one.score - top },
-            share: (one.score - top).exp() / all,
+            probability: (one.score - top).exp() / all,
             right: right.contains(&one.concept),
         };
         (rank, scored.iter().take(3).enumerate().map(point).collect::<Vec<_>>())
     };
-    let (ranks, points): (Vec<_>, Vec<_>) = examples.par_iter().enumerate().map(judge_one).unzip();
-    Judged { ranks, points: points.concat() }
+    let (ranks, points): (Vec<_>, Vec<_>) = examples.par_iter().enumerate().map(evaluate_one).unzip();
+    Evaluation { ranks, points: points.concat() }
 }
 
 /// Expected calibration error, ten bins of equal width.
@@ -181,72 +181,56 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
         bins[bin].1 += f64::from(u8::from(right));
         n += 1;
     }
-    bins.iter().map(|(said, right)| (said - right).abs()).sum::<f64>() / n.max(1) as f64
+    bins.iter().map(|(confidence, right)| (confidence - right).abs()).sum::<f64>() / n.max(1) as f64
 }
 
 /// Platt scaling (Platt 1999) of score and margin, fitted by Newton's method.
 pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
-    let mut weights = [0.0f64; 3];
-    for _ in 0..50 {
-        let mut slope = [0.0f64; 3];
-        let mut curve = [[0.0f64; 3]; 3];
-        for Point { score, margin, right, .. } in points.clone() {
-            let inputs = [f64::from(*score), f64::from(margin.clamp(-10.0, 10.0)), 1.0];
-            let logit: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
-            let probability = 1.0 / (1.0 + (-logit).exp());
-            let wrong_by = probability - f64::from(u8::from(*right));
-            let weight = probability * (1.0 - probability);
-            for row in 0..3 {
-                slope[row] += wrong_by * inputs[row];
-                for column in 0..3 {
-                    curve[row][column] += weight * inputs[row] * inputs[column];
-                }
-            }
-        }
-        for (row, curve) in curve.iter_mut().enumerate() {
-            curve[row] += 1e-3;
-            slope[row] += 1e-3 * weights[row];
-        }
-        let step = solve(curve, slope);
-        for (weight, step) in weights.iter_mut().zip(step) {
-            *weight -= step;
-        }
-        if step.iter().all(|step| step.abs() < 1e-9) {
-            break;
-        }
-    }
-    Calibration { score: weights[0] as f32, margin: weights[1] as f32, offset: weights[2] as f32 }
+    let row = |point: &Point| ([point.score, point.margin.clamp(-10.0, 10.0), 1.0], point.right, 1.0);
+    let [score, margin, offset] = newton(points.map(row), 1e-3, 50, 1e-9);
+    Calibration { score, margin, offset }
 }
 
 /// L2-regularised logistic regression by Newton's method on rows of features and labels. Every corpus has the same
 /// total weight, whatever its size.
 pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -> [f32; N] {
+    let rows = corpora.iter().flat_map(|corpus| {
+        let row_weight = 1.0 / corpus.len().max(1) as f64;
+        corpus.iter().map(move |(features, right)| (*features, *right, row_weight))
+    });
+    newton(rows, penalty, 30, 1e-7)
+}
+
+/// L2-regularised logistic regression on weighted rows, until every step is below `tolerance`.
+fn newton<const N: usize>(
+    rows: impl Iterator<Item = ([f32; N], bool, f64)> + Clone,
+    penalty: f64,
+    max_steps: usize,
+    tolerance: f64,
+) -> [f32; N] {
     let mut weights = [0.0f64; N];
-    for _ in 0..30 {
-        let mut slope = [0.0f64; N];
-        let mut curve = [[0.0f64; N]; N];
-        for corpus in corpora {
-            let share = 1.0 / corpus.len().max(1) as f64;
-            for (features, right) in *corpus {
-                let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(*value)).sum();
-                let probability = 1.0 / (1.0 + (-logit).exp());
-                let wrong_by = share * (probability - f64::from(u8::from(*right)));
-                let weight = share * probability * (1.0 - probability);
-                for (row, value) in features.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-                    slope[row] += wrong_by * f64::from(*value);
-                    for (column, other) in features.iter().enumerate() {
-                        curve[row][column] += weight * f64::from(*value) * f64::from(*other);
-                    }
+    for _ in 0..max_steps {
+        let mut gradient = [0.0f64; N];
+        let mut hessian = [[0.0f64; N]; N];
+        for (features, right, row_weight) in rows.clone() {
+            let logit: f64 = weights.iter().zip(features).map(|(weight, value)| weight * f64::from(value)).sum();
+            let probability = 1.0 / (1.0 + (-logit).exp());
+            let error = row_weight * (probability - f64::from(u8::from(right)));
+            let weight = row_weight * probability * (1.0 - probability);
+            for (row, value) in features.into_iter().enumerate().filter(|(_, value)| *value != 0.0) {
+                gradient[row] += error * f64::from(value);
+                for (column, other) in features.into_iter().enumerate() {
+                    hessian[row][column] += weight * f64::from(value) * f64::from(other);
                 }
             }
         }
         for row in 0..N {
-            slope[row] += penalty * weights[row];
-            curve[row][row] += penalty;
+            gradient[row] += penalty * weights[row];
+            hessian[row][row] += penalty;
         }
-        let step = solve(curve, slope);
+        let step = solve(hessian, gradient);
         weights.iter_mut().zip(&step).for_each(|(weight, step)| *weight -= step);
-        if step.iter().all(|step| step.abs() < 1e-7) {
+        if step.iter().all(|step| step.abs() < tolerance) {
             break;
         }
     }
@@ -254,7 +238,7 @@ pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -
 }
 
 /// Solves a positive definite linear system by Gaussian elimination.
-pub(super) fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
+fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
     for pivot in 0..N {
         for row in pivot + 1..N {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];
@@ -297,7 +281,7 @@ mod tests {
         let examples: Vec<Example> = (0..2000).map(example).collect();
         let weights = fit_weights(&examples, &FitConfig { penalty: 0.0, ..FitConfig::default() });
         assert!((weights[0] - 2.0).abs() < 0.1 && weights[1].abs() < 0.1, "{:?}", &weights[..2]);
-        assert!(judge(&examples, &weights).ranks.iter().all(Option::is_some));
+        assert!(evaluate(&examples, &weights).ranks.iter().all(Option::is_some));
     }
 
     #[test]
@@ -308,7 +292,7 @@ mod tests {
             let score = step as f32 / 10.0;
             let probability = 1.0 / (1.0 + (-(2.0 * score - 1.0)).exp());
             let n_right = (probability * 200.0).round() as usize;
-            let point = |right| Point { example: 0, rank: 0, score, margin: 0.0, share: 0.0, right };
+            let point = |right| Point { example: 0, rank: 0, score, margin: 0.0, probability: 0.0, right };
             points.extend((0..200).map(|n| point(n < n_right)));
         }
         let calibration = fit_calibration(points.iter());

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::explain::Explanation;
-use super::features::{COSINE, FormFeatures, N_FEATURES, Query};
-use super::lookalike::judge;
+use super::features::{COSINE, FormFeatures, N_FEATURES, PreparedQuery};
+use super::lookalike::check_first;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
-use super::{Candidate, Link, Linker, Marked, explain_by_name};
+use super::{Candidate, Link, LinkInput, Linker, explain_by_name};
 use crate::Result;
 use crate::index::grams::GramScratch;
-use crate::kb::subset::{Subset, View};
+use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
 use crate::text::Span;
 use crate::text::normalise::fold;
@@ -90,7 +90,7 @@ impl LexicalLinker {
 
     /// Scores the best name of each concept, best concept first.
     pub(super) fn rank(&self, name: &str, scratch: &mut GramScratch) -> Vec<Scored> {
-        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
         let mut scored = score_name(view, &self.model, name, scratch);
         best_of_each_concept(&mut scored);
         scored
@@ -107,11 +107,11 @@ impl Linker for LexicalLinker {
         &self.kb
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
-        Ok(inputs.iter().map(|marked| self.link_names(&marked.names())).collect())
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
+        Ok(inputs.iter().map(|input| self.link_names(&input.names())).collect())
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         explain_by_name(self, inputs)
     }
 
@@ -189,7 +189,7 @@ pub fn where_named<T: AsRef<str>>(
     let may: Vec<bool> = names.iter().map(|name| may_name(kb, name.as_ref())).collect();
     let named: Vec<&str> = names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| name.as_ref()).collect();
     let mut links = if named.is_empty() { Vec::new() } else { link(&named)? };
-    named.iter().zip(&mut links).for_each(|(name, link)| judge(kb, name, link));
+    named.iter().zip(&mut links).for_each(|(name, link)| check_first(kb, name, link));
     let mut links = links.into_iter();
     let next = |may: bool| may.then(|| links.next()).flatten().unwrap_or(Link { candidates: Vec::new(), nil: true });
     Ok(may.into_iter().map(next).collect())
@@ -219,7 +219,7 @@ pub fn link_ranked(scored: &[Scored], calibration: &Calibration, config: &LinkCo
 
 /// Every concept of every candidate form with features and score, unordered.
 pub fn score_name<'a>(
-    view: impl Into<View<'a>>,
+    view: impl Into<KbView<'a>>,
     model: &LexicalModel,
     name: &str,
     scratch: &mut GramScratch,
@@ -229,7 +229,7 @@ pub fn score_name<'a>(
 
 /// Like [`score_name`], with additional forms retrieved in another way.
 pub fn score_name_and<'a>(
-    view: impl Into<View<'a>>,
+    view: impl Into<KbView<'a>>,
     model: &LexicalModel,
     name: &str,
     others: &[FormId],
@@ -237,7 +237,7 @@ pub fn score_name_and<'a>(
 ) -> Vec<Scored> {
     let view = view.into();
     let kb = view.kb;
-    let query = Query::new(kb, name);
+    let query = PreparedQuery::new(kb, name);
     let forms = query.candidates_and(view, others, scratch);
     let mut scored = Vec::with_capacity(2 * forms.len());
     for FormFeatures { form, values } in &forms {
@@ -262,13 +262,13 @@ pub fn score_name_and<'a>(
         let shared = f32::from(u8::from(scored[before..].windows(2).any(|pair| pair[0].concept != pair[1].concept)));
         scored[before..].iter_mut().for_each(|one| one.features[N_FEATURES + 8] = shared);
     }
-    add_votes(kb, &mut scored);
+    add_concept_features(kb, &mut scored);
     scored.iter_mut().for_each(|one| one.score = model.score(&one.features));
     scored
 }
 
 /// Adds the features computed from the other names of each concept.
-fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
+fn add_concept_features(kb: &KnowledgeBase, scored: &mut [Scored]) {
     let cosine = |one: &Scored| one.features[COSINE];
     scored.sort_unstable_by(|a, b| {
         a.concept.cmp(&b.concept).then(cosine(b).total_cmp(&cosine(a))).then(a.name.cmp(&b.name))
@@ -276,12 +276,12 @@ fn add_votes(kb: &KnowledgeBase, scored: &mut [Scored]) {
     let best_of_all = scored.iter().map(cosine).fold(0.0, f32::max);
     for group in scored.chunk_by_mut(|a, b| a.concept == b.concept) {
         let n_names = (kb.names(group[0].concept).count() as f32).ln_1p();
-        let n_met = (group.len() as f32).ln();
+        let n_matched = (group.len() as f32).ln();
         let second = group.get(1).map_or(0.0, cosine);
         let margin = cosine(&group[0]) - best_of_all;
         for one in group {
             one.features[N_FEATURES + 5] = n_names;
-            one.features[N_FEATURES + 6] = n_met;
+            one.features[N_FEATURES + 6] = n_matched;
             one.features[N_FEATURES + 7] = second;
             one.features[N_FEATURES + 9] = margin;
         }

@@ -2,7 +2,8 @@
 //!
 //! Similarity by n-grams or embeddings proposes candidates but does not make two names equal. A rare word of a mention
 //! must occur in the name: by its root, by its parts (`nephropathy`, `kidney disease`), or as a misspelling; a word of
-//! three or four letters may also abbreviate it (`htn`, hypertension). A misspelling is an unknown word within a small edit distance (keyboard and phonetic errors) of a word of the name.
+//! three or four letters may also abbreviate it (`htn`, hypertension). A misspelling is an unknown word within a small
+//! edit distance (keyboard and phonetic errors) of a word of the name.
 //! Known words are those of open terminologies, stored in `assets/known-words.bin` as a Bloom filter (Bloom 1970).
 
 use std::sync::LazyLock;
@@ -16,7 +17,7 @@ use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::variants::roman_numeral;
-use crate::text::words::{Kind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
+use crate::text::words::{WordKind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
 
 const KNOWN: &[u8] = include_bytes!("../../assets/known-words.bin");
 
@@ -27,10 +28,10 @@ const N_HASHES: u64 = 7;
 const COMMON: u16 = 5;
 
 /// Minimum length of a misspelled word; shorter ones cannot be told from other words.
-const SHORTEST: usize = 5;
+const MIN_LENGTH: usize = 5;
 
 /// Minimum length of a short word that a name must contain or abbreviate.
-const SHORTEST_RARE: usize = 3;
+const MIN_LENGTH_RARE: usize = 3;
 
 /// A Bloom filter of words: no false negatives, few false positives.
 #[derive(Debug, Clone)]
@@ -91,14 +92,14 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let is_other = |word: &&str| {
         let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
             || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
-        let is_met = of_name.iter().any(|other| same(other, word));
+        let matches = of_name.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
         let stands_for = || {
             let is_slip = |other: &&str| is_short_misspelling(kb, word, other);
             is_shorthand(word, &of_name) || of_name.iter().any(is_slip)
         };
-        !is_met
+        !matches
             && (is_symbol
                 || is_numbered
                 || is_rare(word) && !is_descriptive() && !is_misspelt()
@@ -106,9 +107,9 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     };
     // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
     let names_something =
-        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain;
+        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain;
     let is_shortened = || match of_mention.as_slice() {
-        [word] if word.len() >= SHORTEST && WordFilter::embedded().has(word) => {
+        [word] if word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) => {
             of_name.iter().any(|other| names_something(other) && !same(other, word))
         }
         _ => false,
@@ -125,7 +126,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
                     || parts_of(&of_word).is_some_and(|parts| parts.iter().any(|part| **part == *of_other))
             };
             let names_more = |other: &&str| {
-                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == Kind::Plain
+                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain
             };
             of_name.iter().any(names_more)
         }
@@ -140,21 +141,21 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
 }
 
 /// Whether a query is a misspelled name: each word equals the word of the name or is a misspelling of it.
-pub fn is_misspelt_name(kb: &KnowledgeBase, asked: &str, name: &str) -> bool {
-    let (asked, name) = (fold(asked), fold(name));
+pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
+    let (query, name) = (fold(query), fold(name));
     let mut n_misspelt = 0;
     let agrees = |(one, other): (&str, &str)| {
         let is_misspelt = one != other && is_misspelling(kb, one, other);
         n_misspelt += usize::from(is_misspelt);
         one == other || is_misspelt
     };
-    asked.split(' ').count() == name.split(' ').count()
-        && asked.split(' ').zip(name.split(' ')).all(agrees)
+    query.split(' ').count() == name.split(' ').count()
+        && query.split(' ').zip(name.split(' ')).all(agrees)
         && n_misspelt > 0
 }
 
 /// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability.
-pub fn judge(kb: &KnowledgeBase, name: &str, link: &mut Link) {
+pub fn check_first(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
     let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
     if only_looks_alike(kb, name, of_first) {
@@ -172,14 +173,14 @@ const MISSPELT: f32 = 0.6;
 const DISTRUST: f32 = 0.1;
 
 fn is_rare(word: &str) -> bool {
-    word.len() >= SHORTEST
+    word.len() >= MIN_LENGTH
         && word.chars().all(char::is_alphabetic)
         && !is_linking_word(word)
         && frequency(word) <= COMMON
 }
 
 fn is_rare_short(word: &str) -> bool {
-    (SHORTEST_RARE..SHORTEST).contains(&word.chars().count())
+    (MIN_LENGTH_RARE..MIN_LENGTH).contains(&word.chars().count())
         && word.chars().all(char::is_alphabetic)
         && !is_linking_word(word)
         && frequency(word) <= COMMON
@@ -188,7 +189,7 @@ fn is_rare_short(word: &str) -> bool {
 /// Whether an unknown word of four letters is within one slip of another word: `fevr`, fever.
 fn is_short_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
     let (n, m) = (word.chars().count(), meant.chars().count());
-    n + 1 == SHORTEST && m + 1 >= SHORTEST && slips(word, meant, 1.0) <= 1.0 && !is_known_word(kb, word)
+    n + 1 == MIN_LENGTH && m + 1 >= MIN_LENGTH && slips(word, meant, 1.0) <= 1.0 && !is_known_word(kb, word)
 }
 
 /// Whether a word consists of letters of `words`, which start with the first letter of each word that it covers: `htn` is short
@@ -199,8 +200,9 @@ fn is_shorthand(word: &str, words: &[&str]) -> bool {
             let mut letters = of_name.chars();
             let mut is_first = true;
             for (at, letter) in word.char_indices() {
-                let is_met = if is_first { letters.next() == Some(letter) } else { letters.any(|next| next == letter) };
-                if !is_met {
+                let matches =
+                    if is_first { letters.next() == Some(letter) } else { letters.any(|next| next == letter) };
+                if !matches {
                     break;
                 }
                 is_first = false;
@@ -213,34 +215,34 @@ fn is_shorthand(word: &str, words: &[&str]) -> bool {
 }
 
 /// Whether an unknown word is a misspelling of another; both are folded.
-pub fn is_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
-    let (n, m) = (word.chars().count(), meant.chars().count());
-    if n < SHORTEST || m < SHORTEST || n.abs_diff(m) > 2 {
+pub fn is_misspelling(kb: &KnowledgeBase, word: &str, target: &str) -> bool {
+    let (n, m) = (word.chars().count(), target.chars().count());
+    if n < MIN_LENGTH || m < MIN_LENGTH || n.abs_diff(m) > 2 {
         return false;
     }
-    let most = match n.min(m) {
+    let max = match n.min(m) {
         0..=6 => 1.0,
         7..=9 => 1.6,
         _ => 2.2,
     };
-    slips(word, meant, most) <= most && !is_known_word(kb, word)
+    slips(word, target, max) <= max && !is_known_word(kb, word)
 }
 
 /// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
-/// Returns `f32::MAX` as soon as the distance must exceed `most`.
-pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
-    let (word, meant): (Vec<char>, Vec<char>) = (word.chars().collect(), meant.chars().collect());
-    let n = meant.len();
+/// Returns `f32::MAX` as soon as the distance must exceed `max`.
+pub fn slips(word: &str, target: &str, max: f32) -> f32 {
+    let (word, target): (Vec<char>, Vec<char>) = (word.chars().collect(), target.chars().collect());
+    let n = target.len();
     let mut rows: [Vec<f32>; 3] = [vec![f32::MAX; n + 1], (0..=n).map(|at| at as f32).collect(), vec![0.0; n + 1]];
     for row in 1..=word.len() {
         let [before, last, next] = &mut rows;
         next[0] = row as f32;
-        let mut least = next[0];
+        let mut min = next[0];
         for column in 1..=n {
-            let (typed, right) = (word[row - 1], meant[column - 1]);
+            let (typed, right) = (word[row - 1], target[column - 1]);
             let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
             let extra = if doubled(&word, row - 1) { DOUBLED } else { 1.0 };
-            let missing = if doubled(&meant, column - 1) { DOUBLED } else { 1.0 };
+            let missing = if doubled(&target, column - 1) { DOUBLED } else { 1.0 };
             // The first letter is rarely mistyped.
             let first = if row == 1 && column == 1 { FIRST } else { 0.0 };
             let mut cost = (last[column] + extra)
@@ -249,16 +251,16 @@ pub fn slips(word: &str, meant: &str, most: f32) -> f32 {
             if row > 1 && right == 'f' && word[row - 2..row] == ['p', 'h'] {
                 cost = cost.min(before[column - 1] + DOUBLED);
             }
-            if column > 1 && typed == 'f' && meant[column - 2..column] == ['p', 'h'] {
+            if column > 1 && typed == 'f' && target[column - 2..column] == ['p', 'h'] {
                 cost = cost.min(last[column - 2] + DOUBLED);
             }
-            if row > 1 && column > 1 && typed == meant[column - 2] && word[row - 2] == right {
+            if row > 1 && column > 1 && typed == target[column - 2] && word[row - 2] == right {
                 cost = cost.min(before[column - 2] + SWAPPED);
             }
             next[column] = cost;
-            least = least.min(cost);
+            min = min.min(cost);
         }
-        if least > most {
+        if min > max {
             return f32::MAX;
         }
         rows.rotate_left(1);
@@ -278,11 +280,11 @@ fn substitution(typed: char, right: char) -> f32 {
         [('c', 'k'), ('c', 's'), ('s', 'z'), ('f', 'v'), ('g', 'j'), ('m', 'n'), ('d', 't'), ('b', 'p')];
     const KEYS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
     let alike = |(one, other): &(char, char)| (*one, *other) == (typed, right) || (*other, *one) == (typed, right);
-    let place = |letter: char| {
+    let key_of = |letter: char| {
         KEYS.iter().enumerate().find_map(|(row, keys)| keys.find(letter).map(|column| (row as i32, column as i32)))
     };
-    let near = place(typed)
-        .zip(place(right))
+    let near = key_of(typed)
+        .zip(key_of(right))
         .is_some_and(|(one, other)| (one.0 - other.0).abs() <= 1 && (one.1 - other.1).abs() <= 1);
     match () {
         () if VOWELS.contains(typed) && VOWELS.contains(right) => 0.7,
@@ -371,8 +373,8 @@ mod tests {
         let kb = kb(&["Asthma", "Diabetes Mellitus", "Prednisone"]);
         assert!(is_misspelt_name(&kb, "diabtes mellitus", "Diabetes Mellitus"));
         assert!(is_misspelt_name(&kb, "predinsone", "Prednisone"));
-        for (asked, name) in [("Asthma", "Asthma"), ("diabtes", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
-            assert!(!is_misspelt_name(&kb, asked, name), "{asked} {name}");
+        for (query, name) in [("Asthma", "Asthma"), ("diabtes", "Diabetes Mellitus"), ("cefuroxime", "Prednisone")] {
+            assert!(!is_misspelt_name(&kb, query, name), "{query} {name}");
         }
     }
 
@@ -391,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_common_word_is_no_short_way_of_saying_a_longer_name() {
+    fn a_common_word_does_not_abbreviate_a_longer_name() {
         let kb = kb(&["Prenatal Diagnosis", "Memory Disorders"]);
         assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis"));
         assert!(only_looks_alike(&kb, "diagnosis", "Diagnostic Imaging"));
@@ -401,7 +403,7 @@ mod tests {
 
     #[test]
     fn slips_cost_less_than_other_letters() {
-        let cost = |word, meant| slips(word, meant, 9.0);
+        let cost = |word, target| slips(word, target, 9.0);
         assert_eq!(cost("fever", "fever"), 0.0);
         assert!(cost("diarrea", "diarrhea") <= 1.0 && cost("dizzyness", "dizziness") < 1.0);
         assert!(cost("ibuprophen", "ibuprofen") < 1.0 && cost("fenytoin", "phenytoin") <= 1.0);
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_has_what_was_put_in() {
+    fn a_filter_contains_inserted_words() {
         let words = ["cefuroxime", "hydroxyzine"];
         let bytes = WordFilter::build(words.into_iter(), 16);
         let filter = WordFilter(&bytes);

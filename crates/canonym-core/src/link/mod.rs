@@ -27,16 +27,16 @@ use crate::{Error, Result};
 pub(crate) struct Pool<T>(Mutex<Vec<T>>);
 
 /// A borrowed buffer, returned when dropped.
-pub(crate) struct Borrowed<'a, T: Default> {
+pub(crate) struct PoolGuard<'a, T: Default> {
     pool: &'a Pool<T>,
     value: T,
 }
 
 impl<T: Default> Pool<T> {
     /// A returned buffer, or a new one.
-    pub(crate) fn borrow(&self) -> Borrowed<'_, T> {
+    pub(crate) fn borrow(&self) -> PoolGuard<'_, T> {
         let value = self.lock().pop().unwrap_or_default();
-        Borrowed { pool: self, value }
+        PoolGuard { pool: self, value }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
@@ -44,13 +44,13 @@ impl<T: Default> Pool<T> {
     }
 }
 
-impl<T: Default> Drop for Borrowed<'_, T> {
+impl<T: Default> Drop for PoolGuard<'_, T> {
     fn drop(&mut self) {
         self.pool.lock().push(std::mem::take(&mut self.value));
     }
 }
 
-impl<T: Default> Deref for Borrowed<'_, T> {
+impl<T: Default> Deref for PoolGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -58,7 +58,7 @@ impl<T: Default> Deref for Borrowed<'_, T> {
     }
 }
 
-impl<T: Default> DerefMut for Borrowed<'_, T> {
+impl<T: Default> DerefMut for PoolGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
@@ -66,14 +66,14 @@ impl<T: Default> DerefMut for Borrowed<'_, T> {
 
 /// A document with the mentions to link.
 #[derive(Debug, Clone, Copy)]
-pub struct Marked<'a> {
+pub struct LinkInput<'a> {
     /// The document.
     pub document: &'a Document,
     /// Its given mentions.
     pub mentions: &'a [Mention],
 }
 
-impl Marked<'_> {
+impl LinkInput<'_> {
     /// The text to link for each mention: its own, with short forms defined in the document expanded.
     pub fn names(&self) -> Vec<String> {
         let text = self.document.text.as_str();
@@ -134,15 +134,18 @@ pub trait Linker: Send + Sync {
     fn kb(&self) -> &KnowledgeBase;
 
     /// Links each mention of each document.
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>>;
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>>;
 
     /// Like [`Linker::link`], with explanations. Slower.
     ///
     /// # Errors
     /// [`Error::Usage`] if the linker does not support explanations.
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let _ = inputs;
-        Err(Error::usage("this model does not support explanations", "omit `--explain`, or choose another model"))
+        Err(Error::usage(
+            "this model does not support explanations",
+            "omit explanations (option `--explain`), or choose another model",
+        ))
     }
 
     /// Links names without context, in order. By default each is a document of one mention.
@@ -160,18 +163,21 @@ pub trait Linker: Send + Sync {
 }
 
 /// Runs `link` on documents that consist of one name each.
-fn as_documents<T>(names: &[&str], link: impl FnOnce(&[Marked<'_>]) -> Result<Vec<Vec<T>>>) -> Result<Vec<T>> {
+fn as_documents<T>(names: &[&str], link: impl FnOnce(&[LinkInput<'_>]) -> Result<Vec<Vec<T>>>) -> Result<Vec<T>> {
     let document = |name: &&str| Document { text: (*name).to_owned(), ..Document::default() };
     let documents: Vec<Document> = names.iter().map(document).collect();
     let whole = |document: &Document| [Mention::contiguous(Span::new(0, document.text.len()))];
     let mentions: Vec<[Mention; 1]> = documents.iter().map(whole).collect();
-    let inputs = documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions });
+    let inputs = documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions });
     Ok(link(&inputs.collect::<Vec<_>>())?.into_iter().flatten().collect())
 }
 
 /// Explains links of mentions as those of their names.
-pub fn explain_by_name<L: Linker + ?Sized>(linker: &L, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
-    let names: Vec<Vec<String>> = inputs.iter().map(Marked::names).collect();
+pub fn explain_by_name<L: Linker + ?Sized>(
+    linker: &L,
+    inputs: &[LinkInput<'_>],
+) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    let names: Vec<Vec<String>> = inputs.iter().map(LinkInput::names).collect();
     let all: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
     let mut explanations = linker.explain_names(&all)?.into_iter().map(|(_, explanation)| explanation);
     let links = linker.link(inputs)?.into_iter();
@@ -181,7 +187,7 @@ pub fn explain_by_name<L: Linker + ?Sized>(linker: &L, inputs: &[Marked<'_>]) ->
 /// Reorders the candidates of links.
 pub trait Reranker: Send + Sync {
     /// Reorders and rescores the candidates of each link, best first. `links` belong to the mentions of `inputs`.
-    fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()>;
+    fn rerank(&self, inputs: &[LinkInput<'_>], links: &mut [Vec<Link>]) -> Result<()>;
 }
 
 /// Finds mentions and links them.

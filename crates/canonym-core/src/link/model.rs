@@ -96,6 +96,20 @@ pub fn feature_sentence(row: usize) -> &'static str {
     FEATURE_SENTENCES.into_iter().chain(NAME_FEATURE_SENTENCES).nth(row).unwrap_or("none")
 }
 
+/// The stored weights in the order of `names`; each must be there.
+pub(super) fn read_weights<'a, const N: usize>(
+    model: &str,
+    stored: &BTreeMap<String, f32>,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<[f32; N]> {
+    let mut weights = [0.0; N];
+    for (weight, name) in weights.iter_mut().zip(names) {
+        let missing = || Error::invalid(format!("the {model} model has no weight for `{name}`"));
+        *weight = *stored.get(name).ok_or_else(missing)?;
+    }
+    Ok(weights)
+}
+
 impl LexicalModel {
     /// A model with all weights zero.
     pub fn zero() -> LexicalModel {
@@ -111,13 +125,7 @@ impl LexicalModel {
     pub fn from_json(json: &str) -> Result<LexicalModel> {
         let stored: Stored =
             serde_json::from_str(json).map_err(|error| Error::invalid(format!("invalid lexical model: {error}")))?;
-        let mut weights = [0.0; N];
-        for (weight, name) in weights.iter_mut().zip(all_names()) {
-            *weight = *stored
-                .weights
-                .get(name)
-                .ok_or_else(|| Error::invalid(format!("the lexical model has no weight for `{name}`")))?;
-        }
+        let weights = read_weights("lexical", &stored.weights, all_names())?;
         Ok(LexicalModel { weights, calibration: stored.calibration })
     }
 
@@ -150,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_model_comes_back_from_its_own_text() {
+    fn the_embedded_model_round_trips() {
         let model = LexicalModel::embedded();
         assert_eq!(LexicalModel::from_json(&model.to_json()).unwrap(), model);
     }

@@ -299,17 +299,17 @@ fn define(text: &str, short: Span, window: Span, start: Start) -> Option<Abbrevi
 /// The last (or first) `n_words` words of a window, separated by white space.
 fn words(text: &str, window: Span, n_words: usize, start: Start) -> Vec<Span> {
     let base = text.as_ptr() as usize;
-    let place = |word: &str| {
+    let span_of = |word: &str| {
         let at = word.as_ptr() as usize - base;
         Span::new(at, at + word.len())
     };
     let all = window.of(text).split_whitespace();
     if start == Start::First {
         // The long form must cover all words in the brackets, so too many words mean that there is none.
-        let words: Vec<Span> = all.map(place).collect();
+        let words: Vec<Span> = all.map(span_of).collect();
         return if words.len() <= n_words { words } else { Vec::new() };
     }
-    let mut words: Vec<Span> = all.rev().take(n_words).map(place).collect();
+    let mut words: Vec<Span> = all.rev().take(n_words).map(span_of).collect();
     words.reverse();
     words
 }
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn long_form_may_stand_in_the_brackets() {
+    fn long_form_may_be_in_the_brackets() {
         check("Mutations of APC (adenomatous polyposis coli) and more", expect!["APC = adenomatous polyposis coli"]);
         check("Both IBD (see the part on inflammatory bowel disease) and", expect![""]);
     }
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_before_the_definition_have_the_first_one() {
+    fn uses_before_all_definitions_have_the_first() {
         let text = "AD in Peru. Atopic dermatitis (AD) is AD.";
         assert_eq!(occurrences(text, &find_abbreviations(text)), [(Span::new(0, 2), 0), (Span::new(38, 40), 0)]);
     }

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn omim_ids_beside_others_are_dropped() {
+    fn omim_ids_next_to_others_are_dropped() {
         let config = BiosynConfig { resolve_composites: true, ..BiosynConfig::default() };
         let query = |mention: &str, ids: &str| {
             let query = preprocess_query(mention, ids, &map(&[("BOC", "breast and ovarian cancer")]), &config);

@@ -114,7 +114,7 @@ pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     let n_first = conjuncts[0].len();
     let n_last = conjuncts[conjuncts.len() - 1].len();
     let mut ranked = Vec::new();
-    // `left kidney and both lungs`: `both` starts anew, so words of the first conjunct are not shared.
+    // `left kidney and both lungs`: `both` starts a new conjunct, so words of the first conjunct are not shared.
     for n_left in 0..if begins_anew { 1 } else { n_first } {
         for n_right in 0..n_last {
             ranked.push((penalty(text, &conjuncts, n_left, n_right), n_left, n_right));
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_coordination_has_no_reading() {
+    fn other_texts_have_no_reading() {
         for text in
             ["", "and", "breast cancer", "and cancer", "breast and", "breast, ovarian cancer", "a (b) and c", "1/2"]
         {
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_stand_between_function_words() {
+    fn windows_end_at_function_words() {
         let text = "The gene is linked to breast and ovarian cancer in women.";
         let found = coordinations(text, Span::new(0, text.len()));
         let shown: Vec<&str> = found.iter().map(|window| window.of(text)).collect();

@@ -116,29 +116,29 @@ pub const TEMPORALITY: &str = "temporality";
 
 /// The scopes that are open at a position.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Reaching {
+struct OpenScopes {
     /// For each kind, the nearest trigger's effect and scope.
-    reaches: [Option<Reach>; Effect::N_KINDS],
+    scopes: [Option<TriggerScope>; Effect::N_KINDS],
     /// Bit set of the kinds for which headings no longer apply.
-    unheaded: u8,
+    without_heading: u8,
     /// Bit set of the suspended kinds, and the byte at which the suspension ends.
     aside: (u8, u32),
 }
 
-impl Reaching {
+impl OpenScopes {
     /// Closes the scopes of the kinds whose bits are set.
     fn end(&mut self, kinds: u8) {
-        let ends = |(kind, reach): (usize, &mut Option<Reach>)| {
+        let ends = |(kind, scope): (usize, &mut Option<TriggerScope>)| {
             if kinds >> kind & 1 == 1 {
-                *reach = None;
+                *scope = None;
             }
         };
-        self.reaches.iter_mut().enumerate().for_each(ends);
-        if kinds >> BRIEFLY & 1 == 1 && self.reaches[WHEN].is_some_and(|reach| reach.is_brief) {
-            self.reaches[WHEN] = None;
+        self.scopes.iter_mut().enumerate().for_each(ends);
+        if kinds >> BRIEFLY & 1 == 1 && self.scopes[WHEN].is_some_and(|scope| scope.is_brief) {
+            self.scopes[WHEN] = None;
         }
         if kinds >> HEADED & 1 == 1 {
-            self.unheaded |= kinds;
+            self.without_heading |= kinds;
         }
     }
 
@@ -150,7 +150,7 @@ impl Reaching {
 
 /// The scope of a trigger in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Reach {
+struct TriggerScope {
     effect: Effect,
     /// The end of the trigger adjacent to its scope.
     from: u32,
@@ -164,9 +164,9 @@ struct Reach {
 #[derive(Debug, Clone)]
 pub struct Contexts {
     /// Scopes of forward triggers from each of these bytes on.
-    forward: Vec<(u32, Reaching)>,
+    forward: Vec<(u32, OpenScopes)>,
     /// Scopes of backward triggers from each of these bytes on, last first.
-    backward: Vec<(u32, Reaching)>,
+    backward: Vec<(u32, OpenScopes)>,
     /// Contexts set by headings from each of these bytes on.
     headed: Vec<(u32, Context)>,
 }
@@ -191,8 +191,8 @@ impl Contexts {
                 contexts.headed.push((span.start, context));
             }
             let n_inside = rest.iter().take_while(|token| token.span.start < span.end).count();
-            let (inside, behind) = rest.split_at(n_inside);
-            rest = behind;
+            let (inside, after) = rest.split_at(n_inside);
+            rest = after;
             read_words(source, span, inside, &mut words);
             matches.clear();
             match_rules(triggers, &words, &mut matches);
@@ -211,46 +211,46 @@ impl Contexts {
     pub fn of(&self, spans: &[Span]) -> Context {
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Context::default() };
         let before = self.forward.partition_point(|(at, _)| *at <= first.start).checked_sub(1);
-        let behind = self.backward.partition_point(|(at, _)| *at >= last.end).checked_sub(1);
+        let after = self.backward.partition_point(|(at, _)| *at >= last.end).checked_sub(1);
         let headed = self.headed.partition_point(|(at, _)| *at <= first.start).checked_sub(1);
         let forward = before.map(|row| self.forward[row].1).unwrap_or_default();
-        let backward = behind.map(|row| self.backward[row].1).unwrap_or_default();
+        let backward = after.map(|row| self.backward[row].1).unwrap_or_default();
         let mut context = headed.map(|row| self.headed[row].1).unwrap_or_default();
         let suspended = forward.suspended(first.start);
-        context.forget(forward.unheaded | suspended);
+        context.forget(forward.without_heading | suspended);
         for kind in 0..Effect::N_KINDS {
-            let forward = forward.reaches[kind].filter(|reach| {
-                let is_aside = suspended >> kind & 1 == 1 && reach.effect != Effect::Hypothetical;
-                first.start < reach.until && !is_aside
+            let forward = forward.scopes[kind].filter(|scope| {
+                let is_aside = suspended >> kind & 1 == 1 && scope.effect != Effect::Hypothetical;
+                first.start < scope.until && !is_aside
             });
-            let backward = backward.reaches[kind].filter(|reach| last.end > reach.until);
+            let backward = backward.scopes[kind].filter(|scope| last.end > scope.until);
             let nearest = match (forward, backward) {
-                (Some(before), Some(behind)) if behind.from - last.end < first.start - before.from => Some(behind),
-                (before, behind) => before.or(behind),
+                (Some(before), Some(after)) if after.from - last.end < first.start - before.from => Some(after),
+                (before, after) => before.or(after),
             };
-            if let Some(reach) = nearest {
-                reach.effect.apply(&mut context);
+            if let Some(scope) = nearest {
+                scope.effect.apply(&mut context);
             }
         }
         context
     }
 
     fn push_forward(&mut self, unit: Span, matches: &[Match], words: &[UnitWord]) {
-        let mut reaching = Reaching::default();
-        self.forward.push((unit.start, reaching));
+        let mut open = OpenScopes::default();
+        self.forward.push((unit.start, open));
         for found in matches {
             if found.is_clause {
-                reaching.end(1 << WHO);
-                self.forward.push((found.span.start, reaching));
+                open.end(1 << WHO);
+                self.forward.push((found.span.start, open));
             }
             let at = match &found.rule {
                 Rule::Pseudo => continue,
                 Rule::Termination(kinds) => {
-                    reaching.end(*kinds);
+                    open.end(*kinds);
                     found.span.start
                 }
                 Rule::Aside(kinds) => {
-                    reaching.aside = (*kinds, end_of_aside(unit, &words[found.end_word..]));
+                    open.aside = (*kinds, end_of_aside(unit, &words[found.end_word..]));
                     found.span.end
                 }
                 Rule::Trigger { direction, .. } if !direction.is_forward() => continue,
@@ -260,44 +260,44 @@ impl Contexts {
                     let until = last.map_or(unit.end, |word| word.span.start);
                     // A finding of a relative is not historical because of an earlier trigger.
                     if effects.contains(&Effect::Family)
-                        && reaching.reaches[WHEN].is_some_and(|reach| reach.effect == Effect::Historical)
+                        && open.scopes[WHEN].is_some_and(|scope| scope.effect == Effect::Historical)
                     {
-                        reaching.reaches[WHEN] = None;
+                        open.scopes[WHEN] = None;
                     }
                     for effect in effects.iter() {
-                        let reach = Reach { effect: *effect, from: found.span.end, until, is_brief };
-                        reaching.reaches[effect.kind()] = Some(reach);
-                        reaching.aside.0 &= !(1 << effect.kind());
+                        let scope = TriggerScope { effect: *effect, from: found.span.end, until, is_brief };
+                        open.scopes[effect.kind()] = Some(scope);
+                        open.aside.0 &= !(1 << effect.kind());
                     }
                     found.span.end
                 }
             };
-            self.forward.push((at, reaching));
+            self.forward.push((at, open));
         }
     }
 
     fn push_backward(&mut self, unit: Span, matches: &[Match], words: &[Span]) {
-        let mut reaching = Reaching::default();
-        self.backward.push((unit.end, reaching));
+        let mut open = OpenScopes::default();
+        self.backward.push((unit.end, open));
         for found in matches.iter().rev() {
             match &found.rule {
                 Rule::Pseudo | Rule::Aside(_) => continue,
-                Rule::Termination(kinds) => reaching.end(*kinds),
+                Rule::Termination(kinds) => open.end(*kinds),
                 Rule::Trigger { direction, .. } if !direction.is_backward() => continue,
                 Rule::Trigger { effects, window, .. } => {
                     // Words before the window are out of scope.
                     let beyond = found.first_word.checked_sub(usize::from(*window) + 1).filter(|_| *window > 0);
                     let until = beyond.map_or(unit.start, |row| words[row].end);
                     for effect in effects.iter() {
-                        let reach = Reach { effect: *effect, from: found.span.start, until, is_brief: false };
-                        reaching.reaches[effect.kind()] = Some(reach);
+                        let scope = TriggerScope { effect: *effect, from: found.span.start, until, is_brief: false };
+                        open.scopes[effect.kind()] = Some(scope);
                     }
                 }
             }
-            self.backward.push((found.span.start, reaching));
+            self.backward.push((found.span.start, open));
         }
         // The scope ends at the start of the unit.
-        self.backward.push((unit.start, Reaching::default()));
+        self.backward.push((unit.start, OpenScopes::default()));
     }
 }
 
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn triggers_inside_a_mention_say_nothing_of_it() {
+    fn triggers_inside_a_mention_are_ignored() {
         assert_eq!(context("She has no appetite.", "no appetite"), []);
         assert_eq!(context("Denies history of falls.", "history of falls"), [("negation", "negated")]);
     }
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn reach_ends_with_the_sentence_and_at_semicolons() {
+    fn scopes_end_with_the_sentence_and_at_semicolons() {
         assert_eq!(context("No rash. Cough.", "Cough"), []);
         assert_eq!(context("No rash; cough.", "cough"), []);
         assert_eq!(context("Rash. It was ruled out.", "Rash"), []);

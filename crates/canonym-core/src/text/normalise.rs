@@ -193,7 +193,7 @@ mod tests {
     use crate::text::tokens::tokenize;
 
     #[test]
-    fn folding_takes_away_what_typing_adds() {
+    fn folding_removes_case_accents_and_punctuation() {
         assert_eq!(fold("Sjögren’s  syndrome"), "sjogren syndrome");
         assert_eq!(fold("TNF-α"), "tnf alpha");
         assert_eq!(fold("β2‑microglobulin"), "beta 2 microglobulin");

@@ -101,7 +101,7 @@ const BEFORE: usize = 160;
 /// Adds the non-mentions that start in `span`. Returns where scanning stopped.
 fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
     let is_line = span.start == 0 || text.as_bytes()[span.start as usize - 1] == b'\n';
-    let mut place = if is_line { Place::LineStart } else { Place::InSentence };
+    let mut position = if is_line { Position::LineStart } else { Position::InSentence };
     let mut previous: Option<char> = None;
     // The character before the previous one, which distinguishes a hyphen in a name from a dash.
     let mut earlier: Option<char> = None;
@@ -116,7 +116,7 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
             || (previous == Some(':') && earlier.is_some_and(|letter| letter.is_ascii_digit()));
         let is_start = letter.is_alphanumeric() || matches!(letter, '×' | '(' | '.');
         let step = if is_start && !is_inside {
-            step_at(Here { text, at, place, word: word.of(text) }, found)
+            step_at(Cursor { text, at, position, word: word.of(text) }, found)
         } else if previous == Some('.') && letter.is_uppercase() {
             glued_heading(text, at, found)
         } else {
@@ -129,7 +129,7 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
         } else if matches!(letter, '\n' | '.' | ';' | ',' | '(') {
             word = Span::new(end, end);
         }
-        place = place.behind(&text[at..end]);
+        position = position.after(&text[at..end]);
         let mut letters = text[at..end].chars();
         let last = letters.next_back();
         earlier = letters.next_back().or(previous);
@@ -159,41 +159,41 @@ pub fn covers(text: &str, found: &[NonMention], span: Span) -> bool {
 
 /// Kind of position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     LineStart,
     SentenceStart,
     InSentence,
 }
 
-impl Place {
+impl Position {
     /// The kind of position after `passed`, which starts here.
-    fn behind(self, passed: &str) -> Place {
-        let mut place = self;
+    fn after(self, passed: &str) -> Position {
+        let mut position = self;
         for letter in passed.chars() {
-            place = match (letter, place) {
-                ('\n' | '\r', _) => Place::LineStart,
-                (' ' | '\t', _) => place,
+            position = match (letter, position) {
+                ('\n' | '\r', _) => Position::LineStart,
+                (' ' | '\t', _) => position,
                 // Bullets and emphasis can precede headings.
-                ('-' | '*' | '#' | '•' | '·' | '>', Place::LineStart) => place,
-                ('.' | ';' | '!' | '?' | '|', Place::InSentence) => Place::SentenceStart,
-                _ => Place::InSentence,
+                ('-' | '*' | '#' | '•' | '·' | '>', Position::LineStart) => position,
+                ('.' | ';' | '!' | '?' | '|', Position::InSentence) => Position::SentenceStart,
+                _ => Position::InSentence,
             };
         }
-        place
+        position
     }
 }
 
 /// A position at which a word or number starts.
 #[derive(Debug, Clone, Copy)]
-struct Here<'a> {
+struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    place: Place,
+    position: Position,
     /// The preceding word in the clause, or empty.
     word: &'a str,
 }
 
-impl<'a> Here<'a> {
+impl<'a> Cursor<'a> {
     /// The following text, up to a maximum length.
     fn ahead(&self) -> &'a str {
         ahead(self.text, self.at)
@@ -208,14 +208,14 @@ fn ahead(text: &str, at: usize) -> &str {
     &rest[..rest.floor_char_boundary(AHEAD)]
 }
 
-/// Matches a non-mention at `here`. Returns its length in bytes, 0 if there is none.
-fn step_at(here: Here<'_>, found: &mut Vec<NonMention>) -> usize {
-    let rest = here.ahead();
+/// Matches a non-mention at `cursor`. Returns its length in bytes, 0 if there is none.
+fn step_at(cursor: Cursor<'_>, found: &mut Vec<NonMention>) -> usize {
+    let rest = cursor.ahead();
     let mut push = |len: usize, kind: NonMentionKind| {
-        found.push(NonMention { span: Span::new(here.at, here.at + len), kind });
+        found.push(NonMention { span: Span::new(cursor.at, cursor.at + len), kind });
         len
     };
-    if here.place == Place::LineStart
+    if cursor.position == Position::LineStart
         && let Some(len) = headings::list_number(rest)
     {
         return push(len, NonMentionKind::ListNumber);
@@ -223,18 +223,18 @@ fn step_at(here: Here<'_>, found: &mut Vec<NonMention>) -> usize {
     if rest.starts_with('(') {
         return 0;
     }
-    if here.place != Place::InSentence
-        && let Some(len) = headings::heading(rest, here.place == Place::LineStart)
+    if cursor.position != Position::InSentence
+        && let Some(len) = headings::heading(rest, cursor.position == Position::LineStart)
     {
         return push(len, NonMentionKind::Heading);
     }
-    if let Some((len, kind)) = times::time(rest, here.word) {
+    if let Some((len, kind)) = times::time(rest, cursor.word) {
         return push(len, kind);
     }
-    if let Some((len, kind)) = quantities::quantity(rest, here.word) {
+    if let Some((len, kind)) = quantities::quantity(rest, cursor.word) {
         push(len, kind);
         if matches!(kind, NonMentionKind::Dose | NonMentionKind::Frequency | NonMentionKind::Route) {
-            return len + quantities::follow(here.text, here.at + len, found);
+            return len + quantities::follow(cursor.text, cursor.at + len, found);
         }
         return len;
     }
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn covered_mentions_have_nothing_else() {
+    fn covered_spans_contain_only_non_mentions() {
         let text = "HPI: iron 20 mg PO, Mg 1.8";
         let found = non_mentions(text);
         let at = |what: &str| text.find(what).map(|start| Span::new(start, start + what.len())).unwrap();
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_near_a_place_is_found_as_in_the_whole_text() {
+    fn local_search_agrees_with_the_whole_text() {
         let long = "She was well and had no complaints for a long time. ".repeat(20);
         let text = format!("{long}RESULTS: iron 20 mg PO. {long}\nPMH: gout. {long} BP 142/88");
         let whole = non_mentions(&text);
@@ -470,7 +470,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_ordered_and_on_boundaries(
+        fn spans_are_ordered_and_on_boundaries(
             text in "(\\PC|[0-9]{1,3}|[./:,() \n-]| mg|mL/h| PO| BID|q8h|PMH: |PLAN\n|y/o M|F/45|Mar |BP |x10\\^9/L|µg|% ){0,40}",
         ) {
             let found = non_mentions(&text);

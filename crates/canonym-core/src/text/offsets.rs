@@ -16,15 +16,15 @@ const STRIDE: usize = 256;
 
 /// A position in three units.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Position {
     byte: usize,
     code_point: usize,
     utf16: usize,
 }
 
-impl Place {
-    fn after(self, c: char) -> Place {
-        Place { byte: self.byte + c.len_utf8(), code_point: self.code_point + 1, utf16: self.utf16 + c.len_utf16() }
+impl Position {
+    fn after(self, c: char) -> Position {
+        Position { byte: self.byte + c.len_utf8(), code_point: self.code_point + 1, utf16: self.utf16 + c.len_utf16() }
     }
 }
 
@@ -34,28 +34,28 @@ pub struct OffsetMap<'a> {
     text: &'a str,
     /// Sorted checkpoints from the start of the text, at most `STRIDE + 3` bytes apart; empty for ASCII text, in which
     /// all units are equal.
-    checkpoints: Vec<Place>,
-    end: Place,
+    checkpoints: Vec<Position>,
+    end: Position,
 }
 
 impl<'a> OffsetMap<'a> {
     /// Builds the map in one pass over `text`.
     pub fn new(text: &'a str) -> OffsetMap<'a> {
         if text.is_ascii() {
-            let end = Place { byte: text.len(), code_point: text.len(), utf16: text.len() };
+            let end = Position { byte: text.len(), code_point: text.len(), utf16: text.len() };
             return OffsetMap { text, checkpoints: Vec::new(), end };
         }
         let mut checkpoints = Vec::with_capacity(text.len() / STRIDE + 1);
-        let mut place = Place::default();
+        let mut position = Position::default();
         let mut next_checkpoint = 0;
         for c in text.chars() {
-            if place.byte >= next_checkpoint {
-                checkpoints.push(place);
-                next_checkpoint = place.byte + STRIDE;
+            if position.byte >= next_checkpoint {
+                checkpoints.push(position);
+                next_checkpoint = position.byte + STRIDE;
             }
-            place = place.after(c);
+            position = position.after(c);
         }
-        OffsetMap { text, checkpoints, end: place }
+        OffsetMap { text, checkpoints, end: position }
     }
 
     /// Number of code points of the text.
@@ -70,39 +70,39 @@ impl<'a> OffsetMap<'a> {
 
     /// Byte offset of code point `offset`; the end of the text is valid.
     pub fn char_to_byte(&self, offset: usize) -> Option<usize> {
-        self.find(offset, |place| place.code_point).map(|place| place.byte)
+        self.find(offset, |position| position.code_point).map(|position| position.byte)
     }
 
     /// Number of code points before byte `offset`; `None` inside a character or past the end.
     pub fn byte_to_char(&self, offset: usize) -> Option<usize> {
-        self.find(offset, |place| place.byte).map(|place| place.code_point)
+        self.find(offset, |position| position.byte).map(|position| position.code_point)
     }
 
     /// Byte offset of UTF-16 unit `offset`; `None` between surrogates or past the end.
     pub fn utf16_to_byte(&self, offset: usize) -> Option<usize> {
-        self.find(offset, |place| place.utf16).map(|place| place.byte)
+        self.find(offset, |position| position.utf16).map(|position| position.byte)
     }
 
     /// Number of UTF-16 units before byte `offset`; `None` inside a character or past the end.
     pub fn byte_to_utf16(&self, offset: usize) -> Option<usize> {
-        self.find(offset, |place| place.byte).map(|place| place.utf16)
+        self.find(offset, |position| position.byte).map(|position| position.utf16)
     }
 
     /// The position whose `unit` equals `offset`.
-    fn find(&self, offset: usize, unit: impl Fn(&Place) -> usize) -> Option<Place> {
+    fn find(&self, offset: usize, unit: impl Fn(&Position) -> usize) -> Option<Position> {
         if offset > unit(&self.end) {
             return None;
         }
-        let n_before = self.checkpoints.partition_point(|place| unit(place) <= offset);
+        let n_before = self.checkpoints.partition_point(|position| unit(position) <= offset);
         let Some(checkpoint) = n_before.checked_sub(1) else {
-            return Some(Place { byte: offset, code_point: offset, utf16: offset });
+            return Some(Position { byte: offset, code_point: offset, utf16: offset });
         };
-        let mut place = self.checkpoints[checkpoint];
-        let mut rest = self.text[place.byte..].chars();
-        while unit(&place) < offset {
-            place = place.after(rest.next()?);
+        let mut position = self.checkpoints[checkpoint];
+        let mut rest = self.text[position.byte..].chars();
+        while unit(&position) < offset {
+            position = position.after(rest.next()?);
         }
-        (unit(&place) == offset).then_some(place)
+        (unit(&position) == offset).then_some(position)
     }
 }
 

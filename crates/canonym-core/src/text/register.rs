@@ -35,13 +35,13 @@ const EVERYDAY: &str = "ago anybody anymore anyone anything ask asked bed came c
     try tuesday wait want wanted watch week wife worry yesterday yo you you're your";
 
 /// The score rises linearly from 0 to 1 between these shares of research words.
-const SHARES: [f32; 2] = [0.01, 0.06];
+const RESEARCH_RANGE: [f32; 2] = [0.01, 0.06];
 
 /// Pseudo-count added to the number of words, so that short texts score lower.
-const UNSEEN: f32 = 25.0;
+const PSEUDO_COUNT: f32 = 25.0;
 
 /// Weight of an everyday word against a research word.
-const TAKES_BACK: f32 = 1.5;
+const EVERYDAY_WEIGHT: f32 = 1.5;
 
 /// Research-article score from 0 to 1. Short texts score lower, because a sentence or two is little evidence.
 pub fn research(text: &str) -> f32 {
@@ -58,6 +58,6 @@ pub fn research(text: &str) -> f32 {
         n_research += f32::from(u8::from(research.contains(small.as_str())));
         n_everyday += f32::from(u8::from(everyday.contains(small.as_str())));
     }
-    let share = (n_research - TAKES_BACK * n_everyday) / (n_words + UNSEEN);
-    ((share - SHARES[0]) / (SHARES[1] - SHARES[0])).clamp(0.0, 1.0)
+    let share = (n_research - EVERYDAY_WEIGHT * n_everyday) / (n_words + PSEUDO_COUNT);
+    ((share - RESEARCH_RANGE[0]) / (RESEARCH_RANGE[1] - RESEARCH_RANGE[0])).clamp(0.0, 1.0)
 }

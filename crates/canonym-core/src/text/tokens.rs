@@ -79,11 +79,11 @@ fn class(letter: char) -> Class {
 fn gap_of(previous: Option<char>, letter: char, next: Option<char>) -> Gap {
     // Inside chemical names such as `2,4-D` or `poly(A)`, brackets and commas do not separate.
     let glued_before = previous.is_some_and(|previous| !previous.is_whitespace());
-    let glued_behind = next.is_some_and(|next| next.is_alphanumeric() || next == '-');
+    let glued_after = next.is_some_and(|next| next.is_alphanumeric() || next == '-');
     match letter {
         ',' if next.is_some_and(|next| next.is_ascii_digit()) => Gap::Hyphen,
-        '(' | '[' if glued_before && glued_behind => Gap::Hyphen,
-        ')' | ']' if glued_behind => Gap::Hyphen,
+        '(' | '[' if glued_before && glued_after => Gap::Hyphen,
+        ')' | ']' if glued_after => Gap::Hyphen,
         '\'' | '\u{2019}' | '\u{2bc}' | '`' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{ad}' | '_' => {
             Gap::Hyphen
         }

@@ -289,11 +289,6 @@ pub fn greek_letter(token: &str) -> Option<&'static str> {
     GREEK.iter().find(|pair| pair.0 == folded).map(|pair| pair.1)
 }
 
-/// The lower-case letter for a lower-case name of a Greek letter.
-pub fn greek_name(token: &str) -> Option<char> {
-    GREEK.iter().find(|pair| pair.1 == token).map(|pair| pair.0)
-}
-
 /// The value of a Roman numeral from 1 to 39 in standard form, all upper case or all lower case.
 pub fn roman_numeral(token: &str) -> Option<u32> {
     let is_one_case =
@@ -308,25 +303,6 @@ pub fn roman_numeral(token: &str) -> Option<u32> {
     // The `x` of "ix" belongs to the units, not to the tens.
     let value = ones.iter().position(|one| *one == units)?;
     (n_tens <= 3).then_some(10 * n_tens as u32 + value as u32)
-}
-
-/// The digits of a lower-case number word, `one` to `twelve`.
-pub fn number_word(token: &str) -> Option<&'static str> {
-    Some(match token {
-        "one" => "1",
-        "two" => "2",
-        "three" => "3",
-        "four" => "4",
-        "five" => "5",
-        "six" => "6",
-        "seven" => "7",
-        "eight" => "8",
-        "nine" => "9",
-        "ten" => "10",
-        "eleven" => "11",
-        "twelve" => "12",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -385,11 +361,6 @@ mod tests {
         assert_eq!(greek_letter("µ"), Some("mu"));
         assert_eq!(greek_letter("a"), None);
         assert_eq!(greek_letter("αβ"), None);
-        assert_eq!(greek_name("beta"), Some('β'));
-        assert_eq!(greek_name("alp"), None);
-        for (letter, name) in GREEK {
-            assert_eq!(greek_letter(&letter.to_string()).and_then(greek_name), Some(letter), "{name}");
-        }
     }
 
     #[test]
@@ -401,12 +372,6 @@ mod tests {
         for token in ["", "IIII", "VX", "IXX", "XL", "Iv", "XXXX", "a", "α", "1", "IC"] {
             assert_eq!(roman_numeral(token), None, "{token}");
         }
-    }
-
-    #[test]
-    fn number_words_become_digits() {
-        assert_eq!(number_word("twelve"), Some("12"));
-        assert_eq!(number_word("thirteen"), None);
     }
 
     proptest! {

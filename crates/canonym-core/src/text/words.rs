@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 pub use compounds::parts_of;
 pub use endings::noun_of;
-pub use kinds::{Kind, kind_of, words_with_kinds};
+pub use kinds::{WordKind, kind_of, words_with_kinds};
 
 /// Function words and the like, which are left out of lookup keys.
 const LINKING_WORDS: [&str; 13] = ["a", "an", "by", "due", "for", "from", "in", "of", "on", "the", "to", "nos", "nec"];

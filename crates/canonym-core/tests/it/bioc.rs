@@ -187,7 +187,7 @@ fn gaps_do_not_make_a_text_larger_than_a_document() {
 }
 
 #[test]
-fn annotations_may_be_right_where_the_offset_of_their_passage_is_not() {
+fn annotations_may_be_right_if_the_passage_offset_is_wrong() {
     check(
         "<id>1</id><passage><offset>0</offset><text>It's pain.</text></passage><passage><offset>16</offset><text>A fever.</text>\
          <annotation id='0'><location offset='13' length='5'/><text>fever</text></annotation></passage>",
@@ -199,7 +199,7 @@ fn annotations_may_be_right_where_the_offset_of_their_passage_is_not() {
 }
 
 #[test]
-fn annotations_without_a_place_are_labels_of_the_document() {
+fn annotations_without_location_are_labels_of_the_document() {
     check(
         "<id>1</id><passage><offset>0</offset><text>No pain.</text><annotation id='L'><infon key=\"identifier\">MESH:D1</infon>\
          </annotation><annotation id='0'><location offset='3' length='4'/><text>pain</text></annotation></passage>",
@@ -211,7 +211,7 @@ fn annotations_without_a_place_are_labels_of_the_document() {
 }
 
 #[test]
-fn files_with_a_line_for_each_element_come_back() {
+fn files_with_one_element_per_line_round_trip() {
     let lines = "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE collection SYSTEM 'BioC.dtd'>\n<collection>\n  <source></source>\n  <date></date>\n  <key></key>\n  \
                  <document>\n    <id>1</id>\n    <passage>\n      <offset>0</offset>\n      <text>It&apos;s pain.</text>\n      <annotation id=\"a\">\n        \
                  <location offset=\"5\" length=\"4\" />\n        <text>pain</text>\n      </annotation>\n    </passage>\n  </document>\n</collection>\n";
@@ -241,7 +241,7 @@ fn malformed_documents_are_named_and_the_next_one_is_read() {
             "<offset>0</offset><text>pain</text><annotation id='0'><location offset='1' length='4'/><text>pain</text></annotation>",
         ),
         expect![[r#"
-            a.xml:1: document `1`: the span 1..5 of `pain` is outside the text of 4 code points (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+            a.xml:1: document `1`: the span 1..5 of `pain` is outside the text of 4 code points (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
             2 ="ok"
         "#]],
     );
@@ -369,7 +369,7 @@ fn json_comes_in_several_shapes() {
 }
 
 #[test]
-fn linked_mentions_stand_in_their_passage() {
+fn linked_mentions_are_written_in_their_passage() {
     let bytes = collection(
         "<id>1</id><passage><infon key=\"type\">title</infon><offset>0</offset><text>No pain.</text><annotation id='0'>\
          <infon key=\"type\">Sign</infon><location offset='3' length='4'/><text>pain</text></annotation></passage>\
@@ -391,7 +391,7 @@ fn linked_mentions_stand_in_their_passage() {
 }
 
 #[test]
-fn wrong_offsets_are_left_out_of_what_is_written() {
+fn annotations_with_wrong_offsets_are_not_written() {
     let bytes = collection(
         "<id>1</id><passage><offset>0</offset><text>No pain.</text><annotation id='0'><location offset='0' length='4'/>\
          <text>pain</text></annotation></passage>",
@@ -439,7 +439,7 @@ proptest! {
 }
 
 #[test]
-fn real_collection_comes_back_and_agrees_with_pubtator() {
+fn real_collection_round_trips_and_agrees_with_pubtator() {
     let Some(path) = data("formats/bioc-xml/CDR_DevelopmentSet.BioC.xml") else { return };
     let mut reader = Reader::open(&path, None).unwrap().with_on_mismatch(OnMismatch::Drop);
     let documents: Vec<AnnotatedDocument> = (&mut reader).collect::<Result<_>>().unwrap();

@@ -116,7 +116,7 @@ fn citations_of_a_set_follow_each_other() {
 }
 
 #[test]
-fn what_is_no_citation_is_refused() {
+fn other_records_are_refused() {
     check(
         b"",
         expect![[r#"
@@ -150,7 +150,7 @@ fn what_is_no_citation_is_refused() {
 }
 
 #[test]
-fn written_citations_are_read_again() {
+fn written_citations_round_trip() {
     let bytes = set(
         "<PMID>7</PMID><Article><ArticleTitle>A &lt; b.</ArticleTitle><Abstract><AbstractText Label=\"A &amp; M\">To see.</AbstractText><AbstractText>More.</AbstractText></Abstract></Article>",
     );

@@ -112,9 +112,9 @@ fn word() -> impl Strategy<Value = String> {
 
 /// Up to `n` spans in text order, as the caller's numbers choose them.
 fn spans_of(text: &str, choices: &[prop::sample::Index]) -> Vec<Span> {
-    let mut places: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
-    places.push(text.len());
-    let chosen: BTreeSet<usize> = choices.iter().map(|choice| places[choice.index(places.len())]).collect();
+    let mut offsets: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
+    offsets.push(text.len());
+    let chosen: BTreeSet<usize> = choices.iter().map(|choice| offsets[choice.index(offsets.len())]).collect();
     let chosen: Vec<usize> = chosen.into_iter().collect();
     chosen.chunks_exact(2).map(|pair| Span::new(pair[0], pair[1])).collect()
 }
@@ -222,12 +222,12 @@ proptest! {
             [CorpusFormat::Jsonl, CorpusFormat::Pubtator, CorpusFormat::BiocXml, CorpusFormat::BiocJson, CorpusFormat::Texoo];
         for format in formats {
             let mut bytes = written(&[document.clone(), document.clone()], format).unwrap();
-            for (place, byte, kind) in &mutations {
-                let place = place.index(bytes.len());
+            for (at, byte, kind) in &mutations {
+                let at = at.index(bytes.len());
                 match kind {
-                    0 => bytes[place] = *byte,
-                    1 => bytes.insert(place, *byte),
-                    _ => drop(bytes.remove(place)),
+                    0 => bytes[at] = *byte,
+                    1 => bytes.insert(at, *byte),
+                    _ => drop(bytes.remove(at)),
                 }
             }
             let input = Input::from_bytes("in", bytes);

@@ -83,7 +83,7 @@ fn analysis(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument]) -> Erro
 fn lines(analysis: &ErrorAnalysis) -> String {
     let mut lines = String::new();
     for case in &analysis.cases {
-        let side = |side: &Option<canonym_core::eval::errors::Side>| {
+        let side = |side: &Option<canonym_core::eval::errors::CaseSide>| {
             side.as_ref().map_or_else(|| "-".to_owned(), |side| format!("{}={}", side.text, side.ids.join("|")))
         };
         let (gold, predicted) = (side(&case.gold), side(&case.predicted));
@@ -98,7 +98,7 @@ fn check(text: &str, gold: &[&str], predicted: &[&str], expected: Expect) {
 }
 
 #[test]
-fn span_concept_and_type_are_told_apart() {
+fn span_concept_and_type_errors_are_distinguished() {
     check(
         "A red circle, a square, a ring and a triangle.",
         &["circle S1 Curve", "square S2 Polygon", "ring S1 Curve", "triangle S4 Polygon"],
@@ -113,7 +113,7 @@ fn span_concept_and_type_are_told_apart() {
 }
 
 #[test]
-fn wrong_concepts_say_what_was_within_reach() {
+fn wrong_concepts_list_the_candidates() {
     check(
         "The box, a disc, a pentagon, a trigon, a square.",
         &["box S3 -", "disc S1 -", "pentagon S9 -", "trigon S4 -", "square S2 -"],
@@ -262,7 +262,7 @@ fn a_page_shows_every_example_and_loads_nothing() {
 }
 
 #[test]
-fn a_page_of_nothing_is_well_formed() {
+fn an_empty_page_is_well_formed() {
     for report in
         [Default::default(), evaluate_pairs(&Default::default(), &EvalConfig::default(), &mut SplitMix64::new(1))]
     {

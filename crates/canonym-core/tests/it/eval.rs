@@ -53,8 +53,8 @@ fn judged(gold: &[AnnotatedDocument], predicted: &[AnnotatedDocument], ids: IdPo
 fn any_annotation() -> impl Strategy<Value = Annotation> {
     let ids = prop::sample::select(vec!["D1", "D2", "D3", "MESH:D1|D2", "D2+D3", "-1", ""]);
     let kinds = prop::sample::select(vec!["Disease", "Chemical", "", "T1,T2"]);
-    (prop::collection::vec((0usize..12, 1usize..6), 1..3), ids, kinds).prop_map(|(places, ids, kind)| {
-        let spans: Vec<(usize, usize)> = places.into_iter().map(|(start, len)| (start, start + len)).collect();
+    (prop::collection::vec((0usize..12, 1usize..6), 1..3), ids, kinds).prop_map(|(ranges, ids, kind)| {
+        let spans: Vec<(usize, usize)> = ranges.into_iter().map(|(start, len)| (start, start + len)).collect();
         annotation(&spans, ids, kind)
     })
 }
@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_scores_nothing() {
+fn no_predictions_score_zero() {
     for (gold, predicted) in [
         (vec![], vec![]),
         (vec![document("1", vec![])], vec![]),
@@ -259,7 +259,7 @@ fn the_table_reads_well() {
 }
 
 #[test]
-fn the_json_names_what_it_holds() {
+fn the_json_names_its_contents() {
     let (gold, predicted) = small();
     let mut config = config(IdPolicy::Any, 50);
     config.by_type = false;

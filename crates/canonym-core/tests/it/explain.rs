@@ -78,7 +78,7 @@ fn explained(text: &str) -> Vec<(String, Explanation)> {
 }
 
 #[test]
-fn definitions_of_short_forms_are_told_with_their_place() {
+fn definitions_of_short_forms_have_spans() {
     let text = "β: familial Mediterranean fever (FMF) is rare. FMF is treated.";
     let all = explained(text);
     let (_, last) = all.iter().rfind(|(mention, _)| mention == "FMF").unwrap();
@@ -90,7 +90,7 @@ fn definitions_of_short_forms_are_told_with_their_place() {
 }
 
 #[test]
-fn homonyms_say_what_keeps_them_behind() {
+fn homonyms_list_differences_to_the_first() {
     let all = explained("The cold came back.");
     let candidates = &all[0].1.candidates;
     assert_eq!(candidates.len(), 2);
@@ -102,7 +102,7 @@ fn homonyms_say_what_keeps_them_behind() {
 }
 
 #[test]
-fn coordinations_and_words_are_told() {
+fn coordinations_and_words_are_explained() {
     let all = explained("Breast and ovarian cancers were found.");
     let (_, apart) = all.iter().find(|(mention, _)| mention == "Breast cancers").unwrap();
     assert!(apart.coordinated && apart.candidates[0].how == Agreement::Canonical);

@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn tsv_and_biosyn_change_nothing_without_saying_so(records in records()) {
+    fn tsv_and_biosyn_report_every_change(records in records()) {
         let kb = build(&records);
         for (format, source) in [(ExportFormat::Tsv, SourceFormat::Tsv), (ExportFormat::Biosyn, SourceFormat::Biosyn)] {
             let (text, report) = exported(&kb, format);

@@ -50,7 +50,7 @@ fn ids_stay_as_their_source_writes_them() {
 }
 
 #[test]
-fn relations_stand_behind_annotations() {
+fn relations_follow_annotations() {
     check_stays("7|t|A drug.\n7|a|It hurts.\n7\t2\t6\tdrug\tChemical\tD1\n7\tCID\tD1\tD2\n\n");
 }
 
@@ -62,7 +62,7 @@ fn offsets_count_code_points() {
 }
 
 #[test]
-fn documents_may_repeat_their_id_and_all_of_themselves() {
+fn documents_and_ids_may_repeat() {
     let block = "7|t|Pain.\n7|a|\n7\t0\t4\tPain\tFinding\tD1\n\n";
     check_stays(&[block, "8|t|Gout.\n8|a|\n\n", "7|t|More pain.\n7|a|\n\n", block].concat());
 }

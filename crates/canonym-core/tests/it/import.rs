@@ -124,7 +124,7 @@ fn broken_tables_are_errors_with_their_line() {
         "\n",
         expect![[r#"
         error: input:1: no concepts in tsv format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }
@@ -341,7 +341,7 @@ fn broken_obo_is_an_error_with_its_line() {
         "format-version: 1.2\n",
         expect![[r#"
         error: input:1: no concepts in obo format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }
@@ -437,7 +437,7 @@ fn endless_node_is_refused() {
 }
 
 #[test]
-fn filters_on_what_a_format_has_not_are_refused() {
+fn unsupported_filters_are_refused() {
     let config = ImportConfig { languages: words(&["fr"]), ..ImportConfig::default() };
     check_with(
         SourceFormat::Tsv,
@@ -451,7 +451,7 @@ fn filters_on_what_a_format_has_not_are_refused() {
 }
 
 #[test]
-fn formats_are_told_by_name_and_content() {
+fn formats_are_detected_by_name_and_content() {
     let cases = [
         ("a.txt", TSV, Some(SourceFormat::Tsv)),
         ("a.json", JSONL, Some(SourceFormat::Jsonl)),
@@ -520,7 +520,7 @@ proptest! {
     }
 
     #[test]
-    fn table_rows_come_back(
+    fn table_rows_round_trip(
         cells in prop::collection::vec("[^\\s|+:\u{feff}]([^\\t\\r\\n|]{0,8}[^\\s|+])?", 3..6),
         synonyms in prop::collection::vec("[^\\s|]([^\\t\\r\\n|]{0,8}[^\\s|])?", 0..3),
     ) {

@@ -180,7 +180,7 @@ fn broken_mesh_is_an_error_with_its_line() {
         "<DescriptorRecordSet>\n</DescriptorRecordSet>",
         expect![[r#"
         error: desc.xml:1: no concepts in mesh-xml format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
     check(
@@ -212,7 +212,7 @@ fn endless_record_is_refused() {
 }
 
 #[test]
-fn mesh_is_told_by_its_elements() {
+fn mesh_is_detected_by_its_elements() {
     for text in [DESCRIPTORS, SUPPLEMENTARY] {
         assert_eq!(SourceFormat::detect_content("input", text.as_bytes()), Some(SourceFormat::MeshXml));
     }

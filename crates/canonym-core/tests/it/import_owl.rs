@@ -144,7 +144,7 @@ fn classes_of_rdf_xml_become_concepts() {
 }
 
 #[test]
-fn what_turtle_says_in_two_places_is_one_class() {
+fn turtle_statements_about_a_class_are_merged() {
     check(
         TURTLE,
         &ImportConfig::default(),
@@ -161,7 +161,7 @@ fn what_turtle_says_in_two_places_is_one_class() {
 }
 
 #[test]
-fn malformed_files_are_told_with_their_line() {
+fn malformed_files_are_errors_with_lines() {
     let none = ImportConfig::default();
     check(
         &rdf_xml("<owl:Class rdf:about=\"&shape;1\">\n</owl:Thing>"),
@@ -225,7 +225,7 @@ fn malformed_files_are_told_with_their_line() {
         &none,
         expect![[r#"
         error: shape.owl:1: no concepts in owl format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }
@@ -285,7 +285,7 @@ fn entities_that_grow_are_refused() {
 }
 
 #[test]
-fn the_format_is_told_from_name_and_content() {
+fn the_format_is_detected_by_name_and_content() {
     let cases = [
         ("a.owl", "<anything/>"),
         ("a.xml", "<?xml version=\"1.0\"?>\n<rdf:RDF\n"),

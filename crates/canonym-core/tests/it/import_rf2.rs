@@ -262,7 +262,7 @@ fn versions_of_several_files_are_compared() {
 }
 
 #[test]
-fn malformed_releases_are_told() {
+fn malformed_releases_are_errors() {
     let concept = "sct2_Concept_Snapshot_INT_20240101.txt";
     let description = "sct2_Description_Snapshot-en_INT_20240101.txt";
     let none = ImportConfig::default();

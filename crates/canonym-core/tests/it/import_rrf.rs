@@ -87,7 +87,7 @@ fn rrf_ranks_choose_the_preferred_name() {
 }
 
 #[test]
-fn rrf_filters_leave_out_what_is_not_wanted() {
+fn rrf_filters_exclude_other_entries() {
     let config = ImportConfig {
         semantic_types: words(&["T047"]),
         sources: words(&["AAA"]),

@@ -199,7 +199,7 @@ fn broken_ctd_tables_are_errors_with_their_line() {
         "# Fields:\n",
         expect![[r#"
         error: input:1: no concepts in ctd format found
-        hint: check the file and `--format`
+        hint: check the file and its format (option `--format`)
     "#]],
     );
 }
@@ -395,7 +395,7 @@ fn broken_mesh_records_are_errors_with_their_line() {
 }
 
 #[test]
-fn sources_are_told_by_their_content() {
+fn source_formats_are_detected_by_content() {
     let files = [GENES, DISEASES, CHEMICALS, NAMES, DESCRIPTORS];
     let told =
         files.map(|text| SourceFormat::detect_content("input", text.as_bytes()).map_or("none", SourceFormat::name));

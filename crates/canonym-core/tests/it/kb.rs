@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use canonym_core::artifact::{Container, ContainerWriter, Kind};
+use canonym_core::artifact::{ArtifactKind, Container, ContainerWriter};
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::format::{KIND, Meta};
@@ -205,15 +205,15 @@ fn changed_bytes_and_cut_files_are_errors() {
 }
 
 #[test]
-fn foreign_and_newer_files_say_what_they_are() {
-    let wrapped = |kind: Kind| {
+fn foreign_and_newer_files_are_named() {
+    let wrapped = |kind: ArtifactKind| {
         let mut writer = ContainerWriter::new(kind, Cursor::new(Vec::new())).unwrap();
         writer.section("meta", [&b"{}"[..]]).unwrap();
         open(writer.finish().unwrap().into_inner()).unwrap_err().to_string()
     };
-    let newer = wrapped(Kind { format: KIND.format + 1, ..KIND });
+    let newer = wrapped(ArtifactKind { format: KIND.format + 1, ..KIND });
     assert!(newer.contains(&format!("it has format {}", KIND.format + 1)), "{newer}");
-    assert!(wrapped(Kind { tag: *b"ELSE", ..KIND }).contains("not a compiled knowledge base"));
+    assert!(wrapped(ArtifactKind { tag: *b"ELSE", ..KIND }).contains("not a compiled knowledge base"));
     assert!(wrapped(KIND).contains("it has no section"));
     assert!(open(b"id\tname\n".repeat(20)).unwrap_err().to_string().contains("not a compiled knowledge base"));
 }

@@ -56,7 +56,7 @@ fn check_first(name: &str, id: &str) {
 }
 
 #[test]
-fn words_for_one_organ_and_words_of_trouble_stand_for_each_other() {
+fn synonyms_of_organs_and_disorders_match() {
     check_first("renal damage", "T:1");
     check_first("nephropathy", "T:1");
     check_first("severe hepatic impairment", "T:2");
@@ -65,7 +65,7 @@ fn words_for_one_organ_and_words_of_trouble_stand_for_each_other() {
 }
 
 #[test]
-fn numbers_tell_types_apart() {
+fn numbers_distinguish_subtypes() {
     check("glowing fever type 2", expect!["T:4 T:3"]);
     check("glowing fever type I", expect!["T:3 T:4"]);
 }
@@ -84,6 +84,6 @@ fn blanks_inside_words_do_not_matter() {
 }
 
 #[test]
-fn a_name_of_nothing_has_no_candidates() {
+fn an_empty_name_has_no_candidates() {
     check("😀", expect![""]);
 }

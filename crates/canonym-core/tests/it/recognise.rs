@@ -107,7 +107,7 @@ fn coordination_keeps_both_names() {
 }
 
 #[test]
-fn cause_stands_beside_what_it_causes() {
+fn causes_are_reported_with_their_effects() {
     check_with(
         doubtful(),
         "He had L-DOPA-induced dyskinesia.",

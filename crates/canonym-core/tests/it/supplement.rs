@@ -28,8 +28,8 @@ fn record(id: &str, names: &[&str], others: &[&str]) -> ConceptRecord {
 fn check(terminology: &[ConceptRecord], mappings: &str, more: &[ConceptRecord], expected: Expect) {
     let mut builder = KnowledgeBaseBuilder::new();
     let mut report = Report::default();
-    for (place, record) in terminology.iter().enumerate() {
-        builder.begin_source(&format!("source {place}")).unwrap();
+    for (index, record) in terminology.iter().enumerate() {
+        builder.begin_source(&format!("source {index}")).unwrap();
         builder.add(record.clone()).unwrap();
     }
     if !mappings.is_empty() {
@@ -43,7 +43,7 @@ fn check(terminology: &[ConceptRecord], mappings: &str, more: &[ConceptRecord], 
     let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "shapes.kb").unwrap();
     let mut text = String::new();
     for concept in kb.concepts() {
-        let name = |name| format!("{} {}", kb.scope(name).word(), kb.name(name));
+        let name = |name| format!("{} {}", kb.scope(name).name(), kb.name(name));
         let names: Vec<String> = kb.names(concept).map(name).collect();
         text += &format!("{}: {}\n", kb.id(concept), names.join(", "));
     }
@@ -81,7 +81,7 @@ fn concepts_with_the_id_get_the_names_as_exact_synonyms() {
 }
 
 #[test]
-fn names_of_other_concepts_are_not_given_to_a_second_one() {
+fn names_of_other_concepts_are_not_added() {
     check(
         &[
             record("X:1", &["=Circle", "~disc"], &[]),

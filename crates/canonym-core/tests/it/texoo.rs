@@ -56,7 +56,7 @@ fn offsets_count_utf16_units() {
 }
 
 #[test]
-fn changed_documents_keep_what_was_not_changed() {
+fn changed_documents_keep_unchanged_parts() {
     let mut documents = read(CORPUS.as_bytes(), None).unwrap();
     let found = Annotation {
         spans: vec![Span::new(5, 7)],
@@ -93,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn real_corpus_comes_back() {
+fn real_corpus_round_trips() {
     let Some(path) = data("formats/texoo-medmentions-10docs.json") else { return };
     let documents: Vec<AnnotatedDocument> = Reader::open(&path, None).unwrap().collect::<Result<_>>().unwrap();
     assert_eq!(documents.iter().map(|read| read.annotations.len()).sum::<usize>(), 521);

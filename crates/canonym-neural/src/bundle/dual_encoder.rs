@@ -211,7 +211,7 @@ impl DualBundle {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use canonym_core::eval::learned::{Learned, Role, Source};
+    use canonym_core::eval::learned::{Learned, Role, TrainingSource};
 
     use super::*;
     use crate::bundle::FORMAT;
@@ -250,7 +250,7 @@ pub(crate) mod tests {
     fn the_record_of_what_it_learned_from_is_stored_for_the_model_and_its_name_encoder() {
         let of = |part: &str, document: u64| {
             let mut learned = Learned::default();
-            learned.add(Source::new(part, Role::Trained, "shapes/train.jsonl", [document]));
+            learned.add(TrainingSource::new(part, Role::Trained, "shapes/train.jsonl", [document]));
             Some(learned)
         };
         let mut record = of("names", 1);

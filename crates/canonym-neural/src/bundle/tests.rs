@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use canonym_core::eval::learned::{Role, Source};
+use canonym_core::eval::learned::{Role, TrainingSource};
 
 use super::*;
 use crate::bundle::{cross_encoder, dual_encoder, names};
@@ -40,7 +40,7 @@ fn holds<M: Manifest + Debug + PartialEq + Clone>(bundle: &ModelFile<M>) {
     assert_eq!(system_in(&whole, path).unwrap().as_deref(), M::SYSTEM);
     // A record of documents is added without moving a weight.
     let mut learned = Learned::default();
-    learned.add(Source::new("part", Role::Trained, "shapes/train.jsonl", [7, 3]));
+    learned.add(TrainingSource::new("part", Role::Trained, "shapes/train.jsonl", [7, 3]));
     let with = with_record(&half, path, &learned).unwrap();
     let recorded = opened(&with).unwrap();
     assert_eq!(recorded.learned.as_ref(), Some(&learned));

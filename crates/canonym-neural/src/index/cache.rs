@@ -6,7 +6,7 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use canonym_core::artifact::{AtomicFile, Container, ContainerWriter, Kind};
+use canonym_core::artifact::{ArtifactKind, AtomicFile, Container, ContainerWriter};
 use canonym_core::eval::thousands;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::{Error, Result};
@@ -19,7 +19,7 @@ use crate::models::rescnn::names::NameEncoder;
 use crate::status::Stage;
 use crate::tensor::matrix::Matrix;
 
-const KIND: Kind = Kind { tag: *b"VECT", name: "table of vectors", format: 1 };
+const KIND: ArtifactKind = ArtifactKind { tag: *b"VECT", name: "table of vectors", format: 1 };
 
 /// Values per thread in conversions.
 const PIECE: usize = 1 << 16;

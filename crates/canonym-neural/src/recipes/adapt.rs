@@ -28,7 +28,7 @@ use canonym_core::eval::matching::Counts;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::expanded;
-use canonym_core::link::{Annotator, LinkedMention, Linker, Marked};
+use canonym_core::link::{Annotator, LinkInput, LinkedMention, Linker};
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use canonym_core::text::{Document, Mention, Span};
@@ -520,8 +520,8 @@ pub fn judge(
     }
     let models = Models::of(NameModel::new(Arc::new(bundle.clone()))?);
     let linker = NameLinker::new(kb, &models, LinkConfig { top_k: 1, min_score: 0.0 }, None)?;
-    let marked: Vec<Marked<'_>> =
-        texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+    let marked: Vec<LinkInput<'_>> =
+        texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
     let links = linker.link(&marked)?;
     let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
     let n_linked = best.zip(&golds).filter(|(best, ids)| is_right(ids, *best)).count();

@@ -28,7 +28,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::bm25::Bm25Linker;
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 use canonym_core::link::model::LexicalModel;
-use canonym_core::link::{Candidate, Link, Linker, Marked};
+use canonym_core::link::{Candidate, Link, LinkInput, Linker};
 use canonym_core::text::Mention;
 use serde::{Deserialize, Serialize};
 
@@ -312,10 +312,10 @@ impl Asked<'_> {
         }
         let mentions: Vec<Vec<Mention>> =
             gold.iter().map(|kept| kept.iter().map(|(mention, _)| mention.clone()).collect()).collect();
-        let inputs: Vec<Marked<'_>> = documents
+        let inputs: Vec<LinkInput<'_>> = documents
             .iter()
             .zip(&mentions)
-            .map(|(document, mentions)| Marked { document: &document.document, mentions })
+            .map(|(document, mentions)| LinkInput { document: &document.document, mentions })
             .collect();
         let links = self.linker.link(&inputs)?;
         let mut questions = Questions::default();

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::bundle::{self, FILE};
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role, Seen, Source, corpus_of, fingerprint, fingerprint_of_queries};
+use canonym_core::eval::learned::{
+    Learned, Role, Seen, TrainingSource, corpus_of, fingerprint, fingerprint_of_queries,
+};
 use canonym_core::input::Input;
 
 use super::TrainOptions;
@@ -23,8 +25,8 @@ pub fn of_documents(documents: &[AnnotatedDocument]) -> Vec<Option<u64>> {
 }
 
 /// A record entry for the documents of a file, named as in the experiment.
-pub fn source(part: &str, role: Role, file: &Path, documents: impl IntoIterator<Item = Option<u64>>) -> Source {
-    Source::new(part, role, display_path(file), documents.into_iter().flatten())
+pub fn source(part: &str, role: Role, file: &Path, documents: impl IntoIterator<Item = Option<u64>>) -> TrainingSource {
+    TrainingSource::new(part, role, display_path(file), documents.into_iter().flatten())
 }
 
 /// A relative path as it is; of an absolute path, the last folder and the file name.
@@ -45,7 +47,7 @@ pub fn read(file: &Path, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocum
 }
 
 /// A record entry for the documents of a corpus.
-pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym_core::Result<Source> {
+pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym_core::Result<TrainingSource> {
     Ok(source(part, role, file, of_documents(&read(file, root)?)))
 }
 
@@ -55,7 +57,7 @@ pub fn of_queries(
     role: Role,
     (file, root): (&Path, &Path),
     queries: &[MentionQuery],
-) -> canonym_core::Result<Source> {
+) -> canonym_core::Result<TrainingSource> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for query in queries {
         names.entry(&query.document).or_default().extend(query.parts.iter().map(|part| part.query.as_str()));

@@ -13,7 +13,7 @@ use crate::tensor::parameters::Precision;
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen, Source};
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen, TrainingSource};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::text::{Document, Span};
@@ -211,7 +211,7 @@ fn learned_by(
     for config in &experiment.judge {
         let source = of_corpus(EVIDENCE_PART, Tuned, &config.documents, root)?;
         let corpus = config.of.clone().unwrap_or_else(|| source.corpus.clone());
-        all.add(Source { corpus, ..source });
+        all.add(TrainingSource { corpus, ..source });
     }
     let path = beside.join(&experiment.names);
     let names = settings(&path, super::read_table(&path, &[])?)

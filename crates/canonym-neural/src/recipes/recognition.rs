@@ -10,7 +10,7 @@ use std::sync::Arc;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::corpus::format::Reader;
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role::Trained, Seen, Source};
+use canonym_core::eval::learned::{Learned, Role::Trained, Seen, TrainingSource};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
@@ -139,7 +139,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     for corpus in experiment.corpus.iter().filter(|corpus| corpus.role == Role::Fit) {
         let source = of_corpus(RECOGNITION_PART, Trained, &corpus.documents, root)?;
         let of = corpus.of.clone().unwrap_or_else(|| source.corpus.clone());
-        all.add(Source { corpus: of, ..source });
+        all.add(TrainingSource { corpus: of, ..source });
     }
     Ok(all)
 }

@@ -15,7 +15,7 @@ use crate::bundle::{Bundle, EVIDENCE_PART};
 use crate::objectives::tags::TagsConfig;
 use crate::tensor::random::shuffle;
 use crate::train::RunConfig;
-use canonym_core::active::{Strategy, Waiting, confidence, farthest_first, margin, rank};
+use canonym_core::active::{Strategy, Unreviewed, confidence, farthest_first, margin, rank};
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::SplitMix64;
@@ -372,7 +372,8 @@ impl Simulation<'_> {
             };
             read[row].iter().map(sure).reduce(f64::min)
         };
-        let waiting: Vec<Waiting> = left.iter().map(|row| Waiting { least: least(*row), was_read: true }).collect();
+        let waiting: Vec<Unreviewed> =
+            left.iter().map(|row| Unreviewed { min_confidence: least(*row), is_annotated: true }).collect();
         // The documents left are in random order already.
         let seed = chosen.len() as u64;
         rank(strategy, &waiting, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()

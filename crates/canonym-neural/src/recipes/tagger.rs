@@ -378,7 +378,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
         let documents = of_documents(&read(config, root)?.documents);
         let source = source(TAGGER_PART, role, &config.documents, documents);
         let corpus = config.of.clone().unwrap_or_else(|| source.corpus.clone());
-        all.add(learned::Source { corpus, ..source });
+        all.add(learned::TrainingSource { corpus, ..source });
     }
     Ok(all)
 }

@@ -7,7 +7,7 @@ use crate::system::{LinkingModel, Target};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::explain::{Explanation, contribution};
 use canonym_core::link::recognise::RecogniseConfig;
-use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention};
 
 /// Default threshold below which a mention stays unlinked. The F1-optimal threshold of calibrated probabilities is half of the optimal F1
@@ -63,8 +63,8 @@ impl DetectThenLink {
     }
 }
 
-fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<Marked<'a>> {
-    documents.iter().zip(found).map(|(document, mentions)| Marked { document, mentions }).collect()
+fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
+    documents.iter().zip(found).map(|(document, mentions)| LinkInput { document, mentions }).collect()
 }
 
 impl Annotator for DetectThenLink {

@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use canonym_core::index::grams::GramScratch;
-use canonym_core::kb::subset::{Subset, View};
+use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase, NameId};
 use canonym_core::link::explain::{Explanation, contribution};
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
 use canonym_core::link::model::{Features, LexicalModel, N};
-use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
@@ -135,7 +135,7 @@ impl DualLinker {
     }
 
     /// The candidates of each mention of each document, unordered.
-    pub fn evidence(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Vec<Evidence>>>> {
+    pub fn evidence(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Vec<Evidence>>>> {
         let mut all = Vec::with_capacity(inputs.len());
         for inputs in inputs.chunks(DOCUMENTS) {
             let windows: Vec<Windows> =
@@ -151,7 +151,7 @@ impl DualLinker {
     }
 
     /// Names of the mentions; empty strings if neither lexical fusion nor mention prior uses them.
-    fn names_of(&self, marked: &Marked<'_>) -> Vec<String> {
+    fn names_of(&self, marked: &LinkInput<'_>) -> Vec<String> {
         match self.is_fused() || !self.name_evidence.prior.is_empty() {
             true => marked.names(),
             false => vec![String::new(); marked.mentions.len()],
@@ -162,7 +162,7 @@ impl DualLinker {
         self.fusion.lexical != 0.0
     }
 
-    fn windows_of(&self, marked: &Marked<'_>) -> Result<Windows> {
+    fn windows_of(&self, marked: &LinkInput<'_>) -> Result<Windows> {
         let spans: Vec<Span> = marked.mentions.iter().map(Mention::hull).collect();
         self.windower.with_mentions(&marked.document.text, &spans)
     }
@@ -221,7 +221,7 @@ impl DualLinker {
             return best.into_iter().map(dense).collect();
         }
         best.truncate(N_DENSE);
-        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
         let near = name_scores.into_iter().flat_map(|(scores, at)| scores.forms(at));
         let forms: Vec<FormId> = best.iter().map(|(_, name, _)| self.kb.form_of(*name)).chain(near).collect();
         let mut scored = score_name_and(view, &self.ranking, name, &forms, scratch);
@@ -241,7 +241,7 @@ impl DualLinker {
     /// The link of each mention of a document and its candidates, best first.
     fn decide_all(
         &self,
-        marked: &Marked<'_>,
+        marked: &LinkInput<'_>,
         names: &[String],
         mut evidence: Vec<Vec<Evidence>>,
     ) -> Vec<(Link, Vec<Evidence>)> {
@@ -401,7 +401,7 @@ impl DualLinker {
         let of_document = |(document, searched): (&Document, Searched)| {
             let Searched { windows, found, vectors } = searched;
             let mentions: Vec<Mention> = found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
-            let marked = Marked { document, mentions: &mentions };
+            let marked = LinkInput { document, mentions: &mentions };
             let names = self.names_of(&marked);
             let compared = self.compare(&vectors, found.iter().map(|_| true), &names);
             let links = self.decide_all(&marked, &names, compared);
@@ -484,16 +484,16 @@ impl Linker for DualLinker {
         &self.kb
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
-        let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
+        let decide = |(evidence, marked): (Vec<Vec<Evidence>>, &LinkInput<'_>)| {
             let links = self.decide_all(marked, &self.names_of(marked), evidence);
             links.into_iter().map(|(link, _)| link).collect()
         };
         Ok(self.evidence(inputs)?.into_par_iter().zip(inputs).map(decide).collect())
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
-        let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &Marked<'_>)| {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &LinkInput<'_>)| {
             let links = self.decide_all(marked, &self.names_of(marked), evidence);
             let one = |((link, evidence), name): ((Link, Vec<Evidence>), String)| {
                 let explanation = self.explanation(&name, (&link, &evidence));

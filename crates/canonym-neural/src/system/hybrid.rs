@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use canonym_core::index::grams::GramScratch;
-use canonym_core::kb::subset::{Subset, View};
+use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
-use canonym_core::link::explain::{Explained, Explanation, contribution, contributions, explained, tell_differences};
+use canonym_core::link::explain::{Explained, Explanation, add_differences, contribution, contributions, explained};
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, each_once, link_ranked, score_name_and};
 use canonym_core::link::model::LexicalModel;
-use canonym_core::link::{Candidate, Link, Linker, Marked, explain_by_name};
+use canonym_core::link::{Candidate, Link, LinkInput, Linker, explain_by_name};
 use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 
@@ -131,13 +131,13 @@ impl HybridLinker {
 
     /// The form equal to a folded name, if one of its concepts passes the filter.
     fn known(&self, folded: &str) -> Option<FormId> {
-        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
         let form = self.kb.find_form(folded)?;
         self.kb.names_of_form(form).any(|name| view.has(self.kb.concept_of(name))).then_some(form)
     }
 
     fn compare(&self, name: &str, vector: &[f32], forms: &[FormId], scratch: &mut GramScratch) -> Vec<Evidence> {
-        let view = View { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
         let mut scored = score_name_and(view, &self.ranking, name, forms, scratch);
         let mut cosine_of: HashMap<FormId, f32> = HashMap::new();
         let mut best: HashMap<ConceptId, f32> = HashMap::new();
@@ -195,12 +195,12 @@ pub(crate) fn explain_ranked(
         let dense = (of_vectors.0, of_vectors.1, one.dense_score, fusion.cosine);
         let by_name = ("name", OF_NAMES, one.name_score, fusion.name);
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
-        let (model, probable) = ((ranking, fusion.lexical), (margin, candidate.p_link));
-        let parts = contributions(model, &fusion.calibration, &one.scored, probable, others);
-        explained(kb, name, (one.scored.name, candidate.concept, candidate.p_link), parts)
+        let (calibration, p_link) = (&fusion.calibration, candidate.p_link);
+        let parts = contributions(ranking, fusion.lexical, calibration, &one.scored, margin, p_link, others);
+        explained(kb, name, one.scored.name, candidate.concept, p_link, parts)
     };
     let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
-    tell_differences(&mut candidates);
+    add_differences(&mut candidates);
     Explanation { compared: name.to_owned(), candidates, ..Explanation::default() }
 }
 
@@ -225,10 +225,10 @@ pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &
             parts.push(contribution("usages", sentence, f64::from(candidate.p_link), more));
         }
         let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
-        Some(explained(kb, name, (best, candidate.concept, candidate.p_link), parts))
+        Some(explained(kb, name, best, candidate.concept, candidate.p_link, parts))
     };
     explanation.candidates = link.candidates.iter().filter_map(explain).collect();
-    tell_differences(&mut explanation.candidates);
+    add_differences(&mut explanation.candidates);
 }
 
 impl Linker for HybridLinker {
@@ -237,8 +237,8 @@ impl Linker for HybridLinker {
     }
 
     /// Links mentions by their names and the mention prior.
-    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
-        let link = |marked: &Marked<'_>| {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
+        let link = |marked: &LinkInput<'_>| {
             let names = marked.names();
             let mut links = self.link_names(&names);
             if !self.prior.is_empty() {
@@ -249,7 +249,7 @@ impl Linker for HybridLinker {
         Ok(inputs.iter().map(link).collect())
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
         let mut explained = explain_by_name(self, inputs)?;
         if !self.prior.is_empty() {
             for (marked, of_document) in inputs.iter().zip(&mut explained) {
@@ -343,7 +343,7 @@ pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
                 rank,
                 score: *score,
                 margin,
-                share: 0.0,
+                probability: 0.0,
                 right: *right,
             });
         }

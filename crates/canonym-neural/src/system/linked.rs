@@ -8,7 +8,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::RecogniseConfig;
-use canonym_core::link::{Annotator, Link, LinkedMention, Linker, Marked};
+use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
@@ -264,11 +264,11 @@ fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
     document.annotations.iter().map(mention).collect()
 }
 
-fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<Marked<'a>> {
+fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
     let one = |(document, mentions)| {
         let document: &AnnotatedDocument = document;
         let mentions: &Vec<Mention> = mentions;
-        Marked { document: &document.document, mentions }
+        LinkInput { document: &document.document, mentions }
     };
     documents.iter().zip(mentions).map(one).collect()
 }

@@ -32,7 +32,7 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LinkConfig, where_named};
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::recognise::senses::SenseInventory;
-use canonym_core::link::{Annotator, Link, Linker, Marked};
+use canonym_core::link::{Annotator, Link, LinkInput, Linker};
 use canonym_core::{Error, Result};
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
@@ -294,11 +294,11 @@ impl Linker for NameLinker {
         self.0.kb()
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
         self.0.link(inputs)
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         self.0.explain(inputs)
     }
 }

@@ -9,7 +9,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::{Explanation, contribution, explained};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::RecogniseConfig;
-use canonym_core::link::{Annotator, Candidate, Link, LinkedMention, Linker, Marked};
+use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
@@ -262,7 +262,7 @@ impl MultitaskLinker {
             let odds = f64::from(log_odds(candidate.p_link));
             let part =
                 contribution("concept", "probability of the class in this context", f64::from(candidate.p_link), odds);
-            Some(explained(&self.kb, &compared, (name, candidate.concept, candidate.p_link), vec![part]))
+            Some(explained(&self.kb, &compared, name, candidate.concept, candidate.p_link, vec![part]))
         };
         let candidates = link.candidates.iter().filter_map(explain).collect();
         Explanation { compared, candidates, ..Explanation::default() }
@@ -274,7 +274,7 @@ impl Linker for MultitaskLinker {
         &self.kb
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
         let mut all = Vec::with_capacity(inputs.len());
         for inputs in inputs.chunks(DOCUMENTS) {
             let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
@@ -301,8 +301,8 @@ impl Linker for MultitaskLinker {
         Ok(all)
     }
 
-    fn explain(&self, inputs: &[Marked<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
-        let explain = |(marked, links): (&Marked<'_>, Vec<Link>)| {
+    fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
+        let explain = |(marked, links): (&LinkInput<'_>, Vec<Link>)| {
             let one = |(mention, link): (&Mention, Link)| {
                 let explanation = self.explanation(mention.surface(&marked.document.text), &link);
                 (link, explanation)

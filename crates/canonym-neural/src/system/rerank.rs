@@ -9,7 +9,7 @@ use canonym_core::error::Context;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::{Link, Linker, Marked, Reranker};
+use canonym_core::link::{Link, LinkInput, Linker, Reranker};
 
 use crate::system::{LinkingModel, Target};
 
@@ -53,7 +53,7 @@ impl Linker for RetrieveAndRerank {
         self.linker.kb()
     }
 
-    fn link(&self, inputs: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
+    fn link(&self, inputs: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<Link>>> {
         let mut links = self.linker.link(inputs)?;
         self.reranker.rerank(inputs, &mut links)?;
         for link in links.iter_mut().flatten() {
@@ -63,7 +63,7 @@ impl Linker for RetrieveAndRerank {
         Ok(links)
     }
 
-    fn explain(&self, _: &[Marked<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
+    fn explain(&self, _: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
         let hint = "omit `--explain` or `--rerank`";
         Err(canonym_core::Error::usage("`--rerank` does not support explanations", hint))
     }

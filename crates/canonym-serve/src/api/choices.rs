@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
-use canonym_core::kb::search::{Found, search};
+use canonym_core::kb::search::{MatchKind, search};
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
 use serde::Deserialize;
@@ -67,7 +67,7 @@ pub async fn choices(
         let words: String = words.chars().take(200).collect();
         let kb = app.engine.kb();
         for hit in search(kb, &words, N_SPELLED) {
-            let how = if hit.found == Found::Id { "exact" } else { hit.found.word() };
+            let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.name() };
             // The model's score of a concept takes precedence over the similarity of its name.
             let score = of_model.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
             let score = score.unwrap_or(crate::marks::rounded(hit.similarity));

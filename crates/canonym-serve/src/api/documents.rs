@@ -1,6 +1,6 @@
 //! Documents: lists, the queue, single documents, history and comments.
 
-use canonym_core::active::{Ranked, Strategy, Waiting, farthest_first, rank, spread};
+use canonym_core::active::{Ranked, Strategy, Unreviewed, farthest_first, rank, spread};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -102,16 +102,16 @@ pub async fn queue(
             let ranked = match strategy {
                 Strategy::Diversity => diverse(connection, project, &waiting, limit)?,
                 _ => {
-                    let of_all: Vec<Waiting> = waiting.iter().map(|unfinished| unfinished.waiting).collect();
+                    let of_all: Vec<Unreviewed> = waiting.iter().map(|unfinished| unfinished.waiting).collect();
                     rank(strategy, &of_all, limit, seed)
                 }
             };
             let now = app.now();
             let queue_row = |ranked: Ranked| {
-                let Unfinished { id, waiting: Waiting { was_read, .. } } = waiting[ranked.row];
+                let Unfinished { id, waiting: Unreviewed { is_annotated, .. } } = waiting[ranked.row];
                 let kept = documents::get(connection, id)?;
                 let open = documents::open_marks(connection, id)?;
-                let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), was_read);
+                let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), is_annotated);
                 let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
                     document: DocumentRow { locked_by, ..row(&kept, documents::counts(connection, id)?) },

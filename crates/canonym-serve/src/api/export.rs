@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::folder::safe_name;
 use canonym_core::corpus::format::{Writer, encode};
-use canonym_core::corpus::losses::{Losses, holds_attributes, losses};
+use canonym_core::corpus::losses::{Losses, losses, supports_attributes};
 use canonym_core::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
@@ -121,7 +121,7 @@ fn lost_lines(
     let mut lines: Vec<String> = all.forecast().collect();
     let n = |name: &str| said.get(name).copied().unwrap_or_default();
     let (decided, predicted) = (n("GOLD") + n("USER"), n("PRED") + n("SILVER"));
-    if !holds_attributes(format) {
+    if !supports_attributes(format) {
         if format != CorpusFormat::Texoo && predicted > 0 {
             lines.insert(
                 0,

@@ -40,7 +40,7 @@ pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResu
         let hit = |hit: &canonym_core::kb::search::SearchHit| Hit {
             concept: concept(kb, hit.concept),
             matched: kb.name(hit.name).to_owned(),
-            how: hit.found.word(),
+            how: hit.kind.name(),
             score: rounded(hit.similarity),
         };
         Ok(search(kb, &ask.q, top_k).iter().map(hit).collect())

@@ -46,7 +46,7 @@ fn lock(lint: &Mutex<Lint>) -> std::sync::MutexGuard<'_, Lint> {
 }
 
 fn check(findings: &Findings) -> LintCheck {
-    let (word, what) = findings.check.words();
+    let (word, what) = findings.check.name_and_description();
     let examples = findings.examples.iter().map(|one| LintExample {
         ids: one.ids.clone(),
         name: one.name.clone(),

@@ -1,6 +1,6 @@
 //! Documents and their marks.
 
-use canonym_core::active::Waiting;
+use canonym_core::active::Unreviewed;
 use std::collections::BTreeMap;
 
 use canonym_core::corpus::{AnnotatedDocument, Argument, Attribute, Relation, Residue};
@@ -159,7 +159,7 @@ pub struct Unfinished {
     /// The document.
     pub id: i64,
     /// What the sampling strategies order it by.
-    pub waiting: Waiting,
+    pub waiting: Unreviewed,
 }
 
 /// The unreviewed predictions of a document, in the column order of their index.
@@ -174,7 +174,7 @@ pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiRe
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map([project], |row| {
-        let waiting = Waiting { least: row.get(1)?, was_read: row.get(2)? };
+        let waiting = Unreviewed { min_confidence: row.get(1)?, is_annotated: row.get(2)? };
         Ok(Unfinished { id: row.get(0)?, waiting })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -127,7 +127,8 @@ async fn the_queue_is_ordered_by_what_the_marks_say() {
         };
         let kept =
             server.app.store.read(|connection| documents::unfinished(connection, project, queue::measure(strategy)));
-        let kept: Vec<(i64, Option<f64>)> = kept.unwrap().into_iter().map(|one| (one.id, one.waiting.least)).collect();
+        let kept: Vec<(i64, Option<f64>)> =
+            kept.unwrap().into_iter().map(|one| (one.id, one.waiting.min_confidence)).collect();
         let marks: Vec<(i64, Option<f64>)> = ids.iter().map(|id| (*id, least(*id))).collect();
         assert_eq!(kept, marks, "{strategy:?}");
         let queue = server.get(&format!("/projects/{project}/queue?strategy={}", strategy.name())).await;

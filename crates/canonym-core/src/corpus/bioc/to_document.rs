@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::model::{BiocAnnotation, BiocDocument, BiocRelation, Infons, Kept, Passage, value_text};
 use crate::Result;
-use crate::corpus::check::{Checker, Placed};
+use crate::corpus::check::{Checker, Located};
 use crate::corpus::{
     AnnotatedDocument, Annotation, Argument, Attribute, CorpusFormat, MAX_DOCUMENT_BYTES, Relation, Residue,
 };
@@ -229,7 +229,8 @@ fn container<'a>(passages: &'a mut [Passage], site: &Site) -> Option<&'a mut Pas
 /// the residue too.
 pub(in crate::corpus) fn to_annotated(
     mut kept: Kept,
-    (path, line): (&Path, u64),
+    path: &Path,
+    line: u64,
     format: CorpusFormat,
     checker: &mut Checker,
 ) -> Result<AnnotatedDocument> {
@@ -246,8 +247,8 @@ pub(in crate::corpus) fn to_annotated(
                 return true;
             }
             let line = if annotation.line == 0 { line } else { annotation.line };
-            let placed = Placed { line, spans: &spans, text: annotation.text.as_deref() };
-            match checker.place(path, &joined.document, &map, &placed) {
+            let located = Located { line, spans: &spans, text: annotation.text.as_deref() };
+            match checker.locate(path, &joined.document, &map, &located) {
                 Ok(Some(spans)) => annotations.push(interpret(annotation, spans, &joined.document.text)),
                 Ok(None) => return false,
                 Err(error) => failure = Some(error),

@@ -53,7 +53,7 @@ impl Emitter<'_> {
         self.open_with_id("annotation", &annotation.id);
         self.infons(&annotation.infons);
         for location in &annotation.locations {
-            self.place(
+            self.empty_element(
                 "location",
                 [("offset", &location.offset.to_string()), ("length", &location.length.to_string())],
             );
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         self.open_with_id("relation", &relation.id);
         self.infons(&relation.infons);
         for node in &relation.nodes {
-            self.place("node", [("refid", &node.refid), ("role", &node.role)]);
+            self.empty_element("node", [("refid", &node.refid), ("role", &node.role)]);
         }
         self.close("relation");
     }
@@ -127,7 +127,7 @@ impl Emitter<'_> {
         self.end_line();
     }
 
-    fn place(&mut self, tag: &str, attributes: [(&str, &str); 2]) {
+    fn empty_element(&mut self, tag: &str, attributes: [(&str, &str); 2]) {
         self.start_line();
         self.put("<");
         self.put(tag);

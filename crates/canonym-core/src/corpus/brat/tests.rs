@@ -87,7 +87,7 @@ fn malformed_lines_are_named() {
         "pain",
         "T1\tFinding 0 4\tgain\n",
         expect![[r#"
-        notes/7.ann:1: document `7`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+        notes/7.ann:1: document `7`: the annotation is `gain` at 0..4, but the text there is `pain` (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
     "#]],
     );
     check(
@@ -107,7 +107,7 @@ fn malformed_lines_are_named() {
 }
 
 #[test]
-fn changed_documents_are_written_anew() {
+fn changed_documents_are_regenerated() {
     let mut document = read(
         "Pain\nin the chest, gout.\n",
         "A1\tCategory T4 Modifier\nT4\tFinding 0 17\tPain in the chest\nT5\tFinding 19 23\tgout\nE1\tHurts:T4 Theme:T5\n",
@@ -148,7 +148,7 @@ fn changed_documents_are_written_anew() {
 }
 
 #[test]
-fn what_would_break_a_line_is_not_written() {
+fn values_with_separators_are_refused() {
     let mut document = read("pain", "T1\tFinding 0 4\tpain\n").unwrap();
     document.annotations[0].ids = vec!["a\tb".to_owned()];
     expect![[r#"brat cannot hold `a\tb` as id in document `7`"#]].assert_eq(&written(&document));

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crate::corpus::check::{find_spans, quote};
+use crate::Result;
+use crate::corpus::check::{Located, column, find_spans};
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Relation};
+use crate::text::Span;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Span};
-use crate::{Error, Result};
 
 /// Written for a missing type of an annotation or kind of a relation, which brat requires.
 const NO_TYPE: &str = "Entity";
@@ -29,7 +29,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>)
     for (annotation, key) in annotated.annotations.iter().zip(&keys) {
         writer.annotation(annotation, key)?;
     }
-    for relation in held(annotated) {
+    for relation in supported_relations(annotated) {
         writer.relation(relation)?;
     }
     for line in writer.lines {
@@ -48,9 +48,8 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
     let text = &annotated.document.text;
     let map = OffsetMap::new(text);
     // If texts differ only in spelling, the text of the span is ignored.
-    let placed = parsed.placed();
-    let spans =
-        placed.iter().map(|placed| find_spans(text, &map, &crate::corpus::check::Placed { text: None, ..*placed }));
+    let located = parsed.located();
+    let spans = located.iter().map(|located| find_spans(text, &map, &Located { text: None, ..*located }));
     let spans: Vec<Vec<Span>> = spans.collect::<std::result::Result<_, _>>().ok()?;
     for (annotation, spans) in parsed.annotations.iter_mut().zip(spans) {
         annotation.spans = spans;
@@ -59,15 +58,15 @@ fn unchanged_lines(annotated: &AnnotatedDocument) -> Option<Vec<String>> {
 }
 
 /// The relations that brat can represent: each argument is the key of an annotation or of another relation.
-pub(in crate::corpus) fn held(annotated: &AnnotatedDocument) -> Vec<&Relation> {
+pub(in crate::corpus) fn supported_relations(annotated: &AnnotatedDocument) -> Vec<&Relation> {
     let keys = annotated.annotations.iter().map(|one| one.key.as_str());
     let keys: HashSet<&str> = keys.chain(annotated.relations.iter().map(|one| one.key.as_str())).collect();
     let is_key = |target: &str| !target.is_empty() && keys.contains(target);
-    let is_held = |relation: &&Relation| {
+    let is_supported = |relation: &&Relation| {
         let has_ends = relation.arguments.len() > 1 || relation.key.starts_with('E');
         has_ends && relation.arguments.iter().all(|argument| is_key(&argument.target))
     };
-    annotated.relations.iter().filter(is_held).collect()
+    annotated.relations.iter().filter(is_supported).collect()
 }
 
 /// Whether a mention must be written in fragments because it contains a line break.
@@ -76,7 +75,7 @@ pub(in crate::corpus) fn is_split(annotation: &Annotation, text: &str) -> bool {
 }
 
 /// Whether brat can represent a type unchanged.
-pub(in crate::corpus) fn type_is_held(semantic_type: &str) -> bool {
+pub(in crate::corpus) fn supports_type(semantic_type: &str) -> bool {
     !semantic_type.is_empty() && !semantic_type.contains(char::is_whitespace)
 }
 
@@ -136,7 +135,7 @@ impl<'a> LineWriter<'a> {
         let kind = word(&annotation.semantic_type);
         self.lines.push(format!("{key}\t{kind} {}\t{covered}", spans.join(";")));
         for (id, name) in ids_of(annotation) {
-            let id = column(&self.annotated.document, "id", id)?.to_owned();
+            let id = column("brat", &self.annotated.document, "id", id)?.to_owned();
             let number = self.next_key('N');
             self.lines.push(format!("{number}\tReference {key} {id}\t{}", name.replace(['\n', '\r', '\t'], " ")));
         }
@@ -146,7 +145,7 @@ impl<'a> LineWriter<'a> {
     fn attributes(&mut self, attributes: &[Attribute], key: &str) -> Result<()> {
         for attribute in attributes {
             let name = word(&attribute.name);
-            let value = column(&self.annotated.document, "attribute", &attribute.value)?;
+            let value = column("brat", &self.annotated.document, "attribute", &attribute.value)?;
             let is_note = name == "AnnotatorNotes" || value.contains(char::is_whitespace);
             let line = if is_note {
                 format!("{}\t{name} {key}\t{value}", self.next_key('#'))
@@ -212,13 +211,4 @@ fn lines_of(text: &str, span: Span) -> Vec<Span> {
 /// A name as a single word, because brat separates fields by spaces.
 fn word(name: &str) -> String {
     if name.is_empty() { NO_TYPE.to_owned() } else { name.replace(char::is_whitespace, "_") }
-}
-
-/// Returns `value`, or an error if it contains a line break.
-fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
-    if !value.contains(['\n', '\r', '\t']) {
-        return Ok(value);
-    }
-    let message = format!("brat cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }

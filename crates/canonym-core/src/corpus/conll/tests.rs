@@ -40,7 +40,7 @@ fn check(text: &str, expect: Expect) {
 }
 
 #[test]
-fn schemes_are_seen_in_the_letters() {
+fn schemes_are_detected_from_tag_letters() {
     check(
         "No\tO\nchest\tB-Sign\npain\tI-Sign\n,\tO\n\ngout\tB-Disease\nflu\tB-Disease\n",
         expect![[r#"
@@ -62,7 +62,7 @@ fn schemes_are_seen_in_the_letters() {
 }
 
 #[test]
-fn documents_have_ids_or_get_them() {
+fn documents_without_ids_get_them() {
     check(
         "-DOCSTART- -X- O\n\npain O\n\n-DOCSTART- (8)\n\ngout B-Disease\n",
         expect![[r#"
@@ -80,7 +80,7 @@ fn documents_have_ids_or_get_them() {
 }
 
 #[test]
-fn document_without_tokens_is_one() {
+fn document_without_tokens_is_kept() {
     check(
         "-DOCSTART- (7)\n# id = 7\n\n# pmid = 8\n\n-DOCSTART-\n# id = 9\npain\tO\n",
         expect![[r#"
@@ -118,7 +118,7 @@ fn line_without_a_token_is_malformed() {
 }
 
 #[test]
-fn ids_stand_behind_the_tag_or_in_it() {
+fn ids_are_read_from_column_or_tag() {
     check(
         "wall\tB-Sign\tX:1|X:2\npain\tI-Sign\tX:1|X:2\n.\tO\t_\ngout\tB-Disease\t\n",
         expect![[r#"
@@ -191,7 +191,7 @@ fn malformed_lines_are_named() {
 }
 
 #[test]
-fn tokens_are_known_by_name_and_content() {
+fn token_formats_are_detected_by_name_and_content() {
     let detected = |name: &str, head: &str| format::detect(Path::new(name), head.as_bytes()).unwrap();
     assert_eq!(detected("train.bioes.gz", ""), CorpusFormat::Conll);
     assert_eq!(detected("train.tsv", "No\tO\nchest\tB-Sign\n"), CorpusFormat::Conll);
@@ -257,10 +257,10 @@ proptest! {
         choices in prop::collection::vec(any::<[prop::sample::Index; 2]>(), 0..5),
         scheme in prop::sample::select(vec![Scheme::Bio, Scheme::Bioes, Scheme::Bilou]),
     ) {
-        let mut places: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
-        places.push(text.len());
+        let mut offsets: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
+        offsets.push(text.len());
         let spans: Vec<Vec<(usize, usize)>> = choices.iter().filter_map(|choice| {
-            let (one, two) = (places[choice[0].index(places.len())], places[choice[1].index(places.len())]);
+            let (one, two) = (offsets[choice[0].index(offsets.len())], offsets[choice[1].index(offsets.len())]);
             let (start, end) = (one.min(two), one.max(two));
             let covered = text.get(start..end)?;
             (!covered.is_empty() && covered.trim() == covered).then_some(vec![(start, end)])

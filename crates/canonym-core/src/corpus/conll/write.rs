@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::{NO_IDS, Scheme, Tags};
-use crate::corpus::check::quote;
+use crate::Result;
+use crate::corpus::check::column;
 use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat};
 use crate::text::offsets::OffsetMap;
 use crate::text::sentences::sentences;
 use crate::text::tokens::tokenize;
 use crate::text::{Document, Span};
-use crate::{Error, Result};
 
 /// Appends one document to `out`.
 pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, out: &mut Vec<u8>) -> Result<()> {
@@ -28,7 +28,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
         .collect();
     let spans: Vec<Span> = kept.iter().map(|&(_, span)| span).collect();
     let map = OffsetMap::new(&document.text);
-    let mut text = format!("# id = {}\n", column(document, "id", &document.id)?);
+    let mut text = format!("# id = {}\n", column("CoNLL", document, "id", &document.id)?);
     let mut borders = sentence_ends(document, &spans).into_iter().peekable();
     let mut mention = 0;
     for token in tokens(&document.text, &spans) {
@@ -50,7 +50,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
         };
         let code_point = |byte: u32| map.byte_to_char(byte as usize).expect("tokens lie on character boundaries");
         let (start, end) = (code_point(token.start), code_point(token.end));
-        let ids = column(document, "ids", &ids)?;
+        let ids = column("CoNLL", document, "ids", &ids)?;
         text.push_str(&format!("{}\t{start}\t{end}\t{tag}\t{ids}\n", token.of(&document.text)));
     }
     text.push('\n');
@@ -65,7 +65,7 @@ pub(in crate::corpus) fn start(document: &Document, bytes: &[u8]) -> Vec<u8> {
     if bytes.split(|&byte| byte == b'\n').any(starts) {
         return Vec::new();
     }
-    let id = column(document, "id", &document.id);
+    let id = column("CoNLL", document, "id", &document.id);
     id.map_or_else(|_| "-DOCSTART-\n\n".to_owned(), |id| format!("# id = {id}\n")).into_bytes()
 }
 
@@ -118,10 +118,10 @@ fn tokens(text: &str, mentions: &[Span]) -> Vec<Span> {
     let mut cut = Vec::with_capacity(spans.len());
     for span in spans {
         let mut start = span.start;
-        while let Some(place) = cuts.next_if(|&place| place < span.end) {
-            if place > start {
-                cut.push(Span { start, end: place });
-                start = place;
+        while let Some(at) = cuts.next_if(|&at| at < span.end) {
+            if at > start {
+                cut.push(Span { start, end: at });
+                start = at;
             }
         }
         cut.push(Span { start, end: span.end });
@@ -179,13 +179,4 @@ fn ids_of(annotation: &Annotation) -> String {
         None => annotation.ids.join("|"),
     };
     if ids.is_empty() { NO_IDS.to_owned() } else { ids }
-}
-
-/// Returns `value`, or an error if it contains a line break.
-fn column<'a>(document: &Document, what: &str, value: &'a str) -> Result<&'a str> {
-    if !value.contains(['\n', '\r', '\t']) {
-        return Ok(value);
-    }
-    let message = format!("CoNLL cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }

@@ -146,7 +146,7 @@ fn malformed_blocks_are_named_and_passed_over() {
     check(
         "1|t|A pain.\n1\t0\t1\tB\tD\tX\n\n2|t|B.\n",
         expect![[r#"
-            in:2: document `1`: the annotation is `B` at 0..1, but the text there is `A` (hint: repair unambiguous offsets with `--fix-offsets`, or skip and count such annotations with `--skip-bad-offsets`)
+            in:2: document `1`: the annotation is `B` at 0..1, but the text there is `A` (hint: repair unambiguous offsets (option `--fix-offsets`), or skip and count such annotations (option `--skip-bad-offsets`))
             2 "B."
         "#]],
     );
@@ -210,7 +210,7 @@ fn linked_mentions_are_written_as_hull_and_first_candidate() {
 }
 
 #[test]
-fn what_would_break_a_line_is_not_written() {
+fn values_with_separators_are_refused() {
     let mut annotated = AnnotatedDocument::default();
     annotated.document.id = "a|b".to_owned();
     expect!["PubTator cannot hold the document id `a|b`"].assert_eq(&written(&annotated));

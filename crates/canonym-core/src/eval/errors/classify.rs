@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Case, Considered, ErrorClass, MAX_CANDIDATES, NOWHERE_IN_GOLD, Side, Terminology};
+use super::{Case, CaseCandidate, CaseSide, ErrorClass, MAX_CANDIDATES, NOWHERE_IN_GOLD, Terminology};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::eval::ids::{IdPolicy, IdSet};
 use crate::eval::overlap::{length, overlaps, shared};
@@ -58,7 +58,7 @@ struct Match {
 }
 
 /// Classifies cases.
-pub(super) struct Judge<'a> {
+pub(super) struct Classifier<'a> {
     terminology: Option<&'a Terminology<'a>>,
     /// The predicted annotations of each document, in the order of the entries of its pair.
     predicted: HashMap<&'a str, Vec<&'a Annotation>>,
@@ -68,13 +68,13 @@ pub(super) struct Judge<'a> {
     policy: IdPolicy,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Classifier<'a> {
     pub(super) fn new(
         terminology: Option<&'a Terminology<'a>>,
         documents: &'a [AnnotatedDocument],
         surfaces: GoldSurfaces,
         policy: IdPolicy,
-    ) -> Judge<'a> {
+    ) -> Classifier<'a> {
         let mut predicted: HashMap<&str, Vec<&Annotation>> = HashMap::new();
         let mut names = HashMap::new();
         for document in documents {
@@ -87,62 +87,64 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        Judge { terminology, predicted, names, surfaces, policy }
+        Classifier { terminology, predicted, names, surfaces, policy }
     }
 
     /// The cases of a document, in text order.
     pub(super) fn cases(&self, document: &DocumentPair, text: &str) -> Vec<Case> {
         let points = OffsetMap::new(text);
         let annotations = self.predicted.get(document.id.as_str()).map_or(&[][..], Vec::as_slice);
-        let scene = Scene { document, annotations, text, points };
+        let context = DocumentContext { document, annotations, text, points };
         let mut matches = match_up(document, self.policy);
-        let place = |found: &Match| {
+        let spans_of = |found: &Match| {
             let gold = found.gold.map(|row| document.gold[row].spans.as_slice());
             gold.or(found.predicted.map(|row| document.predicted[row].spans.as_slice())).map(<[Span]>::to_vec)
         };
-        matches.sort_by_cached_key(|found| (place(found), found.gold, found.predicted));
-        matches.into_iter().map(|found| self.case(&scene, found)).collect()
+        matches.sort_by_cached_key(|found| (spans_of(found), found.gold, found.predicted));
+        matches.into_iter().map(|found| self.case(&context, found)).collect()
     }
 
-    fn case(&self, scene: &Scene<'_>, found: Match) -> Case {
-        let gold = found.gold.map(|row| &scene.document.gold[row]);
-        let predicted = found.predicted.map(|row| &scene.document.predicted[row]);
-        let annotation = found.predicted.and_then(|row| scene.annotations.get(row).copied());
+    fn case(&self, context: &DocumentContext<'_>, found: Match) -> Case {
+        let gold = found.gold.map(|row| &context.document.gold[row]);
+        let predicted = found.predicted.map(|row| &context.document.predicted[row]);
+        let annotation = found.predicted.and_then(|row| context.annotations.get(row).copied());
         let rank = gold.zip(predicted).and_then(|(gold, predicted)| {
             predicted.candidates.iter().position(|candidate| self.policy.matches(&gold.ids, candidate))
         });
         let (class, reason) = match (gold, predicted) {
-            (Some(gold), Some(predicted)) if !predicted.ids.is_nil() => self.judge_pair(scene, gold, predicted, rank),
-            (Some(gold), abstained) => self.judge_gold(scene, gold, abstained.is_some()),
-            (None, Some(predicted)) => self.judge_prediction(scene, predicted),
+            (Some(gold), Some(predicted)) if !predicted.ids.is_nil() => {
+                self.classify_pair(context, gold, predicted, rank)
+            }
+            (Some(gold), abstained) => self.classify_gold(context, gold, abstained.is_some()),
+            (None, Some(predicted)) => self.classify_prediction(context, predicted),
             (None, None) => (ErrorClass::Correct, ""),
         };
         let candidates = annotation.map_or(&[][..], |annotation| &annotation.candidates).iter().take(MAX_CANDIDATES);
-        let considered = |candidate: &crate::corpus::CandidateRecord| Considered {
+        let considered = |candidate: &crate::corpus::CandidateRecord| CaseCandidate {
             id: candidate.id.clone(),
             name: candidate.name.clone(),
             score: candidate.score,
             is_gold: gold.is_some_and(|gold| self.policy.matches(&gold.ids, &IdSet::parse_one(&candidate.id))),
         };
         Case {
-            document: scene.document.id.clone(),
+            document: context.document.id.clone(),
             class,
             reason: reason.to_owned(),
-            gold: gold.map(|entry| self.side(scene, entry)),
-            predicted: predicted.map(|entry| Side {
+            gold: gold.map(|entry| self.side(context, entry)),
+            predicted: predicted.map(|entry| CaseSide {
                 score: annotation.and_then(|annotation| annotation.score),
-                ..self.side(scene, entry)
+                ..self.side(context, entry)
             }),
             candidates: candidates.map(considered).collect(),
             gold_rank: rank.map(|rank| rank as u64 + 1),
         }
     }
 
-    fn side(&self, scene: &Scene<'_>, entry: &Entry) -> Side {
+    fn side(&self, context: &DocumentContext<'_>, entry: &Entry) -> CaseSide {
         let owned = |set: &IdSet| set.iter().map(str::to_owned).collect::<Vec<String>>();
-        Side {
+        CaseSide {
             spans: entry.spans.iter().map(|span| (span.start, span.end)).collect(),
-            text: scene.surface(entry),
+            text: context.surface(entry),
             ids: owned(&entry.ids),
             names: entry.ids.iter().map(|id| self.name(id).unwrap_or_default()).collect(),
             types: owned(&entry.types),
@@ -163,7 +165,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether `form` is a name of one of `ids`; `None` without a terminology.
-    fn names_it(&self, form: &str, ids: &IdSet) -> Option<bool> {
+    fn has_name(&self, form: &str, ids: &IdSet) -> Option<bool> {
         if form.is_empty() {
             return None;
         }
@@ -171,9 +173,9 @@ impl<'a> Judge<'a> {
         Some(concepts.iter().any(|concept| concept.intersects(ids)))
     }
 
-    fn judge_pair(
+    fn classify_pair(
         &self,
-        scene: &Scene<'_>,
+        context: &DocumentContext<'_>,
         gold: &Entry,
         predicted: &Entry,
         rank: Option<usize>,
@@ -189,12 +191,12 @@ impl<'a> Judge<'a> {
         if !self.has(&gold.ids) {
             return (ErrorClass::NotInTerminology, "another concept was linked");
         }
-        let form = fold(&scene.surface(gold));
-        let named = self.names_it(&form, &gold.ids);
+        let form = fold(&context.surface(gold));
+        let named = self.has_name(&form, &gold.ids);
         if same_spans && named == Some(true) {
             return (ErrorClass::WrongSense, "the text is also a name of the gold concept");
         }
-        if self.surfaces.gives(&fold(&scene.surface(predicted)), &predicted.ids) {
+        if self.surfaces.gives(&fold(&context.surface(predicted)), &predicted.ids) {
             return (ErrorClass::GoldDoubtful, "gold links this text to the predicted concept elsewhere");
         }
         if same_spans && rank.is_some() {
@@ -207,21 +209,26 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn judge_gold(&self, scene: &Scene<'_>, gold: &Entry, abstained: bool) -> (ErrorClass, &'static str) {
+    fn classify_gold(
+        &self,
+        context: &DocumentContext<'_>,
+        gold: &Entry,
+        abstained: bool,
+    ) -> (ErrorClass, &'static str) {
         let reason = if abstained { "left unlinked" } else { "" };
         if !self.has(&gold.ids) {
             return (ErrorClass::NotInTerminology, reason);
         }
-        match self.names_it(&fold(&scene.surface(gold)), &gold.ids) {
+        match self.has_name(&fold(&context.surface(gold)), &gold.ids) {
             Some(false) => (ErrorClass::MissingName, reason),
             _ => (ErrorClass::Missed, reason),
         }
     }
 
-    fn judge_prediction(&self, scene: &Scene<'_>, predicted: &Entry) -> (ErrorClass, &'static str) {
-        let form = fold(&scene.surface(predicted));
-        let here = |gold: &&Entry| gold.ids.intersects(&predicted.ids) && fold(&scene.surface(gold)) == form;
-        if !form.is_empty() && scene.document.gold.iter().any(|gold| here(&gold)) {
+    fn classify_prediction(&self, context: &DocumentContext<'_>, predicted: &Entry) -> (ErrorClass, &'static str) {
+        let form = fold(&context.surface(predicted));
+        let here = |gold: &&Entry| gold.ids.intersects(&predicted.ids) && fold(&context.surface(gold)) == form;
+        if !form.is_empty() && context.document.gold.iter().any(|gold| here(&gold)) {
             return (ErrorClass::GoldDoubtful, "gold links this text to this concept elsewhere in the document");
         }
         if self.surfaces.gives(&form, &predicted.ids) {
@@ -231,7 +238,7 @@ impl<'a> Judge<'a> {
         if ids.any(|id| self.surfaces.known.contains(id) && self.name(id).is_some_and(|name| fold(&name) == form)) {
             return (ErrorClass::GoldDoubtful, "the text is the preferred name of a concept found elsewhere in gold");
         }
-        let overlapping = scene.document.gold.iter().find(|gold| shares_a_place(gold, predicted));
+        let overlapping = context.document.gold.iter().find(|gold| shares_text(gold, predicted));
         match overlapping {
             Some(gold) if gold.ids.is_nil() => (ErrorClass::Spurious, "gold has no concept here (NIL)"),
             Some(_) => (ErrorClass::Spurious, "another prediction matches this gold mention"),
@@ -244,20 +251,20 @@ impl<'a> Judge<'a> {
 }
 
 /// A document while its cases are built.
-struct Scene<'a> {
+struct DocumentContext<'a> {
     document: &'a DocumentPair,
     annotations: &'a [&'a Annotation],
     text: &'a str,
     points: OffsetMap<'a>,
 }
 
-impl Scene<'_> {
+impl DocumentContext<'_> {
     fn surface(&self, entry: &Entry) -> String {
         surface(self.text, &self.points, &entry.spans)
     }
 }
 
-fn shares_a_place(gold: &Entry, predicted: &Entry) -> bool {
+fn shares_text(gold: &Entry, predicted: &Entry) -> bool {
     shared(&gold.spans, &predicted.spans) > 0
 }
 

@@ -18,7 +18,7 @@ const MAX_HULL: usize = 600;
 
 /// An excerpt of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Context {
+pub struct Excerpt {
     /// Its start in code points.
     pub start: u32,
     /// Its text.
@@ -33,7 +33,7 @@ pub struct Context {
 pub(super) fn examples(cases: &[Case], texts: &[String], rows: &HashMap<&str, usize>, n: usize) -> Vec<Example> {
     type Key<'a> = (ErrorClass, String, Option<&'a [String]>, Option<&'a [String]>);
     let mut kinds: HashMap<Key<'_>, (u64, usize)> = HashMap::new();
-    for (place, case) in cases.iter().enumerate().filter(|(_, case)| case.class != ErrorClass::Correct) {
+    for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.class != ErrorClass::Correct) {
         let text = case.gold.as_ref().or(case.predicted.as_ref()).map_or_else(String::new, |side| fold(&side.text));
         let key = (
             case.class,
@@ -41,11 +41,11 @@ pub(super) fn examples(cases: &[Case], texts: &[String], rows: &HashMap<&str, us
             case.gold.as_ref().map(|side| side.ids.as_slice()),
             case.predicted.as_ref().map(|side| side.ids.as_slice()),
         );
-        kinds.entry(key).or_insert((0, place)).0 += 1;
+        kinds.entry(key).or_insert((0, index)).0 += 1;
     }
     let mut chosen: Vec<(ErrorClass, u64, usize)> =
-        kinds.into_iter().map(|((class, ..), (n_alike, place))| (class, n_alike, place)).collect();
-    chosen.sort_by_key(|&(class, n_alike, place)| (class, u64::MAX - n_alike, place));
+        kinds.into_iter().map(|((class, ..), (n_alike, index))| (class, n_alike, index)).collect();
+    chosen.sort_by_key(|&(class, n_alike, index)| (class, u64::MAX - n_alike, index));
     let mut n_of_class: HashMap<ErrorClass, usize> = HashMap::new();
     chosen.retain(|(class, ..)| {
         let taken = n_of_class.entry(*class).or_default();
@@ -58,11 +58,11 @@ pub(super) fn examples(cases: &[Case], texts: &[String], rows: &HashMap<&str, us
     order.sort_by_key(|&row| chosen[row].2);
     let mut found: Vec<Option<Example>> = vec![None; chosen.len()];
     for row in order {
-        let (_, n_alike, place) = chosen[row];
-        let document = rows.get(cases[place].document.as_str()).copied();
+        let (_, n_alike, index) = chosen[row];
+        let document = rows.get(cases[index].document.as_str()).copied();
         let text = document.and_then(|row| texts.get(row)).map_or("", String::as_str);
-        let context = contexts.around(document, text, &cases[place]);
-        found[row] = Some(Example { case: place, n_alike, context });
+        let context = contexts.around(document, text, &cases[index]);
+        found[row] = Some(Example { case: index, n_alike, context });
     }
     found.into_iter().flatten().collect()
 }
@@ -75,7 +75,7 @@ struct Contexts {
 }
 
 impl Contexts {
-    fn around(&mut self, document: Option<usize>, text: &str, case: &Case) -> Context {
+    fn around(&mut self, document: Option<usize>, text: &str, case: &Case) -> Excerpt {
         if document.is_none() || self.document != document {
             self.document = document;
             self.sentences = sentences(text);
@@ -93,7 +93,7 @@ impl Contexts {
         let end = n_up_to.checked_sub(1).and_then(|row| self.sentences.get(row));
         let end = end.map_or(last, |sentence| point(sentence.end).max(last));
         let (from, to) = (start.max(first.saturating_sub(MAX_MARGIN)), end.min(last + MAX_MARGIN));
-        Context {
+        Excerpt {
             start: from as u32,
             text: text[byte(from)..byte(to)].to_owned(),
             cut_before: from > start,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Case, ClassCount, Confusion, ErrorAnalysis, ErrorClass, ErrorConfig, ReasonCount, Side, Surface};
+use super::{Case, CaseSide, ClassCount, Confusion, ErrorAnalysis, ErrorClass, ErrorConfig, ReasonCount, SurfaceCount};
 use crate::text::normalise::fold;
 
 pub(super) fn count(analysis: &mut ErrorAnalysis, cases: &[Case], config: &ErrorConfig) {
@@ -55,23 +55,23 @@ fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
         n: u64,
         first: usize,
         texts: HashMap<String, (u64, usize)>,
-        gold: &'a Side,
-        predicted: &'a Side,
+        gold: &'a CaseSide,
+        predicted: &'a CaseSide,
     }
     let mut rows: HashMap<(&[String], &[String]), Row<'_>> = HashMap::new();
-    for (place, case) in cases.iter().enumerate() {
+    for (index, case) in cases.iter().enumerate() {
         let (Some(gold), Some(predicted)) = (&case.gold, case.linked()) else { continue };
         if matches!(case.class, ErrorClass::Correct | ErrorClass::Boundary | ErrorClass::Type) {
             continue;
         }
-        let new = || Row { n: 0, first: place, texts: HashMap::new(), gold, predicted };
+        let new = || Row { n: 0, first: index, texts: HashMap::new(), gold, predicted };
         let row = rows.entry((&gold.ids, &predicted.ids)).or_insert_with(new);
         row.n += 1;
-        row.texts.entry(form_of(&gold.text)).or_insert((0, place)).0 += 1;
+        row.texts.entry(form_of(&gold.text)).or_insert((0, index)).0 += 1;
     }
     let confusion = |row: Row<'_>| {
-        let most = row.texts.values().min_by_key(|(n, place)| (u64::MAX - n, *place));
-        let text = most.and_then(|&(_, place)| cases[place].gold.as_ref()).map_or("", |side| &side.text);
+        let commonest = row.texts.values().min_by_key(|(n, index)| (u64::MAX - n, *index));
+        let text = commonest.and_then(|&(_, index)| cases[index].gold.as_ref()).map_or("", |side| &side.text);
         Confusion {
             n: row.n,
             gold_ids: row.gold.ids.clone(),
@@ -87,20 +87,20 @@ fn confusions(cases: &[Case], limit: usize) -> Vec<Confusion> {
 /// The texts of one side of the cases, with the number of `wanted` ones.
 fn surfaces<'a>(
     cases: &'a [Case],
-    side_of: impl Fn(&'a Case) -> Option<&'a Side>,
+    side_of: impl Fn(&'a Case) -> Option<&'a CaseSide>,
     wanted: impl Fn(&Case) -> bool,
     limit: usize,
-) -> Vec<Surface> {
-    let mut rows: HashMap<String, (Surface, usize)> = HashMap::new();
-    for (place, case) in cases.iter().enumerate() {
+) -> Vec<SurfaceCount> {
+    let mut rows: HashMap<String, (SurfaceCount, usize)> = HashMap::new();
+    for (index, case) in cases.iter().enumerate() {
         let Some(side) = side_of(case) else { continue };
-        let (row, first) = rows.entry(form_of(&side.text)).or_insert_with(|| (Surface::default(), place));
+        let (row, first) = rows.entry(form_of(&side.text)).or_insert_with(|| (SurfaceCount::default(), index));
         row.n_all += 1;
         if wanted(case) {
             if row.n == 0 {
-                *first = place;
+                *first = index;
                 let (text, ids, names) = (side.text.clone(), side.ids.clone(), side.names.clone());
-                *row = Surface { n: 0, n_all: row.n_all, text, ids, names, class: Some(case.class) };
+                *row = SurfaceCount { n: 0, n_all: row.n_all, text, ids, names, class: Some(case.class) };
             }
             row.n += 1;
         }

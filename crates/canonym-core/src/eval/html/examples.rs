@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::markup::Markup;
 use super::sections::concept;
-use crate::eval::errors::{Case, ErrorAnalysis, ErrorClass, Example, Side};
+use crate::eval::errors::{Case, CaseSide, ErrorAnalysis, ErrorClass, Example};
 use crate::eval::thousands;
 
 pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
@@ -104,7 +104,7 @@ fn row(out: &mut Markup, label: &str, content: impl FnOnce(&mut Markup)) {
     out.element("dd", &[], content);
 }
 
-fn side(out: &mut Markup, side: &Side) {
+fn side(out: &mut Markup, side: &CaseSide) {
     match side.ids.is_empty() {
         true => out.leaf("span.soft", &[], "unlinked"),
         false => concept(out, &side.ids, &side.names),
@@ -136,8 +136,8 @@ fn candidates(out: &mut Markup, case: &Case) {
 
 fn origin(example: &Example, case: &Case) -> String {
     let spans = case.gold.as_ref().or(case.predicted.as_ref()).map_or(&[][..], |side| &side.spans);
-    let places: Vec<String> = spans.iter().map(|(start, end)| format!("{start}–{end}")).collect();
-    let mut parts = vec![format!("Document {}, {}", case.document, places.join(" + "))];
+    let offsets: Vec<String> = spans.iter().map(|(start, end)| format!("{start}–{end}")).collect();
+    let mut parts = vec![format!("Document {}, {}", case.document, offsets.join(" + "))];
     if !case.reason.is_empty() {
         parts.push(case.reason.clone());
     }
@@ -150,31 +150,31 @@ fn origin(example: &Example, case: &Case) -> String {
 /// The text with its marks; a position in both spans has both marks.
 fn context(out: &mut Markup, example: &Example, case: &Case) {
     let context = &example.context;
-    let spans_of = |side: &Option<Side>| side.as_ref().map_or_else(Vec::new, |side| side.spans.clone());
+    let spans_of = |side: &Option<CaseSide>| side.as_ref().map_or_else(Vec::new, |side| side.spans.clone());
     let (gold, predicted) = (spans_of(&case.gold), spans_of(&case.predicted));
-    let inside = |spans: &[(u32, u32)], place: u32| spans.iter().any(|&(start, end)| start <= place && place < end);
-    let marks = |place: u32| (inside(&gold, place), inside(&predicted, place));
+    let inside = |spans: &[(u32, u32)], offset: u32| spans.iter().any(|&(start, end)| start <= offset && offset < end);
+    let marks = |offset: u32| (inside(&gold, offset), inside(&predicted, offset));
     if context.cut_before {
         out.text("… ");
     }
     let mut piece = String::new();
     let mut current = (false, false);
-    for (place, letter) in (context.start..).zip(context.text.chars()) {
-        let here = marks(place);
+    for (offset, letter) in (context.start..).zip(context.text.chars()) {
+        let here = marks(offset);
         if here != current {
-            write_piece(out, &piece, current);
+            write_piece(out, &piece, current.0, current.1);
             piece.clear();
             current = here;
         }
         piece.push(letter);
     }
-    write_piece(out, &piece, current);
+    write_piece(out, &piece, current.0, current.1);
     if context.cut_after {
         out.text(" …");
     }
 }
 
-fn write_piece(out: &mut Markup, piece: &str, (gold, predicted): (bool, bool)) {
+fn write_piece(out: &mut Markup, piece: &str, gold: bool, predicted: bool) {
     let underlined = |out: &mut Markup| match gold {
         true => out.leaf("u.gold", &[("title", "gold")], piece),
         false => out.text(piece),

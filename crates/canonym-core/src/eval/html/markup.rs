@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_stays_inside_its_element(text in "\\PC*|.*|[\u{0}-\u{20}<>&\"']*") {
+        fn any_text_is_escaped(text in "\\PC*|.*|[\u{0}-\u{20}<>&\"']*") {
             let mut out = Markup::default();
             out.leaf("p", &[("title", &text)], &text);
             let page = out.finish();

@@ -41,12 +41,12 @@ pub(super) struct Plot {
 
 /// Ticks of an axis of shares.
 pub(super) fn share_ticks() -> Vec<(f64, String)> {
-    (0..=4).map(|step| f64::from(step) / 4.0).map(|place| (place, percent(place, 0))).collect()
+    (0..=4).map(|step| f64::from(step) / 4.0).map(|position| (position, percent(position, 0))).collect()
 }
 
 impl Plot {
-    fn x(&self, place: f64) -> String {
-        coordinate(LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT))
+    fn x(&self, position: f64) -> String {
+        coordinate(LEFT + position.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT))
     }
 
     fn y(&self, value: f64) -> String {
@@ -72,15 +72,15 @@ impl Plot {
             if self.diagonal {
                 out.void("polyline.ideal", &[("points", &self.points(&[(0.0, 0.0), (1.0, 1.0)]))]);
             }
-            for &(place, low, high) in &self.whiskers {
-                let x = self.x(place);
+            for &(position, low, high) in &self.whiskers {
+                let x = self.x(position);
                 line(out, "whisker", [&x, &self.y(low), &x, &self.y(high)]);
             }
             if self.curve.len() > 1 {
                 out.void("polyline.curve", &[("points", &self.points(&self.curve))]);
             }
-            for &(place, value) in self.curve.iter().filter(|_| self.dots || self.curve.len() == 1) {
-                out.void("circle.dot", &[("cx", &self.x(place)), ("cy", &self.y(value)), ("r", "3.5")]);
+            for &(position, value) in self.curve.iter().filter(|_| self.dots || self.curve.len() == 1) {
+                out.void("circle.dot", &[("cx", &self.x(position)), ("cy", &self.y(value)), ("r", "3.5")]);
             }
         });
     }
@@ -92,24 +92,24 @@ impl Plot {
             let y = self.y(value);
             line(out, if step == 0 { "axis" } else { "grid" }, [&left, &y, &right, &y]);
             let digits = usize::from((self.y_max - self.y_min) * 25.0 % 1.0 > 1e-6);
-            let place = [("x", coordinate(LEFT - 7.0)), ("y", y)];
-            write(out, "text", &place, &[("text-anchor", "end"), ("dy", "0.32em")], &percent(value, digits));
+            let position = [("x", coordinate(LEFT - 7.0)), ("y", y)];
+            write(out, "text", &position, &[("text-anchor", "end"), ("dy", "0.32em")], &percent(value, digits));
         }
-        for (place, label) in &self.x_ticks {
-            let (x, below) = (self.x(*place), coordinate(HEIGHT - BOTTOM + 4.0));
+        for (position, label) in &self.x_ticks {
+            let (x, below) = (self.x(*position), coordinate(HEIGHT - BOTTOM + 4.0));
             line(out, "axis", [&x, &bottom, &x, &below]);
-            let place = [("x", x), ("y", coordinate(HEIGHT - BOTTOM + 18.0))];
-            write(out, "text", &place, &[("text-anchor", "middle")], label);
+            let position = [("x", x), ("y", coordinate(HEIGHT - BOTTOM + 18.0))];
+            write(out, "text", &position, &[("text-anchor", "middle")], label);
         }
-        let place = [("x", coordinate((LEFT + WIDTH - RIGHT) / 2.0)), ("y", coordinate(HEIGHT - 6.0))];
-        write(out, "text.label", &place, &[("text-anchor", "middle")], &self.x_label);
+        let position = [("x", coordinate((LEFT + WIDTH - RIGHT) / 2.0)), ("y", coordinate(HEIGHT - 6.0))];
+        write(out, "text.label", &position, &[("text-anchor", "middle")], &self.x_label);
         let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
         let turn = format!("translate(11 {}) rotate(-90)", coordinate(middle));
         write(out, "text.label", &[], &[("transform", &turn), ("text-anchor", "middle")], &self.y_label);
     }
 
     fn points(&self, points: &[(f64, f64)]) -> String {
-        let point = |&(place, value): &(f64, f64)| format!("{},{}", self.x(place), self.y(value));
+        let point = |&(position, value): &(f64, f64)| format!("{},{}", self.x(position), self.y(value));
         points.iter().map(point).collect::<Vec<String>>().join(" ")
     }
 }
@@ -126,15 +126,15 @@ pub(super) fn bar(out: &mut Markup, share: f64) {
 /// A value on a scale from 0 to 1, with its interval if there is one.
 pub(super) fn scale(out: &mut Markup, value: f64, interval: Option<(f64, f64)>) {
     let frame = [("viewBox", "0 0 100 10"), ("preserveAspectRatio", "none"), ("aria-hidden", "true")];
-    let place = |share: f64| share.clamp(0.0, 1.0) * 100.0;
+    let position = |share: f64| share.clamp(0.0, 1.0) * 100.0;
     out.element("svg", &frame, |out| {
         out.void("rect.track", &[("y", "3"), ("width", "100"), ("height", "4")]);
-        out.void("rect.tint", &[("y", "3"), ("width", &coordinate(place(value))), ("height", "4")]);
+        out.void("rect.tint", &[("y", "3"), ("width", &coordinate(position(value))), ("height", "4")]);
         if let Some((low, high)) = interval {
-            let width = coordinate((place(high) - place(low)).max(0.6));
-            out.void("rect.fill", &[("x", &coordinate(place(low))), ("y", "3"), ("width", &width), ("height", "4")]);
+            let width = coordinate((position(high) - position(low)).max(0.6));
+            out.void("rect.fill", &[("x", &coordinate(position(low))), ("y", "3"), ("width", &width), ("height", "4")]);
         }
-        out.void("rect.fill", &[("x", &coordinate(place(value) - 0.4)), ("width", "0.8"), ("height", "10")]);
+        out.void("rect.fill", &[("x", &coordinate(position(value) - 0.4)), ("width", "0.8"), ("height", "10")]);
     });
 }
 
@@ -142,8 +142,8 @@ fn line(out: &mut Markup, class: &str, [x1, y1, x2, y2]: [&str; 4]) {
     out.void(&format!("line.{class}"), &[("x1", x1), ("y1", y1), ("x2", x2), ("y2", y2)]);
 }
 
-fn write(out: &mut Markup, tag: &str, place: &[(&str, String)], attributes: &[(&str, &str)], text: &str) {
-    let mut all: Vec<(&str, &str)> = place.iter().map(|(key, value)| (*key, value.as_str())).collect();
+fn write(out: &mut Markup, tag: &str, position: &[(&str, String)], attributes: &[(&str, &str)], text: &str) {
+    let mut all: Vec<(&str, &str)> = position.iter().map(|(key, value)| (*key, value.as_str())).collect();
     all.extend(attributes);
     out.leaf(tag, &all, text);
 }

@@ -5,7 +5,7 @@ use super::plots::{self, Plot, share_ticks};
 use super::{MAX_ROWS, Page};
 use crate::eval::bootstrap::Interval;
 use crate::eval::curves::{Calibration, Curves};
-use crate::eval::errors::{ClassCount, ErrorAnalysis, ErrorClass, NOWHERE_IN_GOLD, Surface};
+use crate::eval::errors::{ClassCount, ErrorAnalysis, ErrorClass, NOWHERE_IN_GOLD, SurfaceCount};
 use crate::eval::ids::IdPolicy;
 use crate::eval::matching::{Measure, ratio};
 use crate::eval::ranking::{Composite, RankUnit, Ranking, RankingScores};
@@ -293,24 +293,24 @@ pub(super) fn ranking(out: &mut Markup, ranking: &Ranking, policy: &Policy) {
 
 fn accuracy_plot(scores: &RankingScores) -> Plot {
     let n = scores.accuracy.len();
-    let place = |row: usize| if n > 1 { 0.04 + 0.92 * row as f64 / (n - 1) as f64 } else { 0.5 };
+    let position = |row: usize| if n > 1 { 0.04 + 0.92 * row as f64 / (n - 1) as f64 } else { 0.5 };
     let lowest = scores.accuracy_ci.values().map(|Interval(low, _)| *low).chain(scores.accuracy.values().copied());
     // The axis starts at a multiple of 0.2 below the lowest value, so that differences are visible.
     let y_min = (lowest.fold(1.0, f64::min) * 5.0 - 0.2).floor().clamp(0.0, 4.0) / 5.0;
-    let said: Vec<String> =
+    let values: Vec<String> =
         scores.accuracy.iter().map(|(depth, value)| format!("{} % at {depth}", percent(*value, 1))).collect();
     let whisker = |(row, depth): (usize, &usize)| {
-        scores.accuracy_ci.get(depth).map(|Interval(low, high)| (place(row), *low, *high))
+        scores.accuracy_ci.get(depth).map(|Interval(low, high)| (position(row), *low, *high))
     };
     Plot {
         title: "Accuracy@k".to_owned(),
-        description: format!("The share of mentions with the gold concept among the first k: {}.", said.join(", ")),
+        description: format!("The share of mentions with the gold concept among the first k: {}.", values.join(", ")),
         x_label: "k".to_owned(),
         y_label: "accuracy@k, %".to_owned(),
-        x_ticks: scores.accuracy.keys().enumerate().map(|(row, depth)| (place(row), depth.to_string())).collect(),
+        x_ticks: scores.accuracy.keys().enumerate().map(|(row, depth)| (position(row), depth.to_string())).collect(),
         y_min,
         y_max: 1.0,
-        curve: scores.accuracy.values().enumerate().map(|(row, value)| (place(row), *value)).collect(),
+        curve: scores.accuracy.values().enumerate().map(|(row, value)| (position(row), *value)).collect(),
         dots: true,
         whiskers: scores.accuracy.keys().enumerate().filter_map(whisker).collect(),
         ..Plot::default()
@@ -383,13 +383,13 @@ pub(super) fn confidence(out: &mut Markup, curves: &Curves) {
 }
 
 fn wanted_words(wanted: &crate::eval::curves::WantedPrecision) -> String {
-    let asked = percent(wanted.precision, 1);
+    let target = percent(wanted.precision, 1);
     match wanted.threshold {
         Some(threshold) => format!(
-            " A precision of {asked} % needs a threshold of {threshold:.4}, with a coverage of {} %.",
+            " A precision of {target} % needs a threshold of {threshold:.4}, with a coverage of {} %.",
             percent(wanted.coverage, 1)
         ),
-        None => format!(" No threshold reaches a precision of {asked} %."),
+        None => format!(" No threshold reaches a precision of {target} %."),
     }
 }
 
@@ -490,7 +490,7 @@ pub(super) fn surfaces(out: &mut Markup, errors: &ErrorAnalysis) {
     });
 }
 
-fn surface_table(out: &mut Markup, caption: &str, rows: &[Surface]) {
+fn surface_table(out: &mut Markup, caption: &str, rows: &[SurfaceCount]) {
     if rows.is_empty() {
         return;
     }

@@ -13,7 +13,7 @@ use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
 
 /// Maximum number of names per record, to bound memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Reads a dictionary.
 ///
@@ -38,7 +38,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             return Err(input.error("the id is empty"));
         }
         report.n_read += 1;
-        if ids != raw_id || record.names.len() > MOST_NAMES {
+        if ids != raw_id || record.names.len() > MAX_NAMES {
             if !raw_id.is_empty() {
                 keep(std::mem::take(&mut record), config, report, sink)?;
             }

@@ -19,7 +19,7 @@ pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>,
     let mut cells = Vec::new();
     let mut rest = line;
     loop {
-        let (cell, behind) = match rest.strip_prefix('"') {
+        let (cell, after) = match rest.strip_prefix('"') {
             Some(inside) => quoted(inside).ok_or_else(|| format!("unclosed quote in column {}", cells.len() + 1))?,
             None => {
                 let end = rest.find(',').unwrap_or(rest.len());
@@ -27,9 +27,9 @@ pub(super) fn split(line: &str, division: Division) -> Result<Vec<Cow<'_, str>>,
             }
         };
         cells.push(cell);
-        match behind.strip_prefix(',') {
+        match after.strip_prefix(',') {
             Some(next) => rest = next,
-            None if behind.is_empty() => return Ok(cells),
+            None if after.is_empty() => return Ok(cells),
             None => return Err(format!("text after the closing quote of column {}", cells.len())),
         }
     }
@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quoted_cells_come_back(cells in prop::collection::vec("[a,\"é ]{0,6}", 1..5)) {
+        fn quoted_cells_round_trip(cells in prop::collection::vec("[a,\"é ]{0,6}", 1..5)) {
             let quoted: Vec<String> = cells.iter().map(|cell| format!("\"{}\"", cell.replace('"', "\"\""))).collect();
             let line = quoted.join(",");
             prop_assert_eq!(split(&line, Division::Commas).unwrap(), cells);

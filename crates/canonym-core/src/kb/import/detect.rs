@@ -55,7 +55,7 @@ impl SourceFormat {
         }
     }
 
-    /// The format of a file, an archive or a folder. Of standard input and pipes no format is told, since what was looked at could not be read again.
+    /// The format of a file, archive or folder. Standard input and pipes are refused, because they cannot be read twice.
     pub fn detect(path: &Path) -> Result<SourceFormat> {
         if path == Path::new("-") {
             refuse_table(&Input::open(path)?)?;
@@ -150,7 +150,7 @@ impl SourceFormat {
     }
 }
 
-/// The format of XML by its first elements; they stand behind a declaration, a document type and comments.
+/// The format of XML by its first elements, after declaration, document type and comments.
 fn detect_xml(text: &str) -> Option<SourceFormat> {
     let mesh = ["DescriptorRecord", "SupplementalRecord", "QualifierRecord"];
     let is_mesh =
@@ -215,7 +215,7 @@ pub(super) fn refuse_foreign(input: &Input, format: Option<SourceFormat>) -> Res
 /// Refuses a table with commas or semicolons whose name does not say that it is one, where no format was found.
 fn refuse_table(input: &Input) -> Result<()> {
     let text = String::from_utf8_lossy(input.head());
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(MOST_LOOKED_AT).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(MAX_SAMPLED_LINES).collect();
     let first = lines.first().copied().unwrap_or_default();
     let is_divided = |sign: char| {
         let n = n_columns(first, sign);
@@ -227,9 +227,9 @@ fn refuse_table(input: &Input) -> Result<()> {
 }
 
 /// Lines in which a table with commas or semicolons shows.
-const MOST_LOOKED_AT: usize = 10;
+const MAX_SAMPLED_LINES: usize = 10;
 
-/// The columns of a line that `sign` divides; `None` where spaces behind it, outside of quotes, say that the line is running text.
+/// Number of columns separated by `sign`; `None` if unquoted spaces after it suggest running text.
 fn n_columns(line: &str, sign: char) -> Option<usize> {
     let unquoted: String = line.split('"').step_by(2).collect();
     (!unquoted.contains(&format!("{sign} "))).then(|| unquoted.matches(sign).count() + 1)
@@ -241,5 +241,5 @@ fn is_csv(input: &Input) -> Error {
 
 fn unknown(path: &Path) -> Error {
     Error::invalid(format!("cannot tell the format of {}", path.display()))
-        .with_hint(format!("specify `--format`: {}", SourceFormat::list()))
+        .with_hint(format!("specify the format (option `--format`): {}", SourceFormat::list()))
 }

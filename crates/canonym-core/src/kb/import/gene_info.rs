@@ -138,8 +138,8 @@ fn header_names(header: &str) -> Option<Vec<&str>> {
 
 /// The columns that are read, with their indices.
 fn columns_of(names: &[&str]) -> Vec<(&'static str, usize)> {
-    let place = |wanted: &&'static str| names.iter().position(|name| name == wanted).map(|at| (*wanted, at));
-    COLUMNS.iter().filter_map(place).collect()
+    let column = |wanted: &&'static str| names.iter().position(|name| name == wanted).map(|at| (*wanted, at));
+    COLUMNS.iter().filter_map(column).collect()
 }
 
 /// Removes a repeated prefix: `HGNC:HGNC:5`.

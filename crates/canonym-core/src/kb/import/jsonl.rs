@@ -59,7 +59,7 @@ enum ScopeWord {
 /// Reads all objects.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     while let Some((number, line)) = input.next_line()? {
-        report.stand_at(number);
+        report.set_line(number);
         if line.trim().is_empty() {
             report.drop_one("row", "blank");
             continue;
@@ -76,7 +76,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             return Err(input.error("the id is empty"));
         }
         report.n_read += 1;
-        report.meet_id("row", row.id.trim());
+        report.register_id("row", row.id.trim());
         keep(record(row, config, report), config, report, sink)?;
     }
     Ok(())

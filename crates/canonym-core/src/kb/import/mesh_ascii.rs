@@ -16,7 +16,7 @@ use crate::{Error, Result};
 const NEW_RECORD: &str = "*NEWRECORD";
 
 /// Maximum size of a record in bytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// The record being read.
 #[derive(Default)]
@@ -66,8 +66,8 @@ fn read_file(
             return Err(error.with_hint("use an unmodified dYYYY.bin, cYYYY.bin or qYYYY.bin from NLM"));
         };
         record.n_bytes += line.len();
-        if record.n_bytes > MOST_BYTES {
-            let message = format!("the record at line {} is longer than {MOST_BYTES} bytes", record.line);
+        if record.n_bytes > MAX_BYTES {
+            let message = format!("the record at line {} is longer than {MAX_BYTES} bytes", record.line);
             return Err(Error::limit(&path, message));
         }
         let Some((key, value)) = line.split_once(" =") else {

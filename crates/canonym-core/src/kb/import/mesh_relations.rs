@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registry_numbers_are_told_apart() {
+    fn registry_numbers_are_distinguished() {
         let cases = [
             ("50-00-0", Some("CAS:50-00-0")),
             ("50-00-0 (formaldehyde)", Some("CAS:50-00-0")),

@@ -18,7 +18,7 @@ use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum size of a record in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Elements that contain records.
 const SETS: [&str; 3] = ["DescriptorRecordSet", "SupplementalRecordSet", "QualifierRecordSet"];
@@ -117,8 +117,8 @@ fn read_record(xml: &mut XmlReader, kind: RecordKind, record: &mut MeshRecord) -
     // Path of the open elements below the record, joined by `/`.
     let mut path = String::new();
     while xml.depth() > outside {
-        if xml.n_bytes() - start > MOST_BYTES {
-            let message = format!("the record at line {line} is longer than {MOST_BYTES} bytes");
+        if xml.n_bytes() - start > MAX_BYTES {
+            let message = format!("the record at line {line} is longer than {MAX_BYTES} bytes");
             return Err(Error::limit(xml.path(), message));
         }
         match xml.next_event()? {
@@ -173,7 +173,7 @@ fn begin(record: &mut MeshRecord, path: &str, element: Element<'_>) -> Result<()
 
 /// Appends text to the field of its element.
 fn take_text(record: &mut MeshRecord, kind: RecordKind, path: &str, text: &str) {
-    let place = match path.strip_prefix("ConceptList/Concept/") {
+    let field = match path.strip_prefix("ConceptList/Concept/") {
         Some(inner) => {
             let Some(concept) = record.concepts.last_mut() else { return };
             match inner {
@@ -197,8 +197,8 @@ fn take_text(record: &mut MeshRecord, kind: RecordKind, path: &str, text: &str) 
             own => own.strip_suffix("/String").filter(|own| *own == kind.name).map(|_| &mut record.name),
         },
     };
-    if let Some(place) = place {
-        place.push_str(text);
+    if let Some(field) = field {
+        field.push_str(text);
     }
 }
 

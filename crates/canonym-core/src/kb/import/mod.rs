@@ -124,7 +124,7 @@ pub struct Report {
     /// Location of the first item dropped or merged for each kind and reason, if the importer tracks lines.
     pub first: BTreeMap<(String, String), String>,
     /// Current file and line; line 0 is unknown.
-    place: (PathBuf, u64),
+    location: (PathBuf, u64),
     /// Hashes of the ids in the current file.
     ids: HashSet<u64>,
 }
@@ -139,40 +139,40 @@ impl Report {
     pub fn drop_many(&mut self, kind: &str, reason: &str, n: u64) {
         if n > 0 {
             *self.dropped.entry((kind.to_owned(), reason.to_owned())).or_insert(0) += n;
-            self.tell_first(kind, reason);
+            self.record_first(kind, reason);
         }
     }
 
     /// Counts a record of `kind` if its id occurred earlier in the file.
-    fn meet_id(&mut self, kind: &str, id: &str) {
+    fn register_id(&mut self, kind: &str, id: &str) {
         if !self.ids.insert(xxh3_64(id.as_bytes())) {
             *self.merged.entry((kind.to_owned(), SAME_ID.to_owned())).or_insert(0) += 1;
-            self.tell_first(kind, SAME_ID);
+            self.record_first(kind, SAME_ID);
         }
     }
 
     /// Sets the current line.
-    fn stand_at(&mut self, line: u64) {
-        self.place.1 = line;
+    fn set_line(&mut self, line: u64) {
+        self.location.1 = line;
     }
 
     /// Sets the current file.
     fn begin_file(&mut self, path: &Path) {
-        self.place = (path.to_path_buf(), 0);
+        self.location = (path.to_path_buf(), 0);
         self.ids.clear();
     }
 
-    fn tell_first(&mut self, kind: &str, reason: &str) {
-        let (path, line) = &self.place;
+    fn record_first(&mut self, kind: &str, reason: &str) {
+        let (path, line) = &self.location;
         if *line > 0 {
-            let place = || format!("{}:{line}", path.display());
-            self.first.entry((kind.to_owned(), reason.to_owned())).or_insert_with(place);
+            let location = || format!("{}:{line}", path.display());
+            self.first.entry((kind.to_owned(), reason.to_owned())).or_insert_with(location);
         }
     }
 
     /// Location of the first item of a kind and reason, as ` (…)`; empty if unknown.
-    pub fn place_of(&self, what: &(String, String)) -> String {
-        self.first.get(what).map(|place| format!(" (first: {place})")).unwrap_or_default()
+    pub fn first_of(&self, what: &(String, String)) -> String {
+        self.first.get(what).map(|location| format!(" (first: {location})")).unwrap_or_default()
     }
 
     /// Number of items of `kind` dropped for `reason`.
@@ -254,7 +254,7 @@ pub fn import_sources(
     if report.n_read == n_before {
         let path = sources.first().map_or(Path::new("-"), Source::path);
         let error = Error::parse(path, 1, format!("no concepts in {} format found", format.name()));
-        return Err(error.with_hint("check the file and `--format`"));
+        return Err(error.with_hint("check the file and its format (option `--format`)"));
     }
     Ok(())
 }
@@ -292,6 +292,13 @@ pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
         Some(prefix) if !part.is_empty() && !part.contains(':') => format!("{prefix}:{part}"),
         _ => part.to_owned(),
     })
+}
+
+/// An error if a release contains a table twice.
+fn check_unique<'a>(mut tables: impl Iterator<Item = &'a Source>) -> Result<()> {
+    let (Some(one), Some(other)) = (tables.next(), tables.next()) else { return Ok(()) };
+    let error = Error::invalid(format!("{} and {} are the same table", one.path().display(), other.path().display()));
+    Err(error.with_hint("specify each table once, compressed or not"))
 }
 
 /// `config` with a default prefix.

@@ -11,7 +11,7 @@ use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum size of a stanza in bytes.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 type Malformed = String;
 
@@ -37,7 +37,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
     loop {
         let line_number = input.n_lines() + 1;
         let Some(line) = syntax::next_line(input, &mut buffer)? else { break };
-        report.stand_at(line_number);
+        report.set_line(line_number);
         let parsed = match syntax::parse_line(line) {
             Ok(parsed) => parsed,
             Err(message) => return Err(malformed(input, line_number, message)),
@@ -63,8 +63,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             Line::Clause { tag, value } => {
                 if let Some(term) = &mut term {
                     term.n_bytes += value.len();
-                    if term.n_bytes > MOST_BYTES {
-                        let message = format!("the stanza at line {} is longer than {MOST_BYTES} bytes", term.line);
+                    if term.n_bytes > MAX_BYTES {
+                        let message = format!("the stanza at line {} is longer than {MAX_BYTES} bytes", term.line);
                         return Err(Error::limit(input.path(), message));
                     }
                 }
@@ -181,8 +181,8 @@ fn finish(
         return Err(malformed(input, term.line, "the stanza has no id".to_owned()));
     }
     report.n_read += 1;
-    report.stand_at(term.line);
-    report.meet_id("term", &term.record.id);
+    report.set_line(term.line);
+    report.register_id("term", &term.record.id);
     if term.obsolete && !config.keep_obsolete {
         report.drop_one("term", "obsolete");
         return replace(term.record, term.replaced_by, report, sink);

@@ -4,7 +4,7 @@ use crate::input::Input;
 use crate::{Error, Result};
 
 /// Maximum length of a line with its continuations, in bytes.
-const MOST_CONTINUED: usize = 64 << 20;
+const MAX_CONTINUED_BYTES: usize = 64 << 20;
 
 /// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(super) fn next_line<'a>(input: &mut Input, buffer: &'a mut String) -> Result
             return Ok(Some(buffer));
         }
         buffer.push_str(&line[..line.len() - 1]);
-        if buffer.len() > MOST_CONTINUED {
-            let message = format!("a continued line is longer than {MOST_CONTINUED} bytes");
+        if buffer.len() > MAX_CONTINUED_BYTES {
+            let message = format!("a continued line is longer than {MAX_CONTINUED_BYTES} bytes");
             return Err(Error::limit(input.path(), message));
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_apart() {
+    fn kinds_of_lines_are_distinguished() {
         assert_eq!(parse_line(" [Term] ! here"), Ok(Line::Stanza("Term")));
         assert_eq!(parse_line("id: X:1"), Ok(Line::Clause { tag: "id", value: "X:1" }));
         assert_eq!(parse_line("! id: X:1"), Ok(Line::Blank));
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escaped_text_comes_back(text in "\\PC*") {
+        fn escaped_text_round_trips(text in "\\PC*") {
             prop_assert_eq!(unescape(&escape(&text)), text.clone());
             let written = format!("\"{}\" EXACT []", escape(&text));
             prop_assert_eq!(quoted(&written), Ok((text, "EXACT []")));

@@ -19,13 +19,13 @@ use crate::kb::{ConceptRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum size of a node, edge or key, in bytes of JSON.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Maximum size of a skipped value, in bytes of JSON. It is not stored, but its nesting is tracked.
-const MOST_IGNORED: u64 = 1 << 30;
+const MAX_IGNORED_BYTES: u64 = 1 << 30;
 
 /// Maximum number of consecutive edges of a concept that are combined into one record.
-const MOST_PARENTS: usize = 1 << 10;
+const MAX_PARENTS: usize = 1 << 10;
 
 #[derive(Deserialize)]
 struct Node {
@@ -65,7 +65,7 @@ struct Edge {
 
 /// Reads all graphs of a file.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
-    let left = Rc::new(Cell::new(MOST_BYTES));
+    let left = Rc::new(Cell::new(MAX_BYTES));
     let reader = BufReader::with_capacity(1 << 16, Bounded { rest: &mut *input, left: left.clone() });
     let mut import = Import { config, report, sink, left, dropped: HashSet::new(), pending: None, failure: None };
     let mut json = serde_json::Deserializer::from_reader(reader);
@@ -79,7 +79,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         Err(error) if error.is_io() && import.left.get() == 0 => Err(Error::limit(
             input.path(),
             format!(
-                "a node or edge is longer than {MOST_BYTES} bytes, or another element is longer than {MOST_IGNORED}"
+                "a node or edge is longer than {MAX_BYTES} bytes, or another element is longer than {MAX_IGNORED_BYTES}"
             ),
         )),
         Err(error) => Err(input.json_error(error)),
@@ -183,7 +183,7 @@ impl Import<'_, '_> {
         }
         let parent = with_prefix(&short_id(&edge.obj), self.config);
         match &mut self.pending {
-            Some(record) if record.id == id && record.parents.len() < MOST_PARENTS => record.parents.push(parent),
+            Some(record) if record.id == id && record.parents.len() < MAX_PARENTS => record.parents.push(parent),
             _ => {
                 self.flush()?;
                 self.pending = Some(ConceptRecord { id, parents: vec![parent], ..ConceptRecord::default() });
@@ -279,14 +279,14 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<(), A::Error> {
         loop {
-            self.import.left.set(MOST_BYTES);
+            self.import.left.set(MAX_BYTES);
             let Some(key) = map.next_key::<String>()? else { return Ok(()) };
             let level = match key.as_str() {
                 "graphs" => Level::Graphs,
                 "nodes" => Level::Nodes,
                 "edges" => Level::Edges,
                 _ => {
-                    self.import.left.set(MOST_IGNORED);
+                    self.import.left.set(MAX_IGNORED_BYTES);
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
@@ -297,7 +297,7 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<(), A::Error> {
         loop {
-            self.import.left.set(MOST_BYTES);
+            self.import.left.set(MAX_BYTES);
             let taken = match self.level {
                 Level::Graphs => {
                     let graph = Part { import: &mut *self.import, level: Level::File };

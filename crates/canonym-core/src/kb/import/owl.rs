@@ -24,10 +24,10 @@ use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum number of open subjects; beyond it the oldest is emitted.
-const MOST_OPEN: usize = 1 << 14;
+const MAX_OPEN_SUBJECTS: usize = 1 << 14;
 
 /// Maximum size of subjects that are not known to be classes yet, in bytes.
-const MOST_WAITING: usize = 256 << 20;
+const MAX_WAITING_BYTES: usize = 256 << 20;
 
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 const RDFS: &str = "http://www.w3.org/2000/01/rdf-schema#";
@@ -226,7 +226,7 @@ impl<'a, 'b> Import<'a, 'b> {
         let Some(property) = property(triple.predicate.as_str()) else { return Ok(()) };
         let subject = subject.into_string();
         if !self.open.contains_key(&subject) {
-            if self.open.len() >= MOST_OPEN {
+            if self.open.len() >= MAX_OPEN_SUBJECTS {
                 self.hand_on_oldest()?;
             }
             self.order.push_back(subject.clone());
@@ -265,9 +265,10 @@ impl<'a, 'b> Import<'a, 'b> {
         let hash = xxh3_64(subject.as_bytes());
         if part.class.is_none() && !self.classes.contains(&hash) && !self.dropped.contains(&hash) {
             self.n_waiting += subject.len() + part.n_bytes + size_of::<Part>();
-            if self.n_waiting > MOST_WAITING {
-                let what = format!("more than {MOST_WAITING} bytes of statements precede the types of their subjects");
-                return Err(Error::invalid(what).with_hint("sort the triples by subject"));
+            if self.n_waiting > MAX_WAITING_BYTES {
+                let what =
+                    format!("more than {MAX_WAITING_BYTES} bytes of statements precede the types of their subjects");
+                return Err(Error::too_many(what).with_hint("sort the triples by subject"));
             }
             self.waiting.push((subject, part));
             return Ok(());
@@ -287,9 +288,9 @@ impl<'a, 'b> Import<'a, 'b> {
         }
         part.record.id = with_prefix(&short(subject, self.config), self.config);
         part.labels.sort_by_key(|(rank, _)| *rank);
-        let labels = part.labels.into_iter().enumerate().map(|(place, (_, text))| NameRecord {
+        let labels = part.labels.into_iter().enumerate().map(|(index, (_, text))| NameRecord {
             text,
-            scope: if place == 0 { Scope::Preferred } else { Scope::Exact },
+            scope: if index == 0 { Scope::Preferred } else { Scope::Exact },
         });
         part.record.names.splice(0..0, labels);
         if !known {

@@ -10,16 +10,16 @@ use std::rc::Rc;
 use crate::input::Input;
 
 /// Maximum number of bytes between two triples: the longest element, literal or statement.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Maximum depth of RDF/XML elements.
-const MOST_DEPTH: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 /// Maximum size of the document type declaration.
-const MOST_DOCTYPE: usize = 64 << 10;
+const MAX_DOCTYPE_BYTES: usize = 64 << 10;
 
 /// Maximum size of an entity value after expansion.
-const MOST_ENTITY: usize = 256;
+const MAX_ENTITY_BYTES: usize = 256;
 
 /// Start of an entity declaration.
 const ENTITY: &[u8] = b"<!ENTITY";
@@ -33,7 +33,7 @@ pub(super) struct State {
     n_bytes: usize,
     /// Message about the exceeded limit.
     pub refusal: Option<String>,
-    place: Place,
+    position: Position,
     /// Number of open elements.
     depth: usize,
     /// The document type declaration so far.
@@ -45,7 +45,7 @@ pub(super) struct State {
 impl State {
     /// Whether all elements are closed.
     pub fn is_whole(&self) -> bool {
-        self.depth == 0 && self.place == Place::Text
+        self.depth == 0 && self.position == Position::Text
     }
 
     /// Resets the byte limit after a triple.
@@ -56,7 +56,7 @@ impl State {
 
 /// State of the XML scanner after the last byte.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     #[default]
     Text,
     /// After `<`.
@@ -106,8 +106,8 @@ impl Read for Guard<'_> {
         buffer[..n_bytes].copy_from_slice(&there[..n_bytes]);
         self.input.consume(n_bytes);
         state.n_bytes += n_bytes;
-        if state.n_bytes > MOST_BYTES {
-            state.refusal = Some(format!("a statement or an element is longer than {MOST_BYTES} bytes"));
+        if state.n_bytes > MAX_BYTES {
+            state.refusal = Some(format!("a statement or an element is longer than {MAX_BYTES} bytes"));
         } else if self.xml {
             state.xml(&buffer[..n_bytes]);
         }
@@ -123,7 +123,7 @@ impl State {
     /// Tracks elements through more bytes.
     fn xml(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            if matches!(self.place, Place::Declarations { .. }) {
+            if matches!(self.position, Position::Declarations { .. }) {
                 self.doctype.push(*byte);
             }
             // If the reader found the end of the declaration elsewhere, it could see entities after it, so they are
@@ -134,65 +134,67 @@ impl State {
             };
             if self.n_matched == ENTITY.len() {
                 self.n_matched = 0;
-                if !matches!(self.place, Place::Declarations { list: true }) {
+                if !matches!(self.position, Position::Declarations { list: true }) {
                     self.refusal = Some("an entity is declared outside the document type declaration".to_owned());
                 }
             }
-            self.place = self.next(*byte);
+            self.position = self.next(*byte);
         }
-        if self.depth > MOST_DEPTH {
-            self.refusal = Some(format!("elements are nested deeper than {MOST_DEPTH}"));
+        if self.depth > MAX_DEPTH {
+            self.refusal = Some(format!("elements are nested deeper than {MAX_DEPTH}"));
         }
-        if self.doctype.len() > MOST_DOCTYPE {
-            self.refusal = Some(format!("the document type declaration is longer than {MOST_DOCTYPE} bytes"));
+        if self.doctype.len() > MAX_DOCTYPE_BYTES {
+            self.refusal = Some(format!("the document type declaration is longer than {MAX_DOCTYPE_BYTES} bytes"));
         }
     }
 
-    fn next(&mut self, byte: u8) -> Place {
-        match (self.place, byte) {
-            (Place::Text, b'<') => Place::Open,
-            (Place::Text, _) => Place::Text,
-            (Place::Open, b'/') => Place::End,
-            (Place::Open, b'!') => Place::Bang(0),
-            (Place::Open, b'?') => Place::Instruction { question: false },
-            (Place::Open, _) => {
+    fn next(&mut self, byte: u8) -> Position {
+        match (self.position, byte) {
+            (Position::Text, b'<') => Position::Open,
+            (Position::Text, _) => Position::Text,
+            (Position::Open, b'/') => Position::End,
+            (Position::Open, b'!') => Position::Bang(0),
+            (Position::Open, b'?') => Position::Instruction { question: false },
+            (Position::Open, _) => {
                 self.depth += 1;
-                Place::Start { slash: false }
+                Position::Start { slash: false }
             }
-            (Place::Start { slash }, b'>') => {
+            (Position::Start { slash }, b'>') => {
                 self.depth -= usize::from(slash);
-                Place::Text
+                Position::Text
             }
-            (Place::Start { .. }, b'"' | b'\'') => Place::Value(byte),
-            (Place::Start { .. }, _) => Place::Start { slash: byte == b'/' },
-            (Place::Value(quote), _) if byte == quote => Place::Start { slash: false },
-            (Place::Value(quote), _) => Place::Value(quote),
-            (Place::End, b'>') => {
+            (Position::Start { .. }, b'"' | b'\'') => Position::Value(byte),
+            (Position::Start { .. }, _) => Position::Start { slash: byte == b'/' },
+            (Position::Value(quote), _) if byte == quote => Position::Start { slash: false },
+            (Position::Value(quote), _) => Position::Value(quote),
+            (Position::End, b'>') => {
                 self.depth = self.depth.saturating_sub(1);
-                Place::Text
+                Position::Text
             }
-            (Place::End, _) => Place::End,
-            (Place::Bang(0), b'-') => Place::Bang(1),
-            (Place::Bang(1), b'-') => Place::Comment(0),
-            (Place::Bang(0), b'[') => Place::Literal(0),
+            (Position::End, _) => Position::End,
+            (Position::Bang(0), b'-') => Position::Bang(1),
+            (Position::Bang(1), b'-') => Position::Comment(0),
+            (Position::Bang(0), b'[') => Position::Literal(0),
             // Other declarations occur only inside the document type declaration.
-            (Place::Bang(_), _) => {
+            (Position::Bang(_), _) => {
                 self.doctype.push(byte);
-                Place::Declarations { list: false }
+                Position::Declarations { list: false }
             }
-            (Place::Comment(2), b'>') => Place::Text,
-            (Place::Comment(n), b'-') => Place::Comment((n + 1).min(2)),
-            (Place::Comment(_), _) => Place::Comment(0),
-            (Place::Literal(2), b'>') => Place::Text,
-            (Place::Literal(n), b']') => Place::Literal((n + 1).min(2)),
-            (Place::Literal(_), _) => Place::Literal(0),
-            (Place::Declarations { list: false }, b'>') => {
+            (Position::Comment(2), b'>') => Position::Text,
+            (Position::Comment(n), b'-') => Position::Comment((n + 1).min(2)),
+            (Position::Comment(_), _) => Position::Comment(0),
+            (Position::Literal(2), b'>') => Position::Text,
+            (Position::Literal(n), b']') => Position::Literal((n + 1).min(2)),
+            (Position::Literal(_), _) => Position::Literal(0),
+            (Position::Declarations { list: false }, b'>') => {
                 self.check_entities();
-                Place::Text
+                Position::Text
             }
-            (Place::Declarations { list }, _) => Place::Declarations { list: (list || byte == b'[') && byte != b']' },
-            (Place::Instruction { question: true }, b'>') => Place::Text,
-            (Place::Instruction { .. }, _) => Place::Instruction { question: byte == b'?' },
+            (Position::Declarations { list }, _) => {
+                Position::Declarations { list: (list || byte == b'[') && byte != b']' }
+            }
+            (Position::Instruction { question: true }, b'>') => Position::Text,
+            (Position::Instruction { .. }, _) => Position::Instruction { question: byte == b'?' },
         }
     }
 
@@ -209,8 +211,8 @@ impl State {
             let references = value.split('&').skip(1).filter_map(|rest| rest.split(';').next());
             let expanded: usize = references.map(|name| lengths.get(name).copied().unwrap_or(1)).sum();
             let length = value.len().saturating_add(expanded);
-            if length > MOST_ENTITY {
-                self.refusal = Some(format!("entity `{name}` expands to more than {MOST_ENTITY} bytes"));
+            if length > MAX_ENTITY_BYTES {
+                self.refusal = Some(format!("entity `{name}` expands to more than {MAX_ENTITY_BYTES} bytes"));
                 return;
             }
             lengths.insert(name, length);

@@ -27,10 +27,10 @@ const REFSET_US: u64 = 900000000000509007;
 const REFSET_GB: u64 = 900000000000508004;
 
 /// Maximum number of consecutive parents of a concept that are combined into one record.
-const MOST_PARENTS: usize = 1 << 10;
+const MAX_PARENTS: usize = 1 << 10;
 
 /// Maximum number of semantic tags; a release has about fifty.
-const MOST_TAGS: usize = 1000;
+const MAX_TAGS: usize = 1000;
 
 /// Rank of a reference set that was not requested but can hold preferred names of a requested language.
 const ANY_REFSET: u8 = u8::MAX - 1;
@@ -113,8 +113,8 @@ impl Languages {
     }
 
     fn rank(&self, refset: u64) -> u8 {
-        let place = self.refsets.iter().position(|wanted| *wanted == refset);
-        place.map_or(ANY_REFSET, |place| place.min(usize::from(ANY_REFSET)) as u8)
+        let index = self.refsets.iter().position(|wanted| *wanted == refset);
+        index.map_or(ANY_REFSET, |index| index.min(usize::from(ANY_REFSET)) as u8)
     }
 
     fn wants(&self, code: &str) -> bool {
@@ -144,8 +144,8 @@ impl Choices {
                 return Ok(());
             }
             let rank = languages.rank(refset);
-            let (held, preferred) = choices.ranks.entry(description).or_insert((u8::MAX, u8::MAX));
-            *held = rank.min(*held);
+            let (accepted, preferred) = choices.ranks.entry(description).or_insert((u8::MAX, u8::MAX));
+            *accepted = rank.min(*accepted);
             match acceptability {
                 PREFERRED => *preferred = rank.min(*preferred),
                 ACCEPTABLE => {}
@@ -220,7 +220,7 @@ impl Import<'_> {
             }
             let (description, concept, kind) = (row.id(0)?, row.id(4)?, row.id(6)?);
             let Some(concept_row) = self.concepts.get_mut(&concept) else { return Ok(()) };
-            let (held, preferred) = self.choices.of(description);
+            let (accepted, preferred) = self.choices.of(description);
             if !self.languages.wants(row.cells[5]) {
                 return Ok(());
             }
@@ -233,15 +233,15 @@ impl Import<'_> {
             let (name, tag) = split_tag(row.cells[7].trim());
             if let Some(tag) = tag {
                 let known = self.tags.iter().position(|known| known == tag).unwrap_or(self.tags.len());
-                if known == MOST_TAGS {
-                    return Err(row.error(format!("more than {MOST_TAGS} semantic tags")));
+                if known == MAX_TAGS {
+                    return Err(row.error(format!("more than {MAX_TAGS} semantic tags")));
                 }
                 if known == self.tags.len() {
                     self.tags.push(tag.to_owned());
                 }
                 concept_row.tag = known as u16 + 1;
             }
-            if self.languages.strict && held >= ANY_REFSET {
+            if self.languages.strict && accepted >= ANY_REFSET {
                 report.drop_one("fully specified name", "not in the language reference set");
             } else if !name.is_empty() {
                 self.specified.text.push_str(name);
@@ -275,7 +275,7 @@ impl Import<'_> {
         let mut drops = [0u64; DESCRIPTION_DROPS.len()];
         let n_older = release.each(Table::Description, |row: Row<'_, 9>| {
             let (description, concept, kind) = (row.id(0)?, row.id(4)?, row.id(6)?);
-            let (held, preferred) = self.choices.of(description);
+            let (accepted, preferred) = self.choices.of(description);
             let text = row.cells[7].trim();
             let drop = match self.wanted(concept) {
                 _ if !row.active()? => 0,
@@ -283,7 +283,7 @@ impl Import<'_> {
                 _ if !self.languages.wants(row.cells[5]) => 2,
                 _ if kind == FULLY_SPECIFIED_NAME => return Ok(()),
                 _ if kind != SYNONYM => 3,
-                _ if self.languages.strict && held >= ANY_REFSET => 4,
+                _ if self.languages.strict && accepted >= ANY_REFSET => 4,
                 _ if text.is_empty() => 5,
                 Some(known) => {
                     known.named.set(true);
@@ -361,7 +361,7 @@ impl Import<'_> {
                 () => {
                     let id = self.id(parent);
                     return match &mut open {
-                        Some((same, record)) if *same == child && record.parents.len() < MOST_PARENTS => {
+                        Some((same, record)) if *same == child && record.parents.len() < MAX_PARENTS => {
                             record.parents.push(id);
                             Ok(())
                         }

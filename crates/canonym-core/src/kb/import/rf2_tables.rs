@@ -10,10 +10,10 @@ use crate::input::Source;
 use crate::{Error, Result};
 
 /// Maximum depth of folders in a release.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Maximum number of files in a release.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// The tables that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,14 +108,14 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
         for entry in std::fs::read_dir(&folder).map_err(|error| Error::io("read", &folder, error))? {
             let entry = entry.map_err(|error| Error::io("read", &folder, error))?;
             let kind = entry.file_type().map_err(|error| Error::io("read", &folder, error))?;
-            if kind.is_dir() && depth < MOST_DEPTH {
+            if kind.is_dir() && depth < MAX_DEPTH {
                 waiting.push((entry.path(), depth + 1));
             } else if !kind.is_dir() {
                 found.push(entry.path());
             }
         }
-        if found.len() + waiting.len() > MOST_FILES {
-            return Err(Error::limit(path, format!("the folder contains more than {MOST_FILES} files")));
+        if found.len() + waiting.len() > MAX_FILES {
+            return Err(Error::limit(path, format!("the folder contains more than {MAX_FILES} files")));
         }
     }
     found.sort();
@@ -126,8 +126,8 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
     Err(missing(&path.display().to_string()))
 }
 
-fn missing(place: &str) -> Error {
-    Error::invalid(format!("no sct2_Concept file in {place}"))
+fn missing(location: &str) -> Error {
+    Error::invalid(format!("no sct2_Concept file in {location}"))
         .with_hint("use the zip file or folder of a SNOMED CT release, with its Snapshot or Full files")
 }
 
@@ -151,8 +151,8 @@ impl<'a> Release<'a> {
                 return Err(error.with_hint("use the Snapshot or Full files of the release"));
             }
             _ => {
-                let place = sources.first().map(|source| source.path().display().to_string());
-                return Err(missing(&place.unwrap_or_else(|| "the release".to_owned())));
+                let location = sources.first().map(|source| source.path().display().to_string());
+                return Err(missing(&location.unwrap_or_else(|| "the release".to_owned())));
             }
         };
         let n_others = |other| match other == kind {
@@ -183,25 +183,25 @@ impl<'a> Release<'a> {
         let several = self.full || files.len() > 1;
         let mut latest: HashMap<u64, (u32, u32)> = HashMap::new();
         if several {
-            let mut place = 0u32;
+            let mut index = 0u32;
             for source in &files {
                 rows::<N>(source, table, &mut |row| {
                     let time = row.time()?;
-                    let version = latest.entry(row.key()).or_insert((time, place));
+                    let version = latest.entry(row.key()).or_insert((time, index));
                     if time > version.0 {
-                        *version = (time, place);
+                        *version = (time, index);
                     }
-                    place += 1;
+                    index += 1;
                     Ok(())
                 })?;
             }
         }
-        let mut place = 0u32;
+        let mut index = 0u32;
         let mut n_older = 0;
         for source in &files {
             rows::<N>(source, table, &mut |row| {
-                let wanted = !several || latest.get(&row.key()).is_some_and(|version| version.1 == place);
-                place = place.wrapping_add(1);
+                let wanted = !several || latest.get(&row.key()).is_some_and(|version| version.1 == index);
+                index = index.wrapping_add(1);
                 if wanted {
                     return take(row);
                 }

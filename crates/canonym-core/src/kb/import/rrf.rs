@@ -9,16 +9,16 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::rrf_rows::{Cui, CuiSet, Row, each, languages};
-use super::{ImportConfig, Report, Sink};
+use super::{ImportConfig, Report, Sink, check_unique};
 use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
 
 /// Maximum number of names per record, to bound memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Maximum number of parents per record; they are compared with each other.
-const MOST_PARENTS: usize = 1 << 10;
+const MAX_PARENTS: usize = 1 << 10;
 
 /// The RRF tables in a folder or in its subfolder `META`.
 pub fn folder(path: &Path) -> Result<Vec<Source>> {
@@ -68,11 +68,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     let tables = |wanted: Table| sources.iter().filter(move |source| table_of(source) == Some(wanted));
     report.drop_many("file", "unused table", sources.iter().filter(|one| table_of(one).is_none()).count() as u64);
     for wanted in [Table::Ranks, Table::Names, Table::Types, Table::Definitions, Table::Relations] {
-        if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
-            let (one, other) = (one.path().display(), other.path().display());
-            let error = Error::invalid(format!("{one} and {other} are the same table"));
-            return Err(error.with_hint("specify each table once, compressed or not"));
-        }
+        check_unique(tables(wanted))?;
     }
     if tables(Table::Names).next().is_none() {
         let error = Error::invalid("MRCONSO.RRF is missing");
@@ -217,7 +213,7 @@ impl Names<'_> {
             let cui = row.cui(0)?;
             n_rows += 1;
             let same = concept.as_ref().is_some_and(|open| open.cui == cui);
-            let full = concept.as_ref().is_some_and(|open| open.names.len() >= MOST_NAMES);
+            let full = concept.as_ref().is_some_and(|open| open.names.len() >= MAX_NAMES);
             if !same || full {
                 if let Some(finished) = concept.take() {
                     self.finish(finished, sink)?;
@@ -246,7 +242,7 @@ impl Names<'_> {
             drops.semantic_type += 1;
             return;
         }
-        let Some(place) = self.languages.iter().position(|wanted| wanted == language) else {
+        let Some(index) = self.languages.iter().position(|wanted| wanted == language) else {
             drops.language += 1;
             return;
         };
@@ -261,7 +257,7 @@ impl Names<'_> {
             drops.empty += 1;
         } else {
             let rank = self.ranks.rank(source, term_type);
-            let merit = (!suppressed, usize::MAX - place, rank, status == "P", form == "PF", preferred == "Y");
+            let merit = (!suppressed, usize::MAX - index, rank, status == "P", form == "PF", preferred == "Y");
             if concept.best.as_ref().is_none_or(|(_, best, _)| merit > *best) {
                 concept.best = Some((concept.names.len(), merit, source.to_owned()));
             }
@@ -309,7 +305,7 @@ impl Names<'_> {
             }
             let semantic_type = row.cells[1].to_owned();
             match &mut open {
-                Some((same, record)) if *same == cui && record.types.len() < MOST_NAMES => {
+                Some((same, record)) if *same == cui && record.types.len() < MAX_NAMES => {
                     record.types.push(semantic_type);
                 }
                 _ => {
@@ -377,7 +373,7 @@ impl Names<'_> {
             }
             let id = parent.id(self.prefix);
             match &mut open {
-                Some((same, record)) if *same == child && record.parents.len() < MOST_PARENTS => {
+                Some((same, record)) if *same == child && record.parents.len() < MAX_PARENTS => {
                     if !record.parents.contains(&id) {
                         record.parents.push(id);
                     }

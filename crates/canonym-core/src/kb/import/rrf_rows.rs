@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn sets_contain_inserted_ids() {
         let cui = |number| Cui { number, n_digits: 7 };
         let mut set = CuiSet::default();
         assert!(set.insert(cui(130)));

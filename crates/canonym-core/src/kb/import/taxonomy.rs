@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::{ImportConfig, Report, Sink, push_name, with_default_prefix, with_prefix};
+use super::{ImportConfig, Report, Sink, check_unique, push_name, with_default_prefix, with_prefix};
 use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
 use crate::{Error, Result};
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) const PREFIX: &str = "NCBITaxon";
 
 /// Maximum number of names per record, to bound memory.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Imported name classes with their scopes.
 const CLASSES: [(&str, Scope); 17] = [
@@ -93,11 +93,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     let n_others = sources.iter().filter(|source| !single && table_of(source).is_none()).count();
     report.drop_many("file", "unused table", n_others as u64);
     for wanted in [Table::Names, Table::Nodes, Table::Merged] {
-        if let (Some(one), Some(other)) = (tables(wanted).next(), tables(wanted).nth(1)) {
-            let (one, other) = (one.path().display(), other.path().display());
-            let error = Error::invalid(format!("{one} and {other} are the same table"));
-            return Err(error.with_hint("specify each table once, compressed or not"));
-        }
+        check_unique(tables(wanted))?;
     }
     if tables(Table::Names).next().is_none() {
         return Err(Error::invalid("names.dmp is missing").with_hint(HINT));
@@ -212,7 +208,7 @@ impl Taxa<'_> {
                 return Ok(());
             };
             match &mut open {
-                Some((same, names)) if *same == taxon && names.len() < MOST_NAMES => {
+                Some((same, names)) if *same == taxon && names.len() < MAX_NAMES => {
                     push_name(names, text, *scope, report);
                 }
                 _ => {

@@ -28,7 +28,7 @@ pub(in crate::kb) fn is_header(line: &str) -> bool {
 /// Reads a table.
 pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     while let Some((number, line)) = input.next_line()? {
-        report.stand_at(number);
+        report.set_line(number);
         if number == 1 && is_header(line) {
             report.drop_one("row", "header line");
             continue;
@@ -50,7 +50,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
             return Err(input.error("the id is empty").with_hint(COLUMNS));
         }
         report.n_read += 1;
-        report.meet_id("row", id);
+        report.register_id("row", id);
         let mut record = ConceptRecord { id: with_prefix(id, config), ..ConceptRecord::default() };
         push_name(&mut record.names, column(), Scope::Preferred, report);
         for synonym in column().split('|').filter(|cell| !cell.is_empty()) {

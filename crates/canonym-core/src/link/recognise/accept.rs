@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::scan::{Found, Tier, Word};
-use crate::kb::subset::View;
+use super::scan::{Tier, WindowMatch, Word};
+use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::link::model::read_weights;
 use crate::text::tokens::Gap;
 use crate::text::words::is_prefix;
 use crate::{Error, Result};
@@ -129,13 +130,19 @@ pub struct SenseCandidate {
 }
 
 /// The sense candidates of a window: the concepts of its forms in the view, without names that cannot be meant.
-pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word], found: &Found) -> Vec<SenseCandidate> {
+pub fn sense_candidates(
+    view: KbView<'_>,
+    model: &AcceptModel,
+    text: &str,
+    words: &[Word],
+    found: &WindowMatch,
+) -> Vec<SenseCandidate> {
     let kb = view.kb;
     let surface = found.span(words).of(text);
     if is_part_of_word(text, words, found) {
         return Vec::new();
     }
-    let mut readings: Vec<SenseCandidate> = Vec::new();
+    let mut candidates: Vec<SenseCandidate> = Vec::new();
     for (form, tier) in &found.forms {
         for name in kb.names_of_form(*form) {
             let concept = kb.concept_of(name);
@@ -149,25 +156,25 @@ pub fn readings(view: View<'_>, model: &AcceptModel, text: &str, words: &[Word],
                 continue;
             }
             let features = features(kb, text, words, found, *tier, name);
-            let reading = SenseCandidate { concept, name, tier: *tier, features, sense: None };
-            match readings.iter_mut().find(|reading| reading.concept == concept) {
+            let candidate = SenseCandidate { concept, name, tier: *tier, features, sense: None };
+            match candidates.iter_mut().find(|candidate| candidate.concept == concept) {
                 Some(known) if model.probability(&known.features) >= model.probability(&features) => {}
-                Some(known) => *known = reading,
-                None => readings.push(reading),
+                Some(known) => *known = candidate,
+                None => candidates.push(candidate),
             }
         }
     }
-    let homonyms = f32::from(u8::from(readings.len() > 1));
-    readings.iter_mut().for_each(|reading| reading.features[HOMONYMS] = homonyms);
-    readings
+    let homonyms = f32::from(u8::from(candidates.len() > 1));
+    candidates.iter_mut().for_each(|candidate| candidate.features[HOMONYMS] = homonyms);
+    candidates
 }
 
 /// Whether the window is part of a longer word, such as `eclampsia` in `pre-eclampsia` or `flu` in `flu-like`.
-fn is_part_of_word(text: &str, words: &[Word], found: &Found) -> bool {
+fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let is_joined = |word: &Word| word.token.before == Gap::Hyphen && !word.expanded;
     let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
-    let behind = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
-    before.is_some_and(|span| is_prefix(span.of(text))) || behind.is_some_and(|span| span.of(text) == "like")
+    let after = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
+    before.is_some_and(|span| is_prefix(span.of(text))) || after.is_some_and(|span| span.of(text) == "like")
 }
 
 /// Whether a single word shares only its stem with a name, such as `solely` with `sole` or `organizing` with `organ`.
@@ -212,7 +219,7 @@ pub(super) fn features(
     kb: &KnowledgeBase,
     text: &str,
     words: &[Word],
-    found: &Found,
+    found: &WindowMatch,
     tier: Tier,
     name: NameId,
 ) -> Features {
@@ -315,13 +322,7 @@ impl AcceptModel {
     pub fn from_json(json: &str) -> Result<AcceptModel> {
         let stored: Stored = serde_json::from_str(json)
             .map_err(|error| Error::invalid(format!("invalid recognition model: {error}")))?;
-        let mut weights = [0.0; N];
-        for (weight, name) in weights.iter_mut().zip(NAMES) {
-            *weight = *stored
-                .weights
-                .get(name)
-                .ok_or_else(|| Error::invalid(format!("the recognition model has no weight for `{name}`")))?;
-        }
+        let weights = read_weights("recognition", &stored.weights, NAMES.into_iter())?;
         Ok(AcceptModel { weights, threshold: stored.threshold })
     }
 
@@ -334,8 +335,8 @@ impl AcceptModel {
     }
 
     /// Probability that a sense candidate is correct.
-    pub fn score(&self, reading: &SenseCandidate) -> f32 {
-        reading.sense.map_or_else(|| self.probability(&reading.features), |sense| SENSE_TRUST * sense)
+    pub fn score(&self, candidate: &SenseCandidate) -> f32 {
+        candidate.sense.map_or_else(|| self.probability(&candidate.features), |sense| SENSE_TRUST * sense)
     }
 
     /// Probability that a sense candidate with these features is correct.
@@ -350,13 +351,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_model_comes_back_from_its_own_text() {
+    fn the_embedded_model_round_trips() {
         let model = AcceptModel::embedded();
         assert_eq!(AcceptModel::from_json(&model.to_json()).unwrap(), model);
     }
 
     #[test]
-    fn acronyms_meet_capitals_only() {
+    fn acronyms_match_capitals_only() {
         assert!(case_agrees("AIDS", "AIDS") && !case_agrees("AIDS", "aids"));
         assert!(!case_agrees("Cats", "CAT") && case_agrees("Cats", "cats"));
         assert!(case_agrees("PD", "PDs") && case_agrees("Stroke", "STROKE"));

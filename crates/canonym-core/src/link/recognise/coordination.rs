@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::scan::{Found, Tier, Word, lookup};
-use crate::kb::subset::View;
+use super::scan::{Tier, WindowMatch, Word, lookup};
+use crate::kb::subset::KbView;
 use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::composite::{Part, coordinations, split_composite};
@@ -15,11 +15,11 @@ pub struct Coordinated {
     /// The words of the pieces, concatenated.
     pub words: Vec<Word>,
     /// The dictionary match; it indexes `words`.
-    pub found: Found,
+    pub found: WindowMatch,
 }
 
 /// The discontinuous names of a text, from expansions of coordinations in which every conjunct is a name.
-pub fn coordinated(view: View<'_>, analysis: &Analysis<'_>, words: &[Word]) -> Vec<Coordinated> {
+pub fn coordinated(view: KbView<'_>, analysis: &Analysis<'_>, words: &[Word]) -> Vec<Coordinated> {
     let text = analysis.text;
     let mut all: Vec<Coordinated> = Vec::new();
     let mut seen: HashSet<Vec<Span>> = HashSet::new();
@@ -30,10 +30,10 @@ pub fn coordinated(view: View<'_>, analysis: &Analysis<'_>, words: &[Word]) -> V
                 continue;
             }
             // Expansions are ordered best first, so the first one that consists of names is taken.
-            let read = |reading: Vec<Part>| -> Option<Vec<Coordinated>> {
-                reading.into_iter().map(|part| name_of(view, text, words, part.spans)).collect()
+            let to_names = |expansion: Vec<Part>| -> Option<Vec<Coordinated>> {
+                expansion.into_iter().map(|part| name_of(view, text, words, part.spans)).collect()
             };
-            let Some(parts) = split_composite(text, window).into_iter().find_map(read) else { continue };
+            let Some(parts) = split_composite(text, window).into_iter().find_map(to_names) else { continue };
             for part in parts {
                 if part.spans.len() > 1 && seen.insert(part.spans.clone()) {
                     all.push(part);
@@ -99,7 +99,7 @@ fn all_known(text: &str, words: &[Word], window: Span) -> bool {
 /// Words that join conjuncts.
 const JOINING: [&str; 6] = ["and", "or", "both", "either", "neither", "nor"];
 
-fn name_of(view: View<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
+fn name_of(view: KbView<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
     let mut own = Vec::new();
     for span in &spans {
         let first = words.partition_point(|word| word.token.span.start < span.start);

@@ -24,7 +24,7 @@ use crate::text::analysis::Analysis;
 #[derive(Debug, Clone, Default)]
 pub struct Examples {
     /// Features of the best sense of each match, and whether it is correct.
-    pub places: Vec<(Features, bool)>,
+    pub matches: Vec<(Features, bool)>,
     /// Number of gold mentions with a concept.
     pub n_gold: usize,
     /// Weight of the corpus relative to the others.
@@ -46,7 +46,7 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                 }
             }
             let is_right = |spotted: &DictionaryMatch| {
-                let ids = IdSet::parse_one(kb.id(spotted.readings[0].0.concept));
+                let ids = IdSet::parse_one(kb.id(spotted.senses[0].0.concept));
                 gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
             let spotted = annotator.spot(&Analysis::new(&document.document.text), scratch);
@@ -62,8 +62,8 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
         })
         .collect();
     let mut examples = Examples::default();
-    for (places, n_gold) in parts {
-        examples.places.extend(places);
+    for (matches, n_gold) in parts {
+        examples.matches.extend(matches);
         examples.n_gold += n_gold;
     }
     examples
@@ -71,22 +71,22 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
 
 /// Logistic regression over all corpora, each with the same weight.
 pub fn fit(corpora: &[Examples], penalty: f64) -> Features {
-    let weighed = corpora.iter().flat_map(|corpus| vec![corpus.places.as_slice(); corpus.weight.max(1)]);
-    let places: Vec<&[(Features, bool)]> = weighed.collect();
-    logistic(&places, penalty)
+    let weighed = corpora.iter().flat_map(|corpus| vec![corpus.matches.as_slice(); corpus.weight.max(1)]);
+    let matches: Vec<&[(Features, bool)]> = weighed.collect();
+    logistic(&matches, penalty)
 }
 
 /// Precision, recall and F1 of the matches at or above a threshold.
 pub fn score(corpus: &Examples, model: &AcceptModel, threshold: f32) -> (f64, f64, f64) {
-    let kept = corpus.places.iter().filter(|(features, _)| model.probability(features) >= threshold);
-    let (n_kept, n_right) = kept.fold((0usize, 0usize), |(n, right), place| (n + 1, right + usize::from(place.1)));
+    let kept = corpus.matches.iter().filter(|(features, _)| model.probability(features) >= threshold);
+    let (n_kept, n_right) = kept.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.1)));
     let score = Counts::one_to_one(corpus.n_gold, n_kept, n_right).score();
     (score.precision, score.recall, score.f1)
 }
 
 /// Expected calibration error of the accepted matches, ten bins.
 pub fn calibration_error(corpus: &Examples, model: &AcceptModel) -> f64 {
-    let scored = corpus.places.iter().map(|(features, right)| (model.probability(features), *right));
+    let scored = corpus.matches.iter().map(|(features, right)| (model.probability(features), *right));
     error_of(scored.filter(|(score, _)| *score >= model.threshold))
 }
 

@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::accept::{AcceptModel, Features, SenseCandidate, readings};
-use self::scan::{Found, ScanScratch, Tier, Word, expand, join_prefixes, scan, words};
-use self::senses::{SenseConcepts, SenseInventory, Sensed};
-use super::{Annotator, Borrowed, Candidate, Link, LinkedMention, Pool};
+use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
+use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
+use self::senses::{SenseConcepts, SenseInventory, SenseMatch};
+use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
 use crate::Result;
-use crate::kb::subset::{Subset, View};
+use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::link::explain::Explanation;
 use crate::text::analysis::Analysis;
@@ -78,7 +78,7 @@ pub struct DictionaryMatch {
     /// Whether a short form in it was expanded.
     pub expanded: bool,
     /// The sense candidates with their probabilities, most probable first.
-    pub readings: Vec<(SenseCandidate, f32)>,
+    pub senses: Vec<(SenseCandidate, f32)>,
 }
 
 impl DictionaryAnnotator {
@@ -119,8 +119,8 @@ impl DictionaryAnnotator {
         DictionaryAnnotator { subset, sense_concepts: SenseConcepts::new(&self.inventory), ..self }
     }
 
-    fn view(&self) -> View<'_> {
-        View { kb: &self.kb, subset: self.subset.as_deref() }
+    fn view(&self) -> KbView<'_> {
+        KbView { kb: &self.kb, subset: self.subset.as_deref() }
     }
 
     /// The linked mentions of one document.
@@ -128,25 +128,24 @@ impl DictionaryAnnotator {
         let threshold = self.threshold();
         self.spot(&Analysis::new(&document.text), scratch)
             .into_iter()
-            .filter(|spotted| spotted.readings[0].1 >= threshold)
+            .filter(|spotted| spotted.senses[0].1 >= threshold)
             .map(|spotted| self.linked(&spotted))
             .collect()
     }
 
     pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
         // At most one sense is right, so the probabilities of all senses add up to that of a mention.
-        let p_mention = spotted.readings.iter().map(|(_, p)| p).sum::<f32>().clamp(1e-6, 1.0);
-        let candidate = |(reading, p): &(SenseCandidate, f32)| Candidate {
-            concept: reading.concept,
-            name: Some(reading.name),
+        let p_mention = spotted.senses.iter().map(|(_, p)| p).sum::<f32>().clamp(1e-6, 1.0);
+        let candidate = |(sense, p): &(SenseCandidate, f32)| Candidate {
+            concept: sense.concept,
+            name: Some(sense.name),
             p_link: (p / p_mention).min(1.0),
         };
-        let candidates: Vec<Candidate> =
-            spotted.readings.iter().take(self.config.top_k.max(1)).map(candidate).collect();
+        let candidates: Vec<Candidate> = spotted.senses.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
         let mention = Mention { spans: spotted.spans.clone(), semantic_type, p_mention };
-        let p_both = spotted.readings[0].1;
+        let p_both = spotted.senses[0].1;
         let nil = self.config.min_score.is_some_and(|wanted| p_both < wanted);
         LinkedMention { mention, link: Link { candidates, nil }, p_both }
     }
@@ -167,55 +166,55 @@ impl DictionaryAnnotator {
         &self,
         analysis: &Analysis<'_>,
         scratch: &mut ScanScratch,
-    ) -> (Vec<DictionaryMatch>, Vec<Sensed>) {
+    ) -> (Vec<DictionaryMatch>, Vec<SenseMatch>) {
         let text = analysis.text;
         let words = words(&self.kb, analysis, scratch);
         let uses = analysis.short_forms();
         let unlikely = UNLIKELY * self.threshold();
-        let mut spotted = self.read_all(text, &words, |_| true);
+        let mut spotted = self.all_matches(text, &words, |_| true);
         if let Some((joined, is_joined)) = join_prefixes(&self.kb, text, &words) {
-            let known: HashSet<Span> = spotted.iter().map(|place| place.span).collect();
-            let new = self.read_all(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
-            spotted.extend(new.into_iter().filter(|place| !known.contains(&place.span)));
+            let known: HashSet<Span> = spotted.iter().map(|entry| entry.span).collect();
+            let new = self.all_matches(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
+            spotted.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
         if self.corrects_spelling
             && let Some((corrected, is_corrected)) = spelling::corrected(&self.kb, text, &words, &mut scratch.spelling)
         {
             spotted.extend(
-                self.read_all(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true)),
+                self.all_matches(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true)),
             );
         }
         if let Some(expanded) = expand(&words, uses) {
-            let meant = self.read_all(text, &expanded, |found| found.expanded);
-            let by_definition: HashSet<Span> = meant.iter().map(|place| place.span).collect();
-            spotted.retain(|place| !by_definition.contains(&place.span));
+            let matches = self.all_matches(text, &expanded, |found| found.expanded);
+            let by_definition: HashSet<Span> = matches.iter().map(|entry| entry.span).collect();
+            spotted.retain(|entry| !by_definition.contains(&entry.span));
             let defined: HashMap<Span, Span> = uses.iter().copied().collect();
-            for place in &mut spotted {
-                if let Some(long) = defined.get(&place.span) {
-                    self.contradict(place, &words, *long);
+            for entry in &mut spotted {
+                if let Some(long) = defined.get(&entry.span) {
+                    self.contradict(entry, &words, *long);
                 }
             }
-            spotted.extend(meant);
+            spotted.extend(matches);
         }
         let defined = |span: Span| {
             // `uses` are sorted and do not overlap.
             let first = uses.partition_point(|(short, _)| short.end <= span.start);
             uses.get(first).is_some_and(|(short, _)| short.overlaps(span))
         };
-        let sensed = self.inventory.find(self.view(), (text, &words), &defined, &self.sense_concepts);
+        let sensed = self.inventory.find(self.view(), text, &words, &defined, &self.sense_concepts);
         if !sensed.is_empty() {
             let spans: HashSet<Span> = sensed.iter().map(|sensed| sensed.span).collect();
-            spotted.retain(|place| !spans.contains(&place.span));
-            spotted.extend(sensed.iter().filter_map(|sensed| self.read_senses(text, &words, sensed)));
+            spotted.retain(|entry| !spans.contains(&entry.span));
+            spotted.extend(sensed.iter().filter_map(|sensed| self.match_of_senses(text, &words, sensed)));
         }
-        spotted.retain(|place| place.readings.first().is_some_and(|best| best.1 >= unlikely));
-        drop_non_mentions(text, &mut spotted, |place| place.span);
+        spotted.retain(|entry| entry.senses.first().is_some_and(|best| best.1 >= unlikely));
+        drop_non_mentions(text, &mut spotted, |entry| entry.span);
         if !self.config.nested {
             spotted = longest(spotted);
         }
         for part in coordination::coordinated(self.view(), analysis, &words) {
-            let place = self.read(text, &part.words, &part.found);
-            spotted.extend(place.map(|place| DictionaryMatch { spans: part.spans, ..place }));
+            let found = self.match_of(text, &part.words, &part.found);
+            spotted.extend(found.map(|found| DictionaryMatch { spans: part.spans, ..found }));
         }
         if !self.config.nested {
             drop_pieces(&mut spotted, unlikely);
@@ -226,38 +225,38 @@ impl DictionaryAnnotator {
     }
 
     /// A form of the inventory as a match with the concepts of its senses.
-    fn read_senses(&self, text: &str, words: &[Word], sensed: &Sensed) -> Option<DictionaryMatch> {
+    fn match_of_senses(&self, text: &str, words: &[Word], sensed: &SenseMatch) -> Option<DictionaryMatch> {
         let first = words.partition_point(|word| word.token.span.start < sensed.span.start);
         let end = words.partition_point(|word| word.token.span.end <= sensed.span.end);
         if first >= end || sensed.concepts.is_empty() {
             return None;
         }
-        let found = Found { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
-        let reading = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
+        let found = WindowMatch { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
+        let score = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
             let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
-            let reading =
+            let candidate =
                 SenseCandidate { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
-            (reading, self.model.score(&reading))
+            (candidate, self.model.score(&candidate))
         };
-        let readings = sensed.concepts.iter().map(reading).collect();
+        let senses = sensed.concepts.iter().map(score).collect();
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
-        Some(DictionaryMatch { span, spans, n_words: found.n_counted, is_cause, expanded: false, readings })
+        Some(DictionaryMatch { span, spans, n_words: found.n_counted, is_cause, expanded: false, senses })
     }
 
-    fn read_all(&self, text: &str, words: &[Word], wanted: impl Fn(&Found) -> bool) -> Vec<DictionaryMatch> {
+    fn all_matches(&self, text: &str, words: &[Word], wanted: impl Fn(&WindowMatch) -> bool) -> Vec<DictionaryMatch> {
         let found = scan(self.view(), text, words);
-        found.iter().filter(|found| wanted(found)).filter_map(|found| self.read(text, words, found)).collect()
+        found.iter().filter(|found| wanted(found)).filter_map(|found| self.match_of(text, words, found)).collect()
     }
 
-    fn read(&self, text: &str, words: &[Word], found: &Found) -> Option<DictionaryMatch> {
-        let mut readings = readings(self.view(), &self.model, text, words, found);
-        readings.retain(|reading| Some(reading.concept) != self.root);
-        if readings.is_empty() {
+    fn match_of(&self, text: &str, words: &[Word], found: &WindowMatch) -> Option<DictionaryMatch> {
+        let mut candidates = sense_candidates(self.view(), &self.model, text, words, found);
+        candidates.retain(|candidate| Some(candidate.concept) != self.root);
+        if candidates.is_empty() {
             return None;
         }
-        let scored = readings.into_iter().map(|reading| (reading, self.model.score(&reading)));
+        let scored = candidates.into_iter().map(|candidate| (candidate, self.model.score(&candidate)));
         let span = found.span(words);
-        let readings = scored.collect();
+        let senses = scored.collect();
         let is_cause = is_cause(text, words, found.last);
         let mut spotted = DictionaryMatch {
             span,
@@ -265,7 +264,7 @@ impl DictionaryAnnotator {
             n_words: found.n_counted,
             is_cause,
             expanded: found.expanded,
-            readings,
+            senses,
         };
         spotted.sort();
         let (best, _) = spotted.best();
@@ -279,13 +278,13 @@ impl DictionaryAnnotator {
     /// Handles a short form whose long form is not a name: only concepts with a similar name are kept.
     fn contradict(&self, spotted: &mut DictionaryMatch, words: &[Word], long: Span) {
         let inside = |word: &&Word| word.token.span.start >= long.start && word.token.span.end <= long.end;
-        let meant: Vec<u64> =
+        let roots: Vec<u64> =
             words.iter().filter(inside).filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
-        spotted.readings.retain(|(reading, _)| self.has_name_like(reading.concept, &meant));
-        for (reading, score) in &mut spotted.readings {
-            reading.features[accept::DIFFERS] = 1.0;
-            reading.features[accept::UNDEFINED] = 0.0;
-            *score = self.model.score(reading);
+        spotted.senses.retain(|(candidate, _)| self.has_name_like(candidate.concept, &roots));
+        for (candidate, score) in &mut spotted.senses {
+            candidate.features[accept::DIFFERS] = 1.0;
+            candidate.features[accept::UNDEFINED] = 0.0;
+            *score = self.model.score(candidate);
         }
         spotted.sort();
     }
@@ -296,54 +295,54 @@ impl DictionaryAnnotator {
             let rows = self.kb.tokens_of_form(self.kb.form_of(name));
             let of_name: Vec<u64> = rows.iter().map(|row| self.kb.token_root(row)).collect();
             let n_shared = roots.iter().filter(|root| of_name.contains(root)).count();
-            n_shared as f32 >= LIKE * roots.len() as f32
+            n_shared as f32 >= MIN_SHARED_WORDS * roots.len() as f32
         })
     }
 
     /// Adds the document counts: concepts mentioned elsewhere in the document are more likely.
     fn count_mentions(&self, spotted: &mut [DictionaryMatch]) {
         let mut counts: HashMap<ConceptId, u32> = HashMap::new();
-        for place in spotted.iter() {
-            *counts.entry(place.readings[0].0.concept).or_insert(0) += 1;
+        for entry in spotted.iter() {
+            *counts.entry(entry.senses[0].0.concept).or_insert(0) += 1;
         }
-        for place in spotted.iter_mut() {
-            for (reading, score) in &mut place.readings {
-                let n_others = counts.get(&reading.concept).map_or(0, |n| n.saturating_sub(1));
-                reading.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
-                *score = self.model.score(reading);
+        for entry in spotted.iter_mut() {
+            for (candidate, score) in &mut entry.senses {
+                let n_others = counts.get(&candidate.concept).map_or(0, |n| n.saturating_sub(1));
+                candidate.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
+                *score = self.model.score(candidate);
             }
-            place.sort();
+            entry.sort();
         }
     }
 }
 
 impl DictionaryMatch {
     fn sort(&mut self) {
-        self.readings.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.concept.cmp(&b.0.concept)));
+        self.senses.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.concept.cmp(&b.0.concept)));
     }
 
     /// The best sense candidate and its probability.
     pub fn best(&self) -> (&SenseCandidate, f32) {
-        let (reading, score) = &self.readings[0];
-        (reading, *score)
+        let (candidate, score) = &self.senses[0];
+        (candidate, *score)
     }
 
     /// Whether exactly one concept has this name, word for word, and the match is not an ambiguous short form or
     /// ordinary word.
     pub fn is_unambiguous(&self) -> bool {
-        self.readings.len() == 1 && self.is_exact()
+        self.senses.len() == 1 && self.is_exact()
     }
 
     /// Whether the best candidate has this name, word for word, and the match is not an ambiguous short form or
     /// ordinary word.
     pub fn is_exact(&self) -> bool {
-        let (reading, _) = self.best();
-        reading.sense.is_none() && reading.tier >= Tier::Ordered && reading.features[accept::UNDEFINED] == 0.0
+        let (candidate, _) = self.best();
+        candidate.sense.is_none() && candidate.tier >= Tier::Ordered && candidate.features[accept::UNDEFINED] == 0.0
     }
 
     /// The features of the best sense candidate.
     pub fn features(&self) -> &Features {
-        &self.readings[0].0.features
+        &self.senses[0].0.features
     }
 }
 
@@ -351,13 +350,13 @@ impl DictionaryMatch {
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
     let may_be = |entry: &&T| {
         let span = span(entry);
-        let (before, inside, behind) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
+        let (before, inside, after) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
         let digit = |letter: char| letter.is_ascii_digit();
         let is_value = inside.contains(digit) && (inside.len() <= 4 || inside.starts_with(digit));
         is_value
             || before.trim_end().ends_with(digit)
-            || behind.starts_with(':')
-            || is_in_capitals(before, inside, behind)
+            || after.starts_with(':')
+            || is_in_capitals(before, inside, after)
     };
     let mut doubtful: Vec<Span> = entries.iter().filter(may_be).map(&span).collect();
     if !doubtful.is_empty() {
@@ -382,26 +381,26 @@ fn is_person(text: &str, span: Span) -> bool {
 /// Titles of people.
 const TITLES: [&str; 8] = ["Dr", "Miss", "Mr", "Mrs", "Ms", "Mx", "Prof", "Professor"];
 
-/// Whether a match is in an upper-case line or clause, as in headings; examines at most [`LONGEST_HEADING`] characters
+/// Whether a match is in an upper-case line or clause, as in headings; examines at most [`MAX_HEADING_CHARS`] characters
 /// on either side.
-fn is_in_capitals(before: &str, inside: &str, behind: &str) -> bool {
+fn is_in_capitals(before: &str, inside: &str, after: &str) -> bool {
     let is_end = |sign: &char| matches!(sign, '\n' | ':' | '.' | ';');
     let has_small = |letters: &mut dyn Iterator<Item = char>| {
-        letters.take(LONGEST_HEADING).take_while(|letter| !is_end(letter)).any(char::is_lowercase)
+        letters.take(MAX_HEADING_CHARS).take_while(|letter| !is_end(letter)).any(char::is_lowercase)
     };
     inside.len() > 2
         && !has_small(&mut inside.chars())
         && !has_small(&mut before.chars().rev())
-        && !has_small(&mut behind.chars())
+        && !has_small(&mut after.chars())
 }
 
 /// Maximum number of characters examined on either side.
-const LONGEST_HEADING: usize = 80;
+const MAX_HEADING_CHARS: usize = 80;
 
 /// The common ancestor of most concepts, following the first parent of each. `None` for a small terminology, where such
 /// a concept may be meant: `diabetes` above its types.
 fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
-    if kb.n_concepts() < LEAST_ROOTED {
+    if kb.n_concepts() < MIN_CONCEPTS_WITH_ROOT {
         return None;
     }
     let mut below: HashMap<ConceptId, usize> = HashMap::new();
@@ -421,13 +420,13 @@ fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
 }
 
 /// Minimum number of concepts for which a root concept is excluded.
-const LEAST_ROOTED: usize = 200;
+const MIN_CONCEPTS_WITH_ROOT: usize = 200;
 
 /// Maximum number of steps up a hierarchy, which may contain cycles.
 const MAX_DEPTH: usize = 64;
 
 /// Share of the words of a long form that a similar name must contain.
-const LIKE: f32 = 0.7;
+const MIN_SHARED_WORDS: f32 = 0.7;
 
 /// Matches below this fraction of the threshold do not suppress others.
 const UNLIKELY: f32 = 0.5;
@@ -439,8 +438,8 @@ pub fn expanded(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
         let (mut piece, mut end) = (String::new(), span.start);
         let first = uses.partition_point(|(short, _)| short.start < span.start);
         for (short, long) in uses[first..].iter().take_while(|(short, _)| short.start < span.end) {
-            let is_said = long.start >= span.start && long.end <= span.end;
-            if short.start >= end && short.end <= span.end && !is_said {
+            let is_inside = long.start >= span.start && long.end <= span.end;
+            if short.start >= end && short.end <= span.end && !is_inside {
                 piece += &text[end as usize..short.start as usize];
                 piece += long.of(text);
                 end = short.end;
@@ -463,13 +462,13 @@ fn whole_name(text: &str, span: Span, name: &str) -> Span {
     }
     let Some(at) = name.to_ascii_lowercase().find(&written.to_ascii_lowercase()) else { return span };
     let (lead, trail) = (&name[..at], &name[at + written.len()..]);
-    let (before, behind) = (&text[..span.start as usize], &text[span.end as usize..]);
-    let (Some(before), Some(behind)) = (before.strip_suffix(lead), behind.strip_prefix(trail)) else { return span };
+    let (before, after) = (&text[..span.start as usize], &text[span.end as usize..]);
+    let (Some(before), Some(after)) = (before.strip_suffix(lead), after.strip_prefix(trail)) else { return span };
     // An article at the beginning of a name is not part of the mention.
     let is_other = lead.contains(char::is_alphabetic)
         || before.ends_with(char::is_alphanumeric)
-        || behind.starts_with(char::is_alphanumeric);
-    if is_other { span } else { Span::new(before.len(), text.len() - behind.len()) }
+        || after.starts_with(char::is_alphanumeric);
+    if is_other { span } else { Span::new(before.len(), text.len() - after.len()) }
 }
 
 /// Whether a match that ends with word `last` is the cause of what follows.
@@ -481,25 +480,25 @@ fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
 /// Suppresses overlaps: more words win, then more bytes, then the earlier match. Causes at the start of a kept match
 /// are kept too.
 fn longest(mut spotted: Vec<DictionaryMatch>) -> Vec<DictionaryMatch> {
-    spotted.sort_by_key(|place| (Reverse(place.n_words), Reverse(place.span.len()), place.span.start));
+    spotted.sort_by_key(|entry| (Reverse(entry.n_words), Reverse(entry.span.len()), entry.span.start));
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
-    spotted.retain(|place| {
-        let before = taken.range(..place.span.end).next_back();
-        let Some((start, _)) = before.filter(|(_, end)| **end > place.span.start) else {
-            taken.insert(place.span.start, place.span.end);
+    spotted.retain(|entry| {
+        let before = taken.range(..entry.span.end).next_back();
+        let Some((start, _)) = before.filter(|(_, end)| **end > entry.span.start) else {
+            taken.insert(entry.span.start, entry.span.end);
             return true;
         };
-        place.is_cause && *start == place.span.start
+        entry.is_cause && *start == entry.span.start
     });
     spotted
 }
 
 /// Drops matches inside one piece of a discontinuous name.
 fn drop_pieces(spotted: &mut Vec<DictionaryMatch>, unlikely: f32) {
-    let apart = |place: &&DictionaryMatch| place.spans.len() > 1 && place.readings[0].1 >= unlikely;
-    let pieces: Vec<Span> = spotted.iter().filter(apart).flat_map(|place| place.spans.clone()).collect();
+    let apart = |entry: &&DictionaryMatch| entry.spans.len() > 1 && entry.senses[0].1 >= unlikely;
+    let pieces: Vec<Span> = spotted.iter().filter(apart).flat_map(|entry| entry.spans.clone()).collect();
     let inside = |span: Span| pieces.iter().any(|piece| piece.start <= span.start && span.end <= piece.end);
-    spotted.retain(|place| place.spans.len() > 1 || !inside(place.span));
+    spotted.retain(|entry| entry.spans.len() > 1 || !inside(entry.span));
 }
 
 impl Annotator for DictionaryAnnotator {
@@ -509,13 +508,13 @@ impl Annotator for DictionaryAnnotator {
 
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let annotate =
-            |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
+            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
     }
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let explain =
-            |scratch: &mut Borrowed<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
+            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), explain).collect())
     }
 }

@@ -11,7 +11,7 @@ use super::senses::Hashed;
 use super::spelling::SpellingScratch;
 use crate::index::packed::U32s;
 use crate::kb::lexicon::{MAX_TOKENS, TokenHashes, bag_key, hash_token};
-use crate::kb::subset::View;
+use crate::kb::subset::KbView;
 use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::analysis::Analysis;
@@ -23,7 +23,7 @@ use crate::text::words::is_prefix;
 const MAX_LITERAL: usize = 160;
 
 /// Maximum size of the token cache of a thread before it is cleared.
-const MAX_REMEMBERED: usize = 1 << 18;
+const MAX_CACHED: usize = 1 << 18;
 
 /// Agreement of the words of a window and a name, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +55,7 @@ pub struct Word {
 
 /// A dictionary match: a window whose words are a name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct WindowMatch {
     /// Index of the first word.
     pub first: usize,
     /// Index of the last word.
@@ -68,7 +68,7 @@ pub struct Found {
     pub expanded: bool,
 }
 
-impl Found {
+impl WindowMatch {
     /// Byte range from the first to the last word.
     pub fn span(&self, words: &[Word]) -> Span {
         Span { start: words[self.first].token.span.start, end: words[self.last].token.span.end }
@@ -80,29 +80,29 @@ impl Found {
 pub struct ScanScratch {
     folded: String,
     /// Hashes of tokens by the hash of the token as written.
-    remembered: HashMap<u64, (TokenHashes, bool, u16), Hashed>,
+    cached: HashMap<u64, (TokenHashes, bool, u16), Hashed>,
     pub(super) spelling: SpellingScratch,
 }
 
 /// The words of a text.
 pub fn words(kb: &KnowledgeBase, analysis: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<Word> {
-    let ScanScratch { folded, remembered, .. } = scratch;
+    let ScanScratch { folded, cached, .. } = scratch;
     let (text, tokens) = (analysis.text, analysis.tokens());
-    if remembered.len() > MAX_REMEMBERED {
-        remembered.clear();
+    if cached.len() > MAX_CACHED {
+        cached.clear();
     }
     let mut words = Vec::with_capacity(tokens.len());
     for token in tokens {
         let written = token.span.of(text);
         let hash = xxh3_64(written.as_bytes());
-        let (hashes, known, frequency) = match remembered.get(&hash) {
+        let (hashes, known, frequency) = match cached.get(&hash) {
             Some(entry) => *entry,
             None => {
                 folded.clear();
                 fold_token_into(written, folded);
                 let hashes = hash_token(folded);
                 let entry = (hashes, kb.knows_root(hashes.root), super::common::frequency(folded));
-                remembered.insert(hash, entry);
+                cached.insert(hash, entry);
                 entry
             }
         };
@@ -128,8 +128,8 @@ pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
             continue;
         }
         expanded.extend_from_slice(&words[next..first]);
-        for (place, word) in long_words.iter().enumerate() {
-            let before = if place == 0 { words[first].token.before } else { Gap::Glued };
+        for (index, word) in long_words.iter().enumerate() {
+            let before = if index == 0 { words[first].token.before } else { Gap::Glued };
             let token = Token { span: *short, before };
             expanded.push(Word { token, expanded: true, ..*word });
         }
@@ -184,7 +184,7 @@ fn is_barrier(gap: Gap) -> bool {
 ///
 /// Commas, brackets, full stops and the limit of [`MAX_TOKENS`] do not end a window that matches a name literally, such
 /// as `Burn of leg, unspecified` or `Bacillus sp. A-12`.
-pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
+pub fn scan(view: KbView<'_>, text: &str, words: &[Word]) -> Vec<WindowMatch> {
     let table = view.kb.roots();
     let mut found = Vec::new();
     for first in 0..words.len() {
@@ -229,7 +229,7 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
             };
             if !forms.is_empty() {
                 let expanded = window.iter().any(|word| word.expanded);
-                found.push(Found { first, last, n_counted, forms, expanded });
+                found.push(WindowMatch { first, last, n_counted, forms, expanded });
             }
         }
     }
@@ -237,7 +237,7 @@ pub fn scan(view: View<'_>, text: &str, words: &[Word]) -> Vec<Found> {
 }
 
 /// The forms of names that equal the window literally, ignoring case.
-fn literal(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+fn literal(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
     let span = Span { start: window[0].token.span.start, end: window[window.len() - 1].token.span.end };
     let rest = &text[span.start as usize..];
     let is_name = |name: &str| {
@@ -252,7 +252,7 @@ fn literal(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(
 }
 
 /// Looks up all of `words` as one name.
-pub fn lookup(view: View<'_>, text: &str, words: &[Word]) -> Option<Found> {
+pub fn lookup(view: KbView<'_>, text: &str, words: &[Word]) -> Option<WindowMatch> {
     let counted = || words.iter().filter(|word| !word.hashes.linking);
     let n_counted = counted().count();
     if n_counted == 0 || n_counted > MAX_TOKENS {
@@ -261,12 +261,12 @@ pub fn lookup(view: View<'_>, text: &str, words: &[Word]) -> Option<Found> {
     let rows = view.kb.roots().get(bag_key(counted().map(|word| word.hashes.root)));
     let forms = agreeing(view, text, words, rows);
     let expanded = words.iter().any(|word| word.expanded);
-    (!forms.is_empty()).then(|| Found { first: 0, last: words.len() - 1, n_counted, forms, expanded })
+    (!forms.is_empty()).then(|| WindowMatch { first: 0, last: words.len() - 1, n_counted, forms, expanded })
 }
 
 /// The forms that agree best with a window: those with the same words in order, or else those of the best lower tier.
 /// Forms without a concept in the view are ignored.
-fn agreeing(view: View<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
+fn agreeing(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
     let of_view = rows.iter().map(FormId).filter(|form| view.has_form(*form));
     let mut forms: Vec<(FormId, Tier)> =
         of_view.filter_map(|form| compare(view.kb, text, window, form).map(|tier| (form, tier))).collect();
@@ -319,7 +319,7 @@ fn same_folded(text: &str, window: &[Word], form_text: &str) -> bool {
         folded.clear();
         fold_token_into(word.token.span.of(text), &mut folded);
         match rest.strip_prefix(folded.as_str()) {
-            Some(behind) => rest = behind.strip_prefix(' ').unwrap_or(behind),
+            Some(after) => rest = after.strip_prefix(' ').unwrap_or(after),
             None => return false,
         }
     }

@@ -16,7 +16,7 @@ use super::accept::{case_agrees, is_acronym};
 use super::scan::{ScanScratch, Tier, Word, lookup, words};
 use crate::Result;
 use crate::input::Input;
-use crate::kb::subset::View;
+use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, NameId, Scope};
 use crate::text::Span;
 use crate::text::analysis::Analysis;
@@ -62,7 +62,7 @@ pub struct SenseInventory {
 
 /// A use of a form with its senses.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sensed {
+pub struct SenseMatch {
     /// Its span.
     pub span: Span,
     /// The candidate concepts with their names and probabilities, most probable first.
@@ -90,35 +90,35 @@ fn bit(hash: u64) -> usize {
 }
 
 /// Window of near cues: words on either side.
-const NEAR: usize = 10;
+const NEAR_WINDOW: usize = 10;
 /// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
-const MOST_PLACES: usize = 64;
+const MAX_USES: usize = 64;
 /// Weights of a near cue and of a cue elsewhere in the document.
 const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
 /// Upper bound of the cue score.
-const MOST_CUES: f32 = 4.5;
+const MAX_CUE_SCORE: f32 = 4.5;
 /// Weight of a cue that contains the form.
-const FIXED: f32 = 5.0;
+const COLLOCATION_WEIGHT: f32 = 5.0;
 /// The cue for a number after the form.
 const NUMBER: &str = "#";
 /// Weight of the document topic.
 const TOPIC_WEIGHT: f32 = 0.9;
 /// Weight of an occurrence of the long form in the document.
-const SPELLED_OUT: f32 = 4.0;
+const LONG_FORM_WEIGHT: f32 = 4.0;
 /// Number of words of a topic at which a document counts as being on that topic.
 const ENOUGH_TOPIC_WORDS: f32 = 4.0;
 /// Weight of unlisted senses in a general-language document.
-const GENERAL: f32 = 6.0;
+const GENERAL_WEIGHT: f32 = 6.0;
 /// Document lengths in words between which this weight rises linearly from zero to its full value.
 const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
 /// Number of topic words that reduces this weight to 1/e.
-const FEW_SPECIFIC: f32 = 1.0;
+const SPECIFIC_DECAY: f32 = 1.0;
 /// Minimum prior of all senses missing in the inventory.
-const OTHER: f32 = 0.03;
+const MIN_OTHER_PRIOR: f32 = 0.03;
 /// Prior of a concept that has the form as a name in the knowledge base but is not in the inventory.
-const UNLISTED: f32 = 0.12;
+const UNLISTED_PRIOR: f32 = 0.12;
 /// Factor on the odds of a sense whose concept has the form as preferred name.
-const PREFERRED: f32 = 3.0;
+const PREFERRED_FACTOR: f32 = 3.0;
 
 impl SenseInventory {
     /// The embedded inventory.
@@ -235,19 +235,21 @@ impl SenseInventory {
     /// forms that the text defines.
     pub(super) fn find(
         &self,
-        view: View<'_>,
-        (text, words): (&str, &[Word]),
+        view: KbView<'_>,
+        text: &str,
+        words: &[Word],
         defined: &dyn Fn(Span) -> bool,
         concepts: &SenseConcepts,
-    ) -> Vec<Sensed> {
+    ) -> Vec<SenseMatch> {
         let mut found = Vec::new();
-        let mut document: Option<Surroundings> = None;
+        let mut document: Option<DocumentContext> = None;
         let mut next = 0;
         for (at, word) in words.iter().enumerate() {
             if at < next || word.token.before == crate::text::tokens::Gap::Glued {
                 continue;
             }
-            let Some((span, form, senses)) = self.form_at(text, word.token.span) else { continue };
+            let Some(form) = self.form_at(text, word.token.span) else { continue };
+            let span = form.span;
             let end = words.partition_point(|word| word.token.span.end <= span.end);
             // The form must be a whole word, and must not follow a prefix such as `anti-`.
             let is_whole = end > at
@@ -257,12 +259,11 @@ impl SenseInventory {
                 continue;
             }
             next = end;
-            let document = document.get_or_insert_with(|| Surroundings::new(text, words, self));
-            let written = span.of(text);
-            let scores: Vec<f32> = senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
-            let has_other = senses.iter().any(|sense| sense.long_forms().next().is_none());
-            let other = if has_other { GENERAL * document.general } else { 0.0 };
-            let sensed = self.sensed(view, (span, written, form), senses, (&scores, other), concepts);
+            let document = document.get_or_insert_with(|| DocumentContext::new(text, words, self));
+            let scores: Vec<f32> = form.senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
+            let has_other = form.senses.iter().any(|sense| sense.long_forms().next().is_none());
+            let other = if has_other { GENERAL_WEIGHT * document.general } else { 0.0 };
+            let sensed = sense_match(view, &form, &scores, other, concepts);
             // If no sense of a longer form is in the knowledge base, its later words are tried on their own, as in
             // `brain mets`.
             if sensed.concepts.is_empty() {
@@ -274,7 +275,7 @@ impl SenseInventory {
     }
 
     /// The longest form that starts with a word of the text.
-    fn form_at(&self, text: &str, word: Span) -> Option<(Span, &str, &[Sense])> {
+    fn form_at<'a>(&'a self, text: &'a str, word: Span) -> Option<FormUse<'a>> {
         let rest = &text[word.start as usize..];
         let written = word.of(text);
         let fits = |(form, _): &&Form| {
@@ -289,65 +290,77 @@ impl SenseInventory {
         let (form, senses) = of_written.or_else(singular)?;
         let plural = rest[form.len()..].starts_with('s') && is_acronym(form) && form.len() >= 2;
         let start = word.start as usize;
-        Some((Span::new(start, start + form.len() + usize::from(plural)), form, senses))
+        let span = Span::new(start, start + form.len() + usize::from(plural));
+        Some(FormUse { span, written: span.of(text), form, senses })
     }
+}
 
-    fn sensed(
-        &self,
-        view: View<'_>,
-        (span, written, form): (Span, &str, &str),
-        senses: &[Sense],
-        (scores, other): (&[f32], f32),
-        concepts: &SenseConcepts,
-    ) -> Sensed {
-        let mut named: Vec<(ConceptId, NameId)> = Vec::new();
-        if let Some(known) = view.kb.find_form(&crate::text::normalise::fold(form)) {
-            for name in view.kb.names_of_form(known) {
-                let concept = view.kb.concept_of(name);
-                let is_meant = view.has(concept) && case_agrees(view.kb.name(name), written);
-                if is_meant && named.iter().all(|(one, _)| *one != concept) {
-                    named.push((concept, name));
-                }
+/// A use of a form in a text.
+struct FormUse<'a> {
+    span: Span,
+    /// The form as written in the text.
+    written: &'a str,
+    /// The form in the inventory.
+    form: &'a str,
+    senses: &'a [Sense],
+}
+
+/// The candidate concepts of a use; `scores` belong to its senses, `other` is the weight of senses that are no concepts.
+fn sense_match(
+    view: KbView<'_>,
+    form_use: &FormUse<'_>,
+    scores: &[f32],
+    other: f32,
+    concepts: &SenseConcepts,
+) -> SenseMatch {
+    let FormUse { span, written, form, senses } = *form_use;
+    let mut named: Vec<(ConceptId, NameId)> = Vec::new();
+    if let Some(known) = view.kb.find_form(&crate::text::normalise::fold(form)) {
+        for name in view.kb.names_of_form(known) {
+            let concept = view.kb.concept_of(name);
+            let is_meant = view.has(concept) && case_agrees(view.kb.name(name), written);
+            if is_meant && named.iter().all(|(one, _)| *one != concept) {
+                named.push((concept, name));
             }
         }
-        let is_preferred = |concept: ConceptId| {
-            named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
-        };
-        let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
-        let mut sum = OTHER.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
-        for (sense, score) in senses.iter().zip(scores) {
-            let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
-            let mut weight = score.exp();
-            let kept: Vec<&(ConceptId, NameId)> = found.iter().filter(|(concept, _)| view.has(*concept)).collect();
-            if kept.iter().any(|(concept, _)| is_preferred(*concept)) {
-                weight *= PREFERRED;
-            }
-            sum += weight;
-            match kept.first() {
-                Some(first) => odds.push((Some(**first), weight)),
-                None => odds.push((None, weight)),
-            }
-        }
-        // The user's senses of a form replace all others.
-        let is_own = senses.iter().any(|sense| sense.is_own);
-        for (concept, name) in named.iter().filter(|_| !is_own) {
-            if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
-                let weight = UNLISTED * if is_preferred(*concept) { PREFERRED } else { 1.0 };
-                sum += weight;
-                odds.push((Some((*concept, *name)), weight));
-            }
-        }
-        let mut of_concept: Vec<(ConceptId, NameId, f32)> = Vec::new();
-        for (one, weight) in odds {
-            let Some((concept, name)) = one else { continue };
-            match of_concept.iter_mut().find(|known| known.0 == concept) {
-                Some(known) => known.2 += weight / sum,
-                None => of_concept.push((concept, name, weight / sum)),
-            }
-        }
-        of_concept.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-        Sensed { span, concepts: of_concept, is_own }
     }
+    let is_preferred = |concept: ConceptId| {
+        named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
+    };
+    let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
+    let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
+    for (sense, score) in senses.iter().zip(scores) {
+        let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
+        let mut weight = score.exp();
+        let kept: Vec<&(ConceptId, NameId)> = found.iter().filter(|(concept, _)| view.has(*concept)).collect();
+        if kept.iter().any(|(concept, _)| is_preferred(*concept)) {
+            weight *= PREFERRED_FACTOR;
+        }
+        sum += weight;
+        match kept.first() {
+            Some(first) => odds.push((Some(**first), weight)),
+            None => odds.push((None, weight)),
+        }
+    }
+    // The user's senses of a form replace all others.
+    let is_own = senses.iter().any(|sense| sense.is_own);
+    for (concept, name) in named.iter().filter(|_| !is_own) {
+        if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
+            let weight = UNLISTED_PRIOR * if is_preferred(*concept) { PREFERRED_FACTOR } else { 1.0 };
+            sum += weight;
+            odds.push((Some((*concept, *name)), weight));
+        }
+    }
+    let mut of_concept: Vec<(ConceptId, NameId, f32)> = Vec::new();
+    for (one, weight) in odds {
+        let Some((concept, name)) = one else { continue };
+        match of_concept.iter_mut().find(|known| known.0 == concept) {
+            Some(known) => known.2 += weight / sum,
+            None => of_concept.push((concept, name, weight / sum)),
+        }
+    }
+    of_concept.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
+    SenseMatch { span, concepts: of_concept, is_own }
 }
 
 /// The long forms in a field.
@@ -400,7 +413,7 @@ fn is_capitalised(written: &str, form: &str) -> bool {
 }
 
 /// The concepts of a sense: those of its first long form that is a name.
-fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
+fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
     for long in sense.long_forms() {
@@ -423,13 +436,13 @@ fn concepts_of(view: View<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
 }
 
 /// Context of the forms in a document.
-struct Surroundings {
+struct DocumentContext {
     /// The words in lower case, separated and enclosed by spaces.
     small: String,
     /// Start of each word in `small`.
     starts: Vec<u32>,
     /// Hashes of the words with their positions, sorted.
-    places: Vec<(u64, u32)>,
+    positions: Vec<(u64, u32)>,
     /// Bit set of word hashes, a pre-filter; most cues do not occur in a text.
     has: [u64; N_BITS / 64],
     /// For each topic, the score of the document relative to the mean topic.
@@ -439,15 +452,15 @@ struct Surroundings {
     general: f32,
 }
 
-impl Surroundings {
-    fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> Surroundings {
+impl DocumentContext {
+    fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> DocumentContext {
         let mut small = String::with_capacity(text.len() + 16);
         let mut starts = Vec::with_capacity(words.len());
-        let mut places = Vec::with_capacity(words.len());
+        let mut positions = Vec::with_capacity(words.len());
         let mut counts = vec![0.0f32; inventory.n_topics];
         let mut n_specific = 0;
         small.push(' ');
-        for (place, word) in words.iter().enumerate() {
+        for (position, word) in words.iter().enumerate() {
             let begin = small.len();
             starts.push(begin as u32);
             let written = word.token.span.of(text);
@@ -455,25 +468,25 @@ impl Surroundings {
                 true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
                 false => small.extend(written.chars().flat_map(char::to_lowercase)),
             }
-            places.push((xxh3_64(&small.as_bytes()[begin..]), place as u32));
-            if let Some(topics) = inventory.topics_of.get(&places[place].0) {
-                let share = 1.0 / topics.len() as f32;
-                topics.iter().for_each(|topic| counts[usize::from(*topic)] += share);
+            positions.push((xxh3_64(&small.as_bytes()[begin..]), position as u32));
+            if let Some(topics) = inventory.topics_of.get(&positions[position].0) {
+                let weight = 1.0 / topics.len() as f32;
+                topics.iter().for_each(|topic| counts[usize::from(*topic)] += weight);
                 n_specific += usize::from(topics.iter().all(|topic| Some(*topic) != inventory.everyday));
             }
             small.push(' ');
         }
-        places.sort_unstable();
+        positions.sort_unstable();
         let mut has = [0; N_BITS / 64];
-        places.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
+        positions.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
         let total: f32 = counts.iter().sum();
         let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
         let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
         let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
         let (few, enough) = ENOUGH_WORDS;
-        let is_told = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
-        let general = is_told * (-(n_specific as f32) / FEW_SPECIFIC).exp();
-        Surroundings { small, starts, places, has, topics, general }
+        let length_weight = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
+        let general = length_weight * (-(n_specific as f32) / SPECIFIC_DECAY).exp();
+        DocumentContext { small, starts, positions, has, topics, general }
     }
 
     /// The occurrences of the first word of `words`, sorted by position.
@@ -483,15 +496,15 @@ impl Surroundings {
         if self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) == 0 {
             return &[];
         }
-        let from = self.places.partition_point(|(known, _)| *known < hash);
-        let n = self.places[from..].partition_point(|(known, _)| *known == hash);
-        &self.places[from..from + n]
+        let from = self.positions.partition_point(|(known, _)| *known < hash);
+        let n = self.positions[from..].partition_point(|(known, _)| *known == hash);
+        &self.positions[from..from + n]
     }
 
     /// The positions in `firsts` at which all words of `words` occur.
-    fn places<'a>(&'a self, words: &'a str, firsts: &'a [(u64, u32)]) -> impl Iterator<Item = usize> + 'a {
-        firsts.iter().take(MOST_PLACES).map(|(_, place)| *place as usize).filter(move |place| {
-            let rest = &self.small[self.starts[*place] as usize..];
+    fn positions<'a>(&'a self, words: &'a str, firsts: &'a [(u64, u32)]) -> impl Iterator<Item = usize> + 'a {
+        firsts.iter().take(MAX_USES).map(|(_, position)| *position as usize).filter(move |position| {
+            let rest = &self.small[self.starts[*position] as usize..];
             rest.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
         })
     }
@@ -500,10 +513,10 @@ impl Surroundings {
     fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
-        let mut fixed = 0.0;
+        let mut collocation = 0.0;
         for cue in parts(sense.cues) {
             if cue == NUMBER {
-                cues += if self.is_number_behind(at.end) { near } else { 0.0 };
+                cues += if self.is_number_after(at.end) { near } else { 0.0 };
                 continue;
             }
             let firsts = self.firsts(cue);
@@ -511,18 +524,22 @@ impl Surroundings {
                 continue;
             }
             // The form itself is not a cue, but a cue may extend beyond it.
-            let is_other = |place: &usize| !at.contains(place) || !at.contains(&(place + cue.split(' ').count() - 1));
-            let until = at.end + NEAR;
-            let from = firsts.partition_point(|(_, place)| (*place as usize) + NEAR < at.start);
+            let is_other =
+                |position: &usize| !at.contains(position) || !at.contains(&(position + cue.split(' ').count() - 1));
+            let until = at.end + NEAR_WINDOW;
+            let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
             // Cues that contain the form, such as `a stroke of luck`.
-            let holds = |place: &usize| *place < at.end && at.start < place + cue.split(' ').count();
-            let around: Vec<usize> =
-                self.places(cue, &firsts[from..]).take_while(|place| *place < until).filter(is_other).collect();
+            let holds = |position: &usize| *position < at.end && at.start < position + cue.split(' ').count();
+            let around: Vec<usize> = self
+                .positions(cue, &firsts[from..])
+                .take_while(|position| *position < until)
+                .filter(is_other)
+                .collect();
             if around.iter().any(holds) {
-                fixed = FIXED;
+                collocation = COLLOCATION_WEIGHT;
             } else if !around.is_empty() {
                 cues += near;
-            } else if self.places(cue, firsts).any(|place| is_other(&place)) {
+            } else if self.positions(cue, firsts).any(|position| is_other(&position)) {
                 cues += far;
             }
         }
@@ -535,14 +552,14 @@ impl Surroundings {
                 return false;
             }
             let firsts = self.firsts(&long);
-            self.places(&long, firsts).next().is_some()
+            self.positions(&long, firsts).next().is_some()
         });
-        let spelled = if is_spelled { SPELLED_OUT } else { 0.0 };
-        sense.prior.max(0.005).ln() + cues.min(MOST_CUES) + fixed + topic + spelled
+        let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
+        sense.prior.max(0.005).ln() + cues.min(MAX_CUE_SCORE) + collocation + topic + spelled
     }
 
     /// Whether a number follows the word, as in a list of laboratory values.
-    fn is_number_behind(&self, at: usize) -> bool {
+    fn is_number_after(&self, at: usize) -> bool {
         self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
     }
 }

@@ -10,20 +10,20 @@ use crate::link::lookalike::{is_known_word, is_misspelling, slips};
 use crate::text::normalise::fold;
 
 /// Minimum number of letters of a corrected word.
-const SHORTEST: usize = 6;
+const MIN_LENGTH: usize = 6;
 
 /// Number of names compared with a word.
 const N_NAMES: usize = 12;
 
 /// Maximum size of the word cache of a thread before it is cleared.
-const MAX_REMEMBERED: usize = 1 << 15;
+const MAX_CACHED: usize = 1 << 15;
 
 /// Caches of a thread, kept between documents.
 #[derive(Debug, Default)]
 pub(super) struct SpellingScratch {
     // Allocated on first use because it is large.
     grams: Option<Box<GramScratch>>,
-    remembered: HashMap<Box<str>, Option<TokenHashes>>,
+    cached: HashMap<Box<str>, Option<TokenHashes>>,
 }
 
 /// The words of a text with misspellings corrected, and which were; `None` if none was.
@@ -33,28 +33,28 @@ pub(super) fn corrected(
     words: &[Word],
     scratch: &mut SpellingScratch,
 ) -> Option<(Vec<Word>, Vec<bool>)> {
-    if scratch.remembered.len() > MAX_REMEMBERED {
-        scratch.remembered.clear();
+    if scratch.cached.len() > MAX_CACHED {
+        scratch.cached.clear();
     }
     let mut corrected = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let written = word.token.span.of(text);
-        let is_word = written.len() >= SHORTEST
+        let is_word = written.len() >= MIN_LENGTH
             && word.frequency == 0
             && written.chars().all(char::is_alphabetic)
             && written.chars().skip(1).all(char::is_lowercase);
         if !is_word || is_joined(words, at) {
             continue;
         }
-        let meant = match scratch.remembered.get(written) {
+        let correction = match scratch.cached.get(written) {
             Some(known) => *known,
             None => {
-                let meant = meant(kb, &fold(written), scratch.grams.get_or_insert_default());
-                scratch.remembered.insert(written.into(), meant);
-                meant
+                let correction = correction(kb, &fold(written), scratch.grams.get_or_insert_default());
+                scratch.cached.insert(written.into(), correction);
+                correction
             }
         };
-        if let Some(hashes) = meant {
+        if let Some(hashes) = correction {
             corrected.push((at, hashes));
         }
     }
@@ -77,7 +77,7 @@ fn is_joined(words: &[Word], at: usize) -> bool {
 }
 
 /// The word of the knowledge base that a folded word misspells.
-fn meant(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<TokenHashes> {
+fn correction(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Option<TokenHashes> {
     if is_known_word(kb, word) {
         return None;
     }

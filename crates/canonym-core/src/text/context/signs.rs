@@ -103,7 +103,7 @@ struct Style {
     /// A plus indicates that minuses are signs too.
     has_plus: bool,
     /// Signs in brackets follow their words: `fever (+) rash (-)`.
-    is_behind: bool,
+    is_after: bool,
     /// The sign at the start of the unit is not a bullet.
     opens: bool,
     /// The unit is under the heading of an organ system.
@@ -129,16 +129,16 @@ fn style(text: &str, unit: Span, tokens: &[Token], signed: &[u32]) -> Style {
         let bare = gap.trim();
         let is_item = matches!(bare, ",+" | ", +" | ";+" | "; +" | ":+" | ": +" | "(+)") || (row == 0 && bare == "+");
         let is_letter = token.span.of(text).starts_with(char::is_alphabetic);
-        let is_behind = row > 0 && gap.starts_with(' ') && ["+,", "+;"].iter().any(|one| bare.starts_with(one));
-        style.has_plus |= is_behind || (is_letter && (is_glued || is_item));
-        style.is_behind |=
+        let is_after = row > 0 && gap.starts_with(' ') && ["+,", "+;"].iter().any(|one| bare.starts_with(one));
+        style.has_plus |= is_after || (is_letter && (is_glued || is_item));
+        style.is_after |=
             row > 0 && ["(+),", "(-),", "(+).", "(-).", "(+);", "(-);"].iter().any(|one| bare.starts_with(one));
         n_commas += usize::from(bare.starts_with(','));
         n_signs += usize::from(bare.starts_with(',') && bare.ends_with(['+', '-', '−', '–']));
     }
     let tail = text[end as usize..unit.end.max(end) as usize].trim();
-    style.is_behind |= ["(+)", "(-)"].iter().any(|one| tail.starts_with(one));
-    style.has_plus |= tail.starts_with('+') || (style.is_behind && words.contains("(+)"));
+    style.is_after |= ["(+)", "(-)"].iter().any(|one| tail.starts_with(one));
+    style.has_plus |= tail.starts_with('+') || (style.is_after && words.contains("(+)"));
     style.opens |= n_commas > 0 && n_commas == n_signs;
     style
 }
@@ -173,7 +173,7 @@ impl Reader<'_> {
                 '+' | '-' | '−' | '–' if at >= read => {
                     // Only the first of a run of signs counts.
                     read = end + between[end..].bytes().take_while(|byte| matches!(byte, b'+' | b'-' | b'/')).count();
-                    if let Some(name) = self.sign(between, (at, read), previous, next) {
+                    if let Some(name) = self.sign(between, at, read, previous, next) {
                         words.push(self.special(name, start, gap.start + read as u32));
                     }
                 }
@@ -185,7 +185,8 @@ impl Reader<'_> {
     fn sign(
         &self,
         between: &str,
-        (at, end): (usize, usize),
+        at: usize,
+        end: usize,
         previous: Option<Token>,
         next: Option<Token>,
     ) -> Option<&'static str> {
@@ -201,43 +202,43 @@ impl Reader<'_> {
             }
             _ => return None,
         };
-        let (before, behind) = (&between[..at], &between[end..]);
+        let (before, after) = (&between[..at], &between[end..]);
         let sign_before = Some(if is_plus { "PLUS" } else { "MINUS" });
-        let sign_behind = Some(if is_plus { "YES" } else { "NO" });
+        let sign_after = Some(if is_plus { "YES" } else { "NO" });
         let is_word = |token: Token| token.span.of(self.text).chars().any(char::is_alphabetic);
         let ends_item = |rest: &str| {
             let rest = rest.trim_start_matches([' ', '\t']);
             if rest.is_empty() { next.is_none() } else { rest.starts_with([',', ';', '.', ')', '\n', '\r']) }
         };
-        let (open, close) = (before.trim_end(), behind.trim_start());
+        let (open, close) = (before.trim_end(), after.trim_start());
         if open.ends_with(['(', '[']) && close.starts_with([')', ']']) {
             let follows_word = previous.is_some_and(is_word) && open[..open.len() - 1].trim_end().is_empty();
             let ends = ends_item(&close[1..]);
-            return match follows_word && (ends || self.style.is_behind) {
-                true => sign_behind,
+            return match follows_word && (ends || self.style.is_after) {
+                true => sign_after,
                 false => sign_before.filter(|_| !ends),
             };
         }
         if before.is_empty() && previous.is_some() {
             // `FH+ for cancer`; any other sign directly after a word is part of it: `HIV+`.
-            let is_for = is_plus && behind == " " && next.is_some_and(|next| next.span.of(self.text) == "for");
+            let is_for = is_plus && after == " " && next.is_some_and(|next| next.span.of(self.text) == "for");
             return sign_before.filter(|_| is_for);
         }
-        if previous.is_some_and(is_word) && before.trim_end().is_empty() && ends_item(behind) {
-            return sign_behind.filter(|_| is_plus || self.style.has_plus);
+        if previous.is_some_and(is_word) && before.trim_end().is_empty() && ends_item(after) {
+            return sign_after.filter(|_| is_plus || self.style.has_plus);
         }
-        let next = next.filter(|next| behind.trim_start().is_empty() && is_word(*next))?;
+        let next = next.filter(|next| after.trim_start().is_empty() && is_word(*next))?;
         let is_sign = match before.trim_end().chars().next_back() {
             Some(',' | ';' | '(') => true,
             Some(':') => is_plus || self.style.has_plus || self.style.is_system,
             // A bullet, unless the list shows that it is a sign.
             None if previous.is_none() => {
-                self.style.opens || matches!(next.span.of(self.text), "ve" | "for") || (is_plus && behind.is_empty())
+                self.style.opens || matches!(next.span.of(self.text), "ve" | "for") || (is_plus && after.is_empty())
             }
             None | Some('.' | '?' | '!') => {
                 let is_apart = before.chars().next_back().is_none_or(char::is_whitespace);
                 is_apart
-                    && (behind.is_empty() || next.span.of(self.text) == "for")
+                    && (after.is_empty() || next.span.of(self.text) == "for")
                     && (is_plus || self.style.has_plus || self.style.is_system)
                     || next.span.of(self.text) == "ve"
             }

@@ -381,13 +381,13 @@ impl Triggers {
     pub(super) fn longest(&self, words: impl Iterator<Item = Word>) -> Option<(&Rule, usize)> {
         let mut node = 0;
         let mut best = None;
-        for (place, word) in words.enumerate() {
+        for (index, word) in words.enumerate() {
             match self.next.get(&(node, word)) {
                 Some(next) => node = *next,
                 None => break,
             }
             if let Some(rule) = &self.rules[node as usize] {
-                best = Some((rule, place + 1));
+                best = Some((rule, index + 1));
             }
         }
         best

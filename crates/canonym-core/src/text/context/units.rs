@@ -111,7 +111,7 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
         let bounds: Vec<u32> = [sentence.start].into_iter().chain(inside.copied()).chain([sentence.end]).collect();
         for pair in bounds.windows(2) {
             let span = trimmed(text, pair[0], pair[1]);
-            let heading = heading(&text[span.start as usize..], place_of(text, span.start as usize));
+            let heading = heading(&text[span.start as usize..], position_of(text, span.start as usize));
             let is_apart = has_blank_line(&text[end..span.start as usize]);
             let change = match (heading, open) {
                 (Some(heading), _) => {
@@ -158,19 +158,19 @@ struct Heading {
 
 /// Position of a unit, which determines whether it can start with an unknown heading.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum Position {
     LineStart,
     InLine,
 }
 
-fn place_of(text: &str, at: usize) -> Place {
+fn position_of(text: &str, at: usize) -> Position {
     let before = text[..at].trim_end_matches([' ', '\t']);
-    if before.is_empty() || before.ends_with(['\n', '\r']) { Place::LineStart } else { Place::InLine }
+    if before.is_empty() || before.ends_with(['\n', '\r']) { Position::LineStart } else { Position::InLine }
 }
 
 /// The heading at the start of `text`. Excludes list items (`- father: stroke`) and relatives (`Father: stroke`), which
 /// continue a family history.
-fn heading(text: &str, place: Place) -> Option<Heading> {
+fn heading(text: &str, position: Position) -> Option<Heading> {
     // Only a short prefix is examined, because a text can be one long line of many units.
     let head = &text[..text.floor_char_boundary(MAX_HEADING + 2)];
     let end = head.find(['\n', '\r']).or((head.len() == text.len()).then_some(text.len()));
@@ -183,11 +183,11 @@ fn heading(text: &str, place: Place) -> Option<Heading> {
     if words.len() > MAX_HEADING || !words.starts_with(char::is_alphabetic) {
         return None;
     }
-    let behind = colon.map_or("", |colon| text[colon + 1..].trim_start_matches([' ', '\t']));
-    let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r']);
+    let after = colon.map_or("", |colon| text[colon + 1..].trim_start_matches([' ', '\t']));
+    let is_alone = after.is_empty() || after.starts_with(['\n', '\r']);
     let lower = words.trim_end_matches(':').to_lowercase().replace(" & ", " and ");
     if let Some((_, context)) = SPEAKING.iter().find(|(name, _)| *name == lower) {
-        let context = if !is_alone && is_nothing(behind) { PLAIN } else { *context };
+        let context = if !is_alone && is_nothing(after) { PLAIN } else { *context };
         return Some(Heading { context, is_alone });
     }
     let is_capital = words.len() > 1 && !words.chars().any(char::is_lowercase);
@@ -196,7 +196,7 @@ fn heading(text: &str, place: Place) -> Option<Heading> {
     // Excludes times and ratios: `at 10:30`.
     let is_apart = || colon.is_some_and(|colon| text[colon + 1..].starts_with(char::is_whitespace));
     let is_short = || is_apart() && words.split_whitespace().count() <= MAX_HEADING_WORDS;
-    let is_unknown = || is_alone || is_capital || (place == Place::LineStart && is_short());
+    let is_unknown = || is_alone || is_capital || (position == Position::LineStart && is_short());
     // A line without a colon is a heading only if it is a known one.
     let is_heading = is_neutral || (colon.is_some() && is_unknown() && !is_relative());
     is_heading.then_some(Heading { context: PLAIN, is_alone })
@@ -216,7 +216,7 @@ fn cuts(document: &Document) -> BTreeSet<u32> {
         let is_headed = || {
             words.starts_with(char::is_uppercase)
                 && words.contains(':')
-                && heading(&text[at..], Place::LineStart).is_some()
+                && heading(&text[at..], Position::LineStart).is_some()
         };
         if before.is_some_and(|before| is_item(words) || ends_unit(before) || is_headed()) {
             cuts.insert(at as u32);
@@ -254,12 +254,12 @@ mod tests {
     fn check(text: &str, expect: Expect) {
         let document = Document { text: text.to_owned(), ..Document::default() };
         let shown = units(&document).into_iter().map(|unit| {
-            let mut said: Vec<&str> = Vec::new();
+            let mut labels: Vec<&str> = Vec::new();
             if let Some(context) = unit.heading {
-                said.push("heading");
-                said.extend(context.attributes().map(|(_, value)| value));
+                labels.push("heading");
+                labels.extend(context.attributes().map(|(_, value)| value));
             }
-            format!("{:?} {}\n", unit.span.of(text), said.join(" "))
+            format!("{:?} {}\n", unit.span.of(text), labels.join(" "))
         });
         expect.assert_eq(&shown.collect::<String>());
     }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_reach_to_the_next_one() {
+    fn headings_apply_up_to_the_next() {
         check(
             "Family History:\r\n- father: stroke\r\n\r\n- mother: gout\r\nExam: fever; cough.\r\n",
             expect![[r#"
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn short_lines_stand_alone_and_wrapped_ones_go_on() {
+    fn short_lines_end_units_and_wrapped_lines_do_not() {
         check(
             "no fever\ncough for days\nno history of\ngout",
             expect![[r#"

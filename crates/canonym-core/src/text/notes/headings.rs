@@ -71,13 +71,13 @@ pub(super) fn heading(rest: &str, is_line_start: bool) -> Option<usize> {
 
 fn ends_heading(rest: &str, end: usize, is_line_start: bool) -> bool {
     let words = &rest[..end];
-    let behind = rest[end..].trim_start_matches([' ', '\t', '*']);
-    let remark = behind.strip_prefix('(').and_then(|inside| inside.split_once(')'));
-    let behind = match remark {
-        Some((remark, behind)) if remark.len() <= MAX_REMARK && !remark.contains('\n') => behind.trim_start(),
-        _ => behind,
+    let after = rest[end..].trim_start_matches([' ', '\t', '*']);
+    let remark = after.strip_prefix('(').and_then(|inside| inside.split_once(')'));
+    let after = match remark {
+        Some((remark, after)) if remark.len() <= MAX_REMARK && !remark.contains('\n') => after.trim_start(),
+        _ => after,
     };
-    if let Some(content) = behind.strip_prefix(':') {
+    if let Some(content) = after.strip_prefix(':') {
         // A letter such as `S:` is a heading only at the start of a line and not before a number.
         let is_letter = words.len() == 1;
         let content = content.trim_start();
@@ -85,7 +85,7 @@ fn ends_heading(rest: &str, end: usize, is_line_start: bool) -> bool {
             || (is_line_start && words != words.to_lowercase() && content.starts_with(char::is_alphabetic));
     }
     let is_capital = words.len() > 2 && !words.contains(char::is_lowercase);
-    is_line_start && is_capital && (behind.is_empty() || behind.starts_with(['\n', '\r']))
+    is_line_start && is_capital && (after.is_empty() || after.starts_with(['\n', '\r']))
 }
 
 /// Length in bytes of the list number at the start of `rest`: `2.`, `(3)`.
@@ -95,8 +95,8 @@ pub(super) fn list_number(rest: &str) -> Option<usize> {
     if digits == 0 || digits > 3 {
         return None;
     }
-    let behind = &rest[open + digits..];
-    let is_number = if open > 0 { behind.starts_with(") ") } else { behind.starts_with([')', '.']) };
+    let after = &rest[open + digits..];
+    let is_number = if open > 0 { after.starts_with(") ") } else { after.starts_with([')', '.']) };
     let end = open + digits + 1;
     let is_apart = rest.get(end..).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
     (is_number && is_apart).then_some(end)

@@ -59,7 +59,7 @@ const DOTTED: [&str; 7] = ["b.i.d", "b.i.d.", "p.r.n", "p.r.n.", "q.i.d.", "t.i.
 
 /// Frequencies after a dose. Sorted.
 #[rustfmt::skip]
-const BEHIND_DOSES: [&str; 50] = [
+const AFTER_DOSES: [&str; 50] = [
     "3 times a day", "3 times daily", "4 times a day", "a day", "a week", "ac", "after meals", "as needed",
     "at bedtime", "at night", "atc", "b.i.d", "before meals", "daily", "every day", "every evening", "every morning",
     "every night", "every other day", "hs", "in the evening", "in the morning", "monthly", "nightly", "od", "once",
@@ -117,7 +117,7 @@ pub(super) fn follow(text: &str, start: usize, found: &mut Vec<NonMention>) -> u
         if gap == 0 || rest[gap..].starts_with([' ', '\t']) {
             return at - start;
         }
-        let Some((len, kind)) = behind_dose(&rest[gap..]) else {
+        let Some((len, kind)) = after_dose(&rest[gap..]) else {
             return at - start;
         };
         found.push(NonMention { span: Span::new(at + gap, at + gap + len), kind });
@@ -125,11 +125,11 @@ pub(super) fn follow(text: &str, start: usize, found: &mut Vec<NonMention>) -> u
     }
 }
 
-fn behind_dose(rest: &str) -> Option<(usize, NonMentionKind)> {
-    if let Some(len) = frequency(rest, Standing::BehindDose) {
+fn after_dose(rest: &str) -> Option<(usize, NonMentionKind)> {
+    if let Some(len) = frequency(rest, Standing::AfterDose) {
         return Some((len, NonMentionKind::Frequency));
     }
-    if let Some(len) = longest(rest, &BEHIND_DOSES) {
+    if let Some(len) = longest(rest, &AFTER_DOSES) {
         return Some((len, NonMentionKind::Frequency));
     }
     if let Some(len) = longest(rest, &FORMS) {
@@ -142,8 +142,8 @@ fn behind_dose(rest: &str) -> Option<(usize, NonMentionKind)> {
         "access", "antibiotic", "antibiotics", "bolus", "catheter", "contrast", "drip", "drug", "fluid", "fluids", "intake",
         "line",
     ];
-    let behind = &rest[len..];
-    let next = &behind[blanks(behind)..];
+    let after = &rest[len..];
+    let next = &after[blanks(after)..];
     let is_given = GIVEN.binary_search(&next[..run_of(next)].to_lowercase().as_str()).is_ok();
     (!is_given).then_some((len, NonMentionKind::Route))
 }
@@ -166,7 +166,7 @@ fn longest(rest: &str, phrases: &[&str]) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Alone,
-    BehindDose,
+    AfterDose,
 }
 
 /// `BID`, `p.r.n.`, `q8h`, `q 4-6 hrs`, `every 8 hours`. Without a dose, `Bid` is a gene, `q24.1` a band and `Q48H` a
@@ -176,7 +176,7 @@ fn frequency(rest: &str, standing: Standing) -> Option<usize> {
     let is_mixed = word.contains(char::is_lowercase) && word.contains(char::is_uppercase);
     // The length rejects most words without a lookup.
     let is_known = word.len() <= MAX_FREQUENCY && FREQUENCIES.binary_search(&word.to_lowercase().as_str()).is_ok();
-    if is_known && (!is_mixed || standing == Standing::BehindDose || word.starts_with(['q', 'Q'])) {
+    if is_known && (!is_mixed || standing == Standing::AfterDose || word.starts_with(['q', 'Q'])) {
         return Some(word.len());
     }
     let is_every = word.eq_ignore_ascii_case("every");
@@ -190,17 +190,17 @@ fn frequency(rest: &str, standing: Standing) -> Option<usize> {
     }
     let at = start + gap;
     let number = numbers(&rest[at..]).filter(|number| !number.has_point)?;
-    let behind = &rest[at + number.len..];
-    let unit_gap = blanks(behind);
-    let unit = &behind[unit_gap..][..run_of(&behind[unit_gap..])];
+    let after = &rest[at + number.len..];
+    let unit_gap = blanks(after);
+    let unit = &after[unit_gap..][..run_of(&after[unit_gap..])];
     const UNITS: [&str; 14] =
         ["d", "day", "days", "h", "hour", "hours", "hr", "hrs", "min", "minutes", "month", "months", "week", "weeks"];
     if UNITS.binary_search(&unit.to_lowercase().as_str()).is_ok() {
         let is_usual = number.whole.is_none_or(|hours| matches!(hours, 1..=4 | 6 | 8 | 12 | 24));
-        let is_certain = standing == Standing::BehindDose || !word.starts_with('Q') || is_usual;
+        let is_certain = standing == Standing::AfterDose || !word.starts_with('Q') || is_usual;
         return is_certain.then_some(at + number.len + unit_gap + unit.len());
     }
-    (standing == Standing::BehindDose && start == 1 && gap == 0 && is_boundary(behind)).then_some(at + number.len)
+    (standing == Standing::AfterDose && start == 1 && gap == 0 && is_boundary(after)).then_some(at + number.len)
 }
 
 /// The route at the start of `rest`, if a frequency follows: `PO BID`.
@@ -209,9 +209,9 @@ fn route(rest: &str) -> Option<usize> {
         return None;
     }
     let len = longest(rest, &ROUTES)?;
-    let behind = &rest[len..];
-    let gap = blanks(behind);
-    (gap > 0 && frequency(&behind[gap..], Standing::Alone).is_some()).then_some(len)
+    let after = &rest[len..];
+    let gap = blanks(after);
+    (gap > 0 && frequency(&after[gap..], Standing::Alone).is_some()).then_some(len)
 }
 
 /// Connected numbers: `5-10`, `142/88`, `3 x 4`, `5,000`.
@@ -230,13 +230,13 @@ fn numbers(rest: &str) -> Option<Numbers> {
     let first: Option<u32> = rest[..len].replace(',', "").parse().ok();
     let mut found = Numbers { len, has_point, ratio: None, whole: first };
     for _ in 0..2 {
-        let behind = &rest[len..];
-        let gap = blanks(behind);
-        let Some(sign) = behind[gap..].chars().next().filter(|sign| matches!(sign, '-' | '–' | '/' | 'x' | '×'))
+        let after = &rest[len..];
+        let gap = blanks(after);
+        let Some(sign) = after[gap..].chars().next().filter(|sign| matches!(sign, '-' | '–' | '/' | 'x' | '×'))
         else {
             break;
         };
-        let next = &behind[gap + sign.len_utf8()..];
+        let next = &after[gap + sign.len_utf8()..];
         let next_gap = blanks(next);
         // Excludes `5- 10`.
         let Some((next_len, is_point)) = number(&next[next_gap..]).filter(|_| gap == next_gap) else {
@@ -270,12 +270,12 @@ fn number(rest: &str) -> Option<(usize, bool)> {
     while len > 0 && len <= MAX_DIGITS && rest[len..].starts_with(',') && digits(&rest[len + 1..]) == 3 {
         len += 4;
     }
-    let n_behind = if rest[len..].starts_with('.') { digits(&rest[len + 1..]) } else { 0 };
-    if n_behind > MAX_DIGITS || (len == 0 && n_behind == 0) {
+    let n_after = if rest[len..].starts_with('.') { digits(&rest[len + 1..]) } else { 0 };
+    if n_after > MAX_DIGITS || (len == 0 && n_after == 0) {
         return None;
     }
-    let has_point = n_behind > 0;
-    len += if has_point { n_behind + 1 } else { 0 };
+    let has_point = n_after > 0;
+    len += if has_point { n_after + 1 } else { 0 };
     // A number with two points is part of a name.
     let is_name = has_point && rest[len..].starts_with('.') && digits(&rest[len + 1..]) > 0;
     (!is_name).then_some((len, has_point))
@@ -283,17 +283,17 @@ fn number(rest: &str) -> Option<(usize, bool)> {
 
 /// A number with its unit; the number takes the first `len` bytes.
 fn united(rest: &str, len: usize) -> Option<(usize, NonMentionKind)> {
-    let behind = &rest[len..];
-    if let Some(power) = power(&behind[blanks(behind)..]) {
-        return Some((len + blanks(behind) + power, NonMentionKind::Value));
+    let after = &rest[len..];
+    if let Some(power) = power(&after[blanks(after)..]) {
+        return Some((len + blanks(after) + power, NonMentionKind::Value));
     }
-    let is_hyphen = behind.starts_with('-');
-    let gap = if is_hyphen { 1 } else { blanks(behind) };
-    let (unit, kind) = unit(&behind[gap..])?;
+    let is_hyphen = after.starts_with('-');
+    let gap = if is_hyphen { 1 } else { blanks(after) };
+    let (unit, kind) = unit(&after[gap..])?;
     // `5-h` and the like are more often parts of names than hours.
-    let is_single = run_of(&behind[gap..]) < 2 && unit < 2 && !behind[gap..].starts_with('%');
+    let is_single = run_of(&after[gap..]) < 2 && unit < 2 && !after[gap..].starts_with('%');
     let is_temperature = |letter: &str| matches!(letter, "C" | "F");
-    if is_temperature(&behind[gap..gap + unit]) {
+    if is_temperature(&after[gap..gap + unit]) {
         let value: f32 = rest[..len].parse().ok()?;
         let is_near = (30.0..45.0).contains(&value) || (93.0..110.0).contains(&value);
         return is_near.then_some((len + gap + unit, kind));
@@ -325,7 +325,7 @@ fn unit(rest: &str) -> Option<(usize, NonMentionKind)> {
         };
         let sign = rest.len() - len - under.len();
         // `mL/min/1.73 m2`
-        if let Some(len_number) = under.strip_prefix("1.73").map(|behind| 4 + blanks(behind)) {
+        if let Some(len_number) = under.strip_prefix("1.73").map(|after| 4 + blanks(after)) {
             let area = &under[len_number..];
             if area.starts_with("m2") || area.starts_with("m²") {
                 len += sign + len_number + word_of_unit(area);
@@ -378,14 +378,14 @@ fn power(rest: &str) -> Option<usize> {
     let gap = if times > 0 { blanks(&rest[times..]) } else { 0 };
     let ten = rest[times + gap..].strip_prefix("10")?;
     let mut len = times + gap + 2;
-    let behind = ten.trim_start_matches(['^', '*', 'e', 'E']);
-    let n_signs = ten.len() - behind.len();
+    let after = ten.trim_start_matches(['^', '*', 'e', 'E']);
+    let n_signs = ten.len() - after.len();
     let digits =
-        behind.find(|letter: char| !matches!(letter, '0'..='9' | '⁰'..='⁹' | '²' | '³' | '¹')).unwrap_or(behind.len());
+        after.find(|letter: char| !matches!(letter, '0'..='9' | '⁰'..='⁹' | '²' | '³' | '¹')).unwrap_or(after.len());
     if n_signs > 1
         || digits == 0
         || digits > 6
-        || (n_signs == 0 && behind.starts_with(|letter: char| letter.is_ascii_digit()) && times == 0)
+        || (n_signs == 0 && after.starts_with(|letter: char| letter.is_ascii_digit()) && times == 0)
     {
         return None;
     }
@@ -401,8 +401,8 @@ fn power(rest: &str) -> Option<usize> {
 }
 
 /// Whether a number without a unit is a measured value.
-fn is_value(number: &str, behind: &str, numbers: &Numbers, word: &str) -> bool {
-    if !is_boundary(behind) || behind.starts_with(['-', '^', '*', '\'']) || behind.starts_with("/") {
+fn is_value(number: &str, after: &str, numbers: &Numbers, word: &str) -> bool {
+    if !is_boundary(after) || after.starts_with(['-', '^', '*', '\'']) || after.starts_with("/") {
         return false;
     }
     if let Some((first, second)) = numbers.ratio {
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        for list in [&DOSES[..], &MEASURES, &PER, &ROUTES, &FREQUENCIES, &DOTTED, &BEHIND_DOSES, &FORMS] {
+        for list in [&DOSES[..], &MEASURES, &PER, &ROUTES, &FREQUENCIES, &DOTTED, &AFTER_DOSES, &FORMS] {
             assert!(list.is_sorted(), "{list:?}");
         }
         assert!(FREQUENCIES.iter().all(|name| name.len() <= MAX_FREQUENCY));

@@ -55,22 +55,22 @@ fn age(rest: &str, digits: usize, word: &str) -> Option<usize> {
     if digits > 3 || value(&rest[..digits]) > 120 {
         return None;
     }
-    let behind = &rest[digits..];
+    let after = &rest[digits..];
     let is_aged =
-        matches!(word.to_ascii_lowercase().as_str(), "aged" | "age") && !behind.starts_with(['.', '/', '-', '%']);
-    if let Some(sex) = sex(behind).filter(|_| is_sex(behind)) {
+        matches!(word.to_ascii_lowercase().as_str(), "aged" | "age") && !after.starts_with(['.', '/', '-', '%']);
+    if let Some(sex) = sex(after).filter(|_| is_sex(after)) {
         return Some(digits + sex);
     }
-    let gap = if behind.starts_with('-') { 1 } else { blanks(behind) };
-    let unit = unit_of_age(&behind[gap..]);
+    let gap = if after.starts_with('-') { 1 } else { blanks(after) };
+    let unit = unit_of_age(&after[gap..]);
     match unit {
         Some(unit) => {
             let end = digits + gap + unit;
-            let behind = &rest[end..];
-            let sex = sex(&behind[blanks(behind)..]).filter(|_| blanks(behind) > 0 || behind.starts_with('/'));
-            Some(end + sex.map_or(0, |len| blanks(behind) + len))
+            let after = &rest[end..];
+            let sex = sex(&after[blanks(after)..]).filter(|_| blanks(after) > 0 || after.starts_with('/'));
+            Some(end + sex.map_or(0, |len| blanks(after) + len))
         }
-        None => (is_aged && is_boundary(behind)).then_some(digits),
+        None => (is_aged && is_boundary(after)).then_some(digits),
     }
 }
 
@@ -81,7 +81,7 @@ fn sex(rest: &str) -> Option<usize> {
 }
 
 /// Whether a letter after a number means the sex: `45F with`, `45M, here`. `18F` can be fluorine, `40M` a number.
-fn is_sex(behind: &str) -> bool {
+fn is_sex(after: &str) -> bool {
     const NEXT: [&str; 22] = [
         "a",
         "admitted",
@@ -106,10 +106,10 @@ fn is_sex(behind: &str) -> bool {
         "who",
         "with",
     ];
-    if !behind.starts_with(['M', 'F']) {
+    if !after.starts_with(['M', 'F']) {
         return false;
     }
-    let rest = &behind[1..];
+    let rest = &after[1..];
     let next = rest.strip_prefix(',').unwrap_or(rest);
     let next = &next[blanks(next)..];
     rest.is_empty() || rest.starts_with(['\n', '\r', ',']) || NEXT.binary_search(&&next[..run_of(next)]).is_ok()
@@ -137,18 +137,18 @@ fn unit_of_age(rest: &str) -> Option<usize> {
 /// `F/45`.
 fn named_age(rest: &str) -> Option<usize> {
     let digits = n_digits(rest.strip_prefix(['M', 'F'])?.strip_prefix('/')?);
-    let behind = rest.get(2 + digits..)?;
+    let after = rest.get(2 + digits..)?;
     let is_age = (1..=3).contains(&digits) && value(&rest[2..2 + digits]) <= 120;
-    (is_age && is_boundary(behind) && !behind.starts_with(['/', '-', '.'])).then_some(2 + digits)
+    (is_age && is_boundary(after) && !after.starts_with(['/', '-', '.'])).then_some(2 + digits)
 }
 
 /// `3/4/2019`, `2020-01-31`, `31.12.2019`, `12 March 2020`, `10/12` after `on`, `1998` after `in`.
 fn date(rest: &str, digits: usize, word: &str) -> Option<usize> {
-    let behind = &rest[digits..];
+    let after = &rest[digits..];
     let first = value(&rest[..digits]);
     let is_year = |text: &str| matches!(text.len(), 4) && (text.starts_with("19") || text.starts_with("20"));
-    if let Some(sign) = behind.chars().next().filter(|sign| matches!(sign, '/' | '-' | '.')) {
-        let second = n_digits(&behind[1..]);
+    if let Some(sign) = after.chars().next().filter(|sign| matches!(sign, '/' | '-' | '.')) {
+        let second = n_digits(&after[1..]);
         let end = digits + 1 + second;
         let last = rest[end..].strip_prefix(sign).map_or(0, n_digits);
         let ends = |end: usize| is_boundary(&rest[end..]) && !rest[end..].starts_with(['-', '/']);
@@ -166,10 +166,10 @@ fn date(rest: &str, digits: usize, word: &str) -> Option<usize> {
             return Some(end);
         }
     }
-    let gap = if behind.starts_with('-') { 1 } else { ordinal(behind) };
-    let gap = gap + blanks(&behind[gap..]);
-    if (1..=31).contains(&first) && gap > 0 && month(&behind[gap..]).is_some() {
-        let end = digits + gap + month(&behind[gap..])?;
+    let gap = if after.starts_with('-') { 1 } else { ordinal(after) };
+    let gap = gap + blanks(&after[gap..]);
+    if (1..=31).contains(&first) && gap > 0 && month(&after[gap..]).is_some() {
+        let end = digits + gap + month(&after[gap..])?;
         let next = &rest[end..];
         let gap = next.bytes().take(2).take_while(|byte| matches!(byte, b' ' | b'-' | b',')).count();
         let year = n_digits(&next[gap..]);
@@ -178,8 +178,8 @@ fn date(rest: &str, digits: usize, word: &str) -> Option<usize> {
         return Some(if is_dated && is_boundary(&rest[with_year..]) { with_year } else { end });
     }
     let is_introduced = is_year(&rest[..digits]) && BEFORE_YEARS.contains(&word.to_ascii_lowercase().as_str());
-    (is_introduced && is_boundary(behind) && !behind.starts_with(['-', '/', '.'])
-        || is_introduced && behind.starts_with(". "))
+    (is_introduced && is_boundary(after) && !after.starts_with(['-', '/', '.'])
+        || is_introduced && after.starts_with(". "))
     .then_some(digits)
 }
 
@@ -241,13 +241,13 @@ fn clock(rest: &str, digits: usize) -> Option<usize> {
             end += 3;
         }
     }
-    let behind = &rest[end..];
-    let half = &behind[blanks(behind)..];
+    let after = &rest[end..];
+    let half = &after[blanks(after)..];
     let len =
         ["a.m.", "p.m.", "am", "pm", "AM", "PM"].iter().find(|name| half.starts_with(**name)).map(|name| name.len());
     match len.filter(|len| is_boundary(&half[*len..])) {
-        Some(len) => Some(end + blanks(behind) + len),
-        None => (has_minutes && is_boundary(behind) && !behind.starts_with([':', '-'])).then_some(end),
+        Some(len) => Some(end + blanks(after) + len),
+        None => (has_minutes && is_boundary(after) && !after.starts_with([':', '-'])).then_some(end),
     }
 }
 
@@ -259,23 +259,23 @@ fn duration(rest: &str, digits: usize) -> Option<usize> {
         let more = n_digits(&rest[end + sign..]);
         end += if more > 0 { sign + more } else { 0 };
     }
-    let behind = &rest[end..];
-    let gap = if behind.starts_with('-') { 1 } else { blanks(behind) };
-    let unit = &behind[gap..][..run_of(&behind[gap..])];
-    let is_hour = unit == "h" && gap < 2 && !behind.starts_with('-');
+    let after = &rest[end..];
+    let gap = if after.starts_with('-') { 1 } else { blanks(after) };
+    let unit = &after[gap..][..run_of(&after[gap..])];
+    let is_hour = unit == "h" && gap < 2 && !after.starts_with('-');
     let is_unit = is_hour || DURATIONS.binary_search(&unit.to_ascii_lowercase().as_str()).is_ok();
-    (is_unit && !behind[gap + unit.len()..].starts_with('/')).then_some(end + gap + unit.len())
+    (is_unit && !after[gap + unit.len()..].starts_with('/')).then_some(end + gap + unit.len())
 }
 
 /// `x2 weeks`, `x 3 days`.
 fn repeated(rest: &str) -> Option<usize> {
-    let behind = rest.strip_prefix(['x', 'X'])?;
-    let gap = blanks(behind);
-    let digits = n_digits(&behind[gap..]);
+    let after = rest.strip_prefix(['x', 'X'])?;
+    let gap = blanks(after);
+    let digits = n_digits(&after[gap..]);
     if digits == 0 || digits > 3 {
         return None;
     }
-    duration(&behind[gap..], digits).map(|len| 1 + gap + len)
+    duration(&after[gap..], digits).map(|len| 1 + gap + len)
 }
 
 #[cfg(test)]

@@ -69,10 +69,10 @@ pub fn parts_of(token: &str) -> Option<[&'static str; 2]> {
     if token.len() < 8 {
         return None;
     }
-    ENDS.iter().find_map(|(end, trouble)| {
+    ENDS.iter().find_map(|(end, disorder)| {
         let stem = token.strip_suffix(end)?;
         let organ = ORGANS.iter().find(|(form, _)| *form == stem)?;
-        Some([organ.1, *trouble])
+        Some([organ.1, *disorder])
     })
 }
 

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn lookalikes_stay() {
+    fn lookalikes_are_unchanged() {
         for word in ["systemic", "prostatic", "antibiotic", "hepatotoxic", "tonic", "disease", "static"] {
             check(word, None);
         }

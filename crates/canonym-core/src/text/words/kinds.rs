@@ -5,21 +5,21 @@ use std::sync::OnceLock;
 
 /// The role of a word in the name of a concept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum WordKind {
     /// A content word.
     Plain,
     /// A general disorder word, such as `disease` or `injury`; names use them interchangeably.
-    Trouble,
+    Disorder,
     /// A word that rarely changes the concept: `severe`, `bilateral`, `patient`.
     Modifier,
     /// A function word: `of`, `the`.
     Linking,
     /// A number, a single letter or the like, which distinguishes subtypes.
-    Discerning,
+    Subtype,
 }
 
 /// General disorder words.
-const TROUBLE: &str = "disease disorder illness sickness ailment syndrome condition dysfunction impairment impaired \
+const DISORDERS: &str = "disease disorder illness sickness ailment syndrome condition dysfunction impairment impaired \
     disturbance dysfunctional disability deficit insufficiency failure insufficient injury damage lesion trauma \
     wound injured abnormality malformation anomaly defect abnormal malformed anomalous defective deformity toxicity \
     toxic poisoning intoxication complication sequela problem pathology manifestation involvement alteration \
@@ -42,16 +42,16 @@ const MODIFIERS: &str = "severe severity mild moderate marked massive profound e
     development developing activity response level tissue cell structural functional";
 
 /// The role of a canonical token that is neither a function word nor a number or letter.
-pub fn kind_of(token: &str) -> Kind {
-    static KINDS: OnceLock<HashMap<&'static str, Kind>> = OnceLock::new();
+pub fn kind_of(token: &str) -> WordKind {
+    static KINDS: OnceLock<HashMap<&'static str, WordKind>> = OnceLock::new();
     let kinds = KINDS.get_or_init(|| words_with_kinds().collect());
-    kinds.get(token).copied().unwrap_or(Kind::Plain)
+    kinds.get(token).copied().unwrap_or(WordKind::Plain)
 }
 
 /// All modifiers and disorder words.
-pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, Kind)> {
-    let modifiers = MODIFIERS.split_whitespace().map(|word| (word, Kind::Modifier));
-    modifiers.chain(TROUBLE.split_whitespace().map(|word| (word, Kind::Trouble)))
+pub fn words_with_kinds() -> impl Iterator<Item = (&'static str, WordKind)> {
+    let modifiers = MODIFIERS.split_whitespace().map(|word| (word, WordKind::Modifier));
+    modifiers.chain(DISORDERS.split_whitespace().map(|word| (word, WordKind::Disorder)))
 }
 
 #[cfg(test)]
@@ -60,15 +60,15 @@ mod tests {
     use crate::text::normalise::canonical;
 
     #[test]
-    fn words_of_a_kind_are_canonical_and_stand_once() {
+    fn word_lists_are_canonical_and_unique() {
         let mut seen = std::collections::HashSet::new();
-        let words = || TROUBLE.split_whitespace().chain(MODIFIERS.split_whitespace());
+        let words = || DISORDERS.split_whitespace().chain(MODIFIERS.split_whitespace());
         let twice: Vec<&str> = words().filter(|word| !seen.insert(*word)).collect();
-        assert!(twice.is_empty(), "these stand twice: {twice:?}");
+        assert!(twice.is_empty(), "duplicates: {twice:?}");
         let other: Vec<&str> = words().filter(|word| canonical(word) != *word).collect();
         assert!(other.is_empty(), "these are not canonical: {other:?}");
-        assert_eq!(kind_of("severe"), Kind::Modifier);
-        assert_eq!(kind_of("lesion"), Kind::Trouble);
-        assert_eq!(kind_of("kidney"), Kind::Plain);
+        assert_eq!(kind_of("severe"), WordKind::Modifier);
+        assert_eq!(kind_of("lesion"), WordKind::Disorder);
+        assert_eq!(kind_of("kidney"), WordKind::Plain);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::link::{Candidate, Link, Marked, Reranker};
+use canonym_core::link::{Candidate, Link, LinkInput, Reranker};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
@@ -91,8 +91,8 @@ impl CrossEncoder {
 impl Reranker for CrossEncoder {
     /// Replaces candidate scores by a softmax over the cross-encoder scores of each mention. The sort is stable, no candidate is dropped,
     /// and `nil` does not change.
-    fn rerank(&self, inputs: &[Marked<'_>], links: &mut [Vec<Link>]) -> Result<()> {
-        let fits = |(input, links): (&Marked<'_>, &Vec<Link>)| input.mentions.len() == links.len();
+    fn rerank(&self, inputs: &[LinkInput<'_>], links: &mut [Vec<Link>]) -> Result<()> {
+        let fits = |(input, links): (&LinkInput<'_>, &Vec<Link>)| input.mentions.len() == links.len();
         if inputs.len() != links.len() || !inputs.iter().zip(links.iter()).all(fits) {
             return Err(Error::invalid("the links to rerank do not match the mentions"));
         }
@@ -209,8 +209,8 @@ mod tests {
         let mentions = spans.map(|spans| {
             spans.iter().map(|(start, end)| Mention::contiguous(Span::new(*start, *end))).collect::<Vec<_>>()
         });
-        let inputs: Vec<Marked<'_>> =
-            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        let inputs: Vec<LinkInput<'_>> =
+            documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
         let before = vec![vec![link(6), link(0), link(2)], vec![link(4)], vec![], vec![link(5)]];
         let mut together = before.clone();
         cross_encoder.rerank(&inputs, &mut together).unwrap();
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(again, together);
         for ((input, before), together) in inputs.iter().zip(&before).zip(&together) {
             for (at, expected) in together.iter().enumerate() {
-                let input = Marked { mentions: &input.mentions[at..at + 1], ..*input };
+                let input = LinkInput { mentions: &input.mentions[at..at + 1], ..*input };
                 let mut alone = [vec![before[at].clone()]];
                 cross_encoder.rerank(&[input], &mut alone).unwrap();
                 assert_near(&alone[0][0], expected);

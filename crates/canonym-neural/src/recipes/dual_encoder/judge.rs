@@ -17,7 +17,7 @@ use canonym_core::eval::matching::{Measure, Score};
 use canonym_core::eval::report::{EvalConfig, Report as EvalReport, evaluate};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::{Linker, Marked};
+use canonym_core::link::{LinkInput, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use serde::Serialize;
 
@@ -79,8 +79,8 @@ pub fn judge(
     let mention =
         |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
     let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
-    let marked: Vec<Marked<'_>> =
-        texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+    let marked: Vec<LinkInput<'_>> =
+        texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
     let concepts = |annotation: &&Annotation| concepts_of(annotation, labels);
     let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
     let judged = |evidence: &[Vec<Vec<Evidence>>]| -> Vec<Judged> {
@@ -193,8 +193,8 @@ fn search(
         let found = linker.find(texts, borders, LEAST_SPANS[0])?;
         let mention = |(span, p_mention): &(Span, f32)| Mention { p_mention: *p_mention, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
-        let marked: Vec<Marked<'_>> =
-            texts.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        let marked: Vec<LinkInput<'_>> =
+            texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
         Ok(compared(&mentions, &canonym_core::link::Linker::link(linker, &marked)?, &gold))
     };
     let by_span = |all: &[Vec<Found>]| -> Vec<(f32, usize, usize, usize)> {

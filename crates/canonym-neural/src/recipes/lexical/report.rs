@@ -6,7 +6,7 @@ use canonym_core::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, inter
 use canonym_core::eval::learned::Seen;
 use canonym_core::link::features::COSINE;
 use canonym_core::link::fit::{
-    Example, FitConfig, Judged, Point, calibration_error, fit_calibration, fit_weights_without, judge,
+    Evaluation, Example, FitConfig, Point, calibration_error, evaluate, fit_calibration, fit_weights_without,
 };
 use canonym_core::link::model::{Features, LexicalModel, N, feature_name};
 use serde::Serialize;
@@ -78,14 +78,14 @@ fn baseline() -> Features {
 
 /// Evaluates `weights` on every set.
 pub fn report(sets: &[Prepared], weights: &Features, seed: u64) -> Report {
-    let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, weights)).collect();
-    let set_report = |(set, judged): (&Prepared, &Judged)| SetReport {
+    let judged: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, weights)).collect();
+    let set_report = |(set, judged): (&Prepared, &Evaluation)| SetReport {
         name: set.config.name.clone(),
         role: set.config.role,
         n_mentions: set.mentions.len(),
         recall_of_candidates: mean(&set.per_mention(&judged.ranks, |rank| f64::from(u8::from(rank < usize::MAX)))),
         model: scores(set, &judged.ranks, seed),
-        n_gram_baseline: scores(set, &judge(&set.examples, &baseline()).ranks, seed),
+        n_gram_baseline: scores(set, &evaluate(&set.examples, &baseline()).ranks, seed),
     };
     Report {
         sets: sets.iter().zip(&judged).map(set_report).collect(),
@@ -140,13 +140,13 @@ pub fn ablation(
     config: &FitConfig,
     weights: &Features,
 ) -> BTreeMap<&'static str, BTreeMap<String, f64>> {
-    let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, weights)).collect();
+    let judged: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, weights)).collect();
     let mut table = BTreeMap::new();
     for (group, rows) in GROUPS {
         let weights = fit_weights_without(fit, config, rows);
         let dev = sets.iter().zip(&judged).filter(|(set, _)| set.config.role == Role::Dev);
         let lost = dev.map(|(set, judged)| {
-            let without = accuracy(set, &judge(&set.examples, &weights).ranks);
+            let without = accuracy(set, &evaluate(&set.examples, &weights).ranks);
             (set.config.name.clone(), 100.0 * (accuracy(set, &judged.ranks) - without))
         });
         table.insert(group, lost.collect());
@@ -157,14 +157,14 @@ pub fn ablation(
 /// The calibration points of the dev sets, each with its set.
 fn dev_points<'a>(
     sets: &'a [Prepared],
-    judged: &'a [Judged],
+    judged: &'a [Evaluation],
 ) -> impl Iterator<Item = (&'a Prepared, &'a Point)> + Clone {
     let dev = sets.iter().zip(judged).filter(|(set, _)| set.config.role == Role::Dev);
     dev.flat_map(|(set, judged)| judged.points.iter().map(move |point| (set, point)))
 }
 
 /// Two-fold cross-validation of the calibration over dev documents.
-fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
+fn calibration(sets: &[Prepared], judged: &[Evaluation]) -> CalibrationReport {
     let half = |set: &Prepared, point: &Point| set.document_of[point.example] % 2;
     let mut predictions = Vec::new();
     for here in 0..2 {
@@ -175,14 +175,14 @@ fn calibration(sets: &[Prepared], judged: &[Judged]) -> CalibrationReport {
     }
     let first = dev_points(sets, judged).filter(|(_, point)| point.rank == 0);
     CalibrationReport {
-        softmax: calibration_error(first.map(|(_, point)| (point.share, point.right))),
+        softmax: calibration_error(first.map(|(_, point)| (point.probability, point.right))),
         cross_fitted: calibration_error(predictions.into_iter()),
     }
 }
 
 /// Fits the calibration on the dev sets.
 pub fn calibrated(sets: &[Prepared], weights: Features) -> LexicalModel {
-    let judged: Vec<Judged> = sets.iter().map(|set| judge(&set.examples, &weights)).collect();
+    let judged: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, &weights)).collect();
     let calibration = fit_calibration(dev_points(sets, &judged).map(|(_, point)| point));
     LexicalModel { weights, calibration }
 }

@@ -47,8 +47,8 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
         let linker = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
         let documents = documents();
         let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
-        let marked: Vec<Marked<'_>> =
-            documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+        let marked: Vec<LinkInput<'_>> =
+            documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
         let together = linker.link(&marked).unwrap();
         for (marked, links) in marked.iter().zip(&together) {
             assert_eq!(links.len(), marked.mentions.len());
@@ -76,7 +76,7 @@ fn a_name_scorer_adds_name_scores_with_lexical_fusion_only() {
     };
     let document = Document { id: String::new(), text: "A liver pain.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 })];
-    let marked = [Marked { document: &document, mentions: &mentions }];
+    let marked = [LinkInput { document: &document, mentions: &mentions }];
     let of = |linker: &DualLinker| linker.evidence(&marked).unwrap().remove(0).remove(0);
     let not_fused = linker(|_| (), CONFIG, None).with_name_evidence(names());
     assert!(of(&not_fused).iter().all(|one| one.name_score == 0.0));
@@ -108,7 +108,7 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
     (0..30).for_each(|_| prior.add("liver pain", Some("A:3")));
     let document = Document { id: String::new(), text: "A liver pain, gout.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 }), Mention::contiguous(Span { start: 14, end: 18 })];
-    let marked = [Marked { document: &document, mentions: &mentions }];
+    let marked = [LinkInput { document: &document, mentions: &mentions }];
     for lexical in [0.0, 1.0] {
         let plain = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
         let before = plain.link(&marked).unwrap().remove(0);
@@ -138,7 +138,7 @@ fn shares_of_candidates_are_logarithms_and_sum_to_one() {
         linker(|bundle| bundle.manifest.concepts = crate::bundle::dual_encoder::ConceptNames::Preferred, CONFIG, None);
     let documents = documents();
     let mentions = spans(&documents[0].text);
-    let evidence = linker.evidence(&[Marked { document: &documents[0], mentions: &mentions }]).unwrap().remove(0);
+    let evidence = linker.evidence(&[LinkInput { document: &documents[0], mentions: &mentions }]).unwrap().remove(0);
     for mention in evidence {
         assert_eq!(mention.len(), 3);
         let sum: f32 = mention.iter().map(|one| one.dense_score.exp()).sum();
@@ -217,8 +217,8 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
     }
     // Given mentions have no mention probability to explain.
     let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
-    let marked: Vec<Marked<'_>> =
-        documents.iter().zip(&mentions).map(|(document, mentions)| Marked { document, mentions }).collect();
+    let marked: Vec<LinkInput<'_>> =
+        documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
     let (links, explained) = (apart.link(&marked).unwrap(), Linker::explain(&apart, &marked).unwrap());
     for (link, (again, explanation)) in links.iter().flatten().zip(explained.iter().flatten()) {
         assert_eq!(link, again);

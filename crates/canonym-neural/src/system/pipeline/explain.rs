@@ -66,7 +66,7 @@ impl Pipeline {
                 }
             };
             let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &compared, (name, candidate.concept, linked.p_both_of(candidate)), contributions))
+            Some(explained(&self.kb, &compared, name, candidate.concept, linked.p_both_of(candidate), contributions))
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&place.spans, uses));

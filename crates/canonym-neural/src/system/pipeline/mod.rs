@@ -311,14 +311,14 @@ impl Pipeline {
             p_link: *p_link,
         };
         // The dictionary puts the sense that fits the document first; for unambiguous names both sides agree.
-        let best = spotted.readings[0].0.concept;
+        let best = spotted.senses[0].0.concept;
         let is_sense = spotted.best().0.sense.is_some();
         let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
-        let tagger_alone = spotted.readings[0].1 < MIN_CHOOSING && !spotted.is_unambiguous();
+        let tagger_alone = spotted.senses[0].1 < MIN_CHOOSING && !spotted.is_unambiguous();
         if !is_sense && (agrees || tagger_alone) {
             return;
         }
-        let mut candidates: Vec<Candidate> = spotted.readings.iter().map(read).collect();
+        let mut candidates: Vec<Candidate> = spotted.senses.iter().map(read).collect();
         if is_sense {
             place.link = Link { candidates, nil: false };
             return;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use canonym_core::link::recognise::senses::Sensed;
+use canonym_core::link::recognise::senses::SenseMatch;
 use canonym_core::text::Span;
 use canonym_core::text::tokens::Token;
 
@@ -10,8 +10,8 @@ use super::SpanProposal;
 use crate::layers::crf::bilou::{MAX_TOKENS, Marked};
 
 /// Marks tagger-only spans that contain a word used in another sense, as in `rash decision`. `sensed` is in text order.
-pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[Sensed]) {
-    let means_other = |sensed: &&Sensed| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
+pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseMatch]) {
+    let means_other = |sensed: &&SenseMatch| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
     let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
     for place in proposals.iter_mut().filter(|place| place.spotted.is_none()) {
         let first = others.partition_point(|other| other.start < place.span.start);
