@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_make_no_sense_are_refused() {
+    fn invalid_spans_are_rejected() {
         let map = OffsetMap::new("🧪a");
         for pairs in [vec![], vec![(1, 1)], vec![(2, 1)], vec![(0, 3)], vec![(0, 2), (1, 2)], vec![(0, usize::MAX)]] {
             assert!(from_pairs(&map, &pairs).is_err(), "{pairs:?}");

@@ -1,4 +1,4 @@
-//! Archives are read where they are: what belongs together is one document, and what is hostile costs an error that names it.
+//! Archives are read in place; hostile ones are errors that name the member.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
-use crate::support::{Ruled, Server, config, rules};
+use crate::support::Server;
 
 fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -48,9 +48,8 @@ async fn names(server: &Server, project: i64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_collection_of_brat_is_read_with_its_folders() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn brat_archive_is_imported_with_its_folders() {
+    let server = Server::temporary();
     let bytes = zipped(&[
         ("wards/annotation.conf", b"[entities]\n"),
         ("wards/a/1.txt", b"She had delirium."),
@@ -71,9 +70,8 @@ async fn a_collection_of_brat_is_read_with_its_folders() {
 }
 
 #[tokio::test]
-async fn files_of_several_formats_lie_in_one_archive_and_packed_ones_stand_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn archive_may_mix_formats_and_files_may_be_gzipped() {
+    let server = Server::temporary();
     let pubtator = b"7|t|Delirium.\n7|a|\n7\t0\t8\tDelirium\tDisorder\tT:2\n\n";
     let lines = gzipped(b"{\"id\": \"8\", \"text\": \"Pepcid.\"}\n");
     let mixed = zipped(&[("a.pubtator", pubtator), ("deep/er/b.jsonl.gz", &lines), ("c.txt", b"Pain.")]);
@@ -84,7 +82,7 @@ async fn files_of_several_formats_lie_in_one_archive_and_packed_ones_stand_alone
 }
 
 #[tokio::test]
-async fn names_in_archives_lead_nowhere() {
+async fn member_names_are_never_used_as_paths() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(&folder.path().join("data"));
     let hostile = ["../../up.txt", "/etc/absolute.txt", "..\\..\\back.txt", "C:\\drive.txt", "a/../b/./dots.txt"];
@@ -110,9 +108,8 @@ async fn names_in_archives_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn the_member_that_is_at_fault_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn problems_name_the_archive_member() {
+    let server = Server::temporary();
     let bytes = zipped(&[
         ("a/good.txt", b"Pain."),
         ("a/bad.pubtator", b"1|t|Pain.\n1|a|\n1\t?\t9\tPain\tX\tT:2\n\n"),
@@ -135,11 +132,8 @@ async fn the_member_that_is_at_fault_is_named() {
 }
 
 #[tokio::test]
-async fn what_expands_without_end_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = config(folder.path());
-    config.max_unpacked_bytes = 4 << 20;
-    let server = Server::with(Ruled::new("first", rules()), None, config);
+async fn decompression_bombs_are_rejected() {
+    let server = Server::configured(|config| config.max_unpacked_bytes = 4 << 20);
     let zeros = vec![b' '; 3 << 20];
     // One stream that becomes a thousand times as long as it came.
     let message = refused(&server, gzipped(&zeros)).await;
@@ -168,9 +162,8 @@ async fn what_expands_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn damaged_archives_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn damaged_archives_are_rejected() {
+    let server = Server::temporary();
     let good = zipped(&[("a.txt", b"She had delirium, and was confused.")]);
     assert!(refused(&server, good[..good.len() - 30].to_vec()).await.contains("damaged"));
     assert!(refused(&server, zipped(&[])).await.contains("no documents"));

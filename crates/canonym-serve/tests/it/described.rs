@@ -8,7 +8,6 @@ use canonym_serve::store::events;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::flow::CORPUS;
 use crate::scale::derived;
 use crate::schema::{Shapes, below};
 use crate::support::Server;
@@ -17,14 +16,14 @@ use crate::support::Server;
 const N_REQUESTS: usize = 120;
 
 /// A request as it is sent, to be shown where its answer is wrong.
-struct Asked {
+struct GeneratedRequest {
     method: Method,
     address: String,
     kind: Option<&'static str>,
     body: Vec<u8>,
 }
 
-impl std::fmt::Display for Asked {
+impl std::fmt::Display for GeneratedRequest {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let body: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
         write!(out, "{} {} as {:?}: {body}", self.method, self.address, self.kind)
@@ -32,15 +31,13 @@ impl std::fmt::Display for Asked {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_is_answered_as_described() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn responses_match_openapi_for_generated_requests() {
+    let (server, project, _) = Server::with_corpus().await;
     server.predict(project).await;
     server.app.put_admin("ada", "correct horse").unwrap();
     let token = token(&server).await;
     // Chance makes other admins, and a curator of this one.
-    server.asked_with(&[("authorization", &format!("Bearer {token}"))]).let_all_in(project).await;
+    server.with_headers(&[("authorization", &format!("Bearer {token}"))]).add_all_members(project).await;
     let description = server.get("/openapi.json").await;
     let shapes = Shapes(&description["components"]["schemas"]);
     let texts = |server: &Server| {
@@ -57,7 +54,7 @@ async fn whatever_is_asked_is_answered_as_described() {
             let mut rng = SplitMix64::new(path.bytes().map(u64::from).sum::<u64>() ^ 7);
             let mut n_good = 0;
             for row in 0..N_REQUESTS {
-                let asked = request(&shapes, (path, method, operation), row % 2 == 1, &mut rng);
+                let asked = request(&shapes, path, method, operation, row % 2 == 1, &mut rng);
                 match answer(&server, &token, &shapes, operation, &asked).await {
                     Ok(status) => n_good += usize::from(status.is_success()),
                     Err(fault) => faults.push(format!("{asked}\n    {fault}")),
@@ -97,24 +94,26 @@ async fn token(server: &Server) -> String {
     let body = json!({"name": "ada", "password": "correct horse"}).to_string();
     let response = server.send(Method::POST, "/api/v1/login", body).await;
     let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let ada = server.asked_with(&[("x-canonym", "1"), ("cookie", &cookie)]);
+    let ada = server.with_headers(&[("x-canonym", "1"), ("cookie", &cookie)]);
     ada.post("/tokens", json!({"name": "tests"})).await["token"].as_str().unwrap().to_owned()
 }
 
 /// A request that has the shape of the description, or a hostile one.
 fn request<'a>(
     shapes: &Shapes<'a>,
-    (path, method, operation): (&str, &str, &'a Value),
+    path: &str,
+    method: &str,
+    operation: &'a Value,
     is_hostile: bool,
     rng: &mut SplitMix64,
-) -> Asked {
+) -> GeneratedRequest {
     let mut address = path.to_owned();
     let mut query = Vec::new();
     for parameter in operation["parameters"].as_array().unwrap() {
         let name = parameter["name"].as_str().unwrap();
         let odd = is_hostile && below(rng, 3) == 0;
         let value = match parameter["schema"]["type"].as_str().unwrap() {
-            _ if odd => ODD[below(rng, ODD.len())].to_owned(),
+            _ if odd => INVALID_VALUES[below(rng, INVALID_VALUES.len())].to_owned(),
             // What all others are asked of stays.
             "integer" if parameter["in"] == "path" && method == "delete" => (90 + below(rng, 3)).to_string(),
             "integer" if parameter["in"] == "path" => (1 + below(rng, 3)).to_string(),
@@ -156,18 +155,18 @@ fn request<'a>(
                 true => BODIES[below(rng, BODIES.len())].to_vec(),
                 false => {
                     if is_hostile {
-                        spoil(&mut value, rng);
+                        mutate(&mut value, rng);
                     }
                     value.to_string().into_bytes()
                 }
             }
         }
     };
-    Asked { method: method.to_uppercase().parse().unwrap(), address, kind, body }
+    GeneratedRequest { method: method.to_uppercase().parse().unwrap(), address, kind, body }
 }
 
 /// Values of parameters that nobody should send.
-const ODD: [&str; 20] = [
+const INVALID_VALUES: [&str; 20] = [
     "",
     "-1",
     "0",
@@ -219,7 +218,7 @@ const BODIES: [&[u8]; 14] = [
 ];
 
 /// Puts something in that does not belong there, or takes something out.
-fn spoil(value: &mut Value, rng: &mut SplitMix64) {
+fn mutate(value: &mut Value, rng: &mut SplitMix64) {
     let goes_deeper = below(rng, 3) > 0;
     match value {
         Value::Object(members) if goes_deeper && !members.is_empty() => {
@@ -227,7 +226,7 @@ fn spoil(value: &mut Value, rng: &mut SplitMix64) {
             match below(rng, 6) {
                 0 => drop(members.remove(&name)),
                 1 => drop(members.insert("no such member".to_owned(), json!(1))),
-                _ => spoil(&mut members[&name], rng),
+                _ => mutate(&mut members[&name], rng),
             }
         }
         Value::Array(items) if goes_deeper && !items.is_empty() => {
@@ -235,7 +234,7 @@ fn spoil(value: &mut Value, rng: &mut SplitMix64) {
             match below(rng, 4) {
                 0 => drop(items.remove(row)),
                 1 => *items = vec![items[row].clone(); 1100],
-                _ => spoil(&mut items[row], rng),
+                _ => mutate(&mut items[row], rng),
             }
         }
         _ => {
@@ -276,7 +275,7 @@ async fn answer(
     token: &str,
     shapes: &Shapes<'_>,
     operation: &Value,
-    asked: &Asked,
+    asked: &GeneratedRequest,
 ) -> Result<StatusCode, String> {
     let mut request = Request::builder()
         .method(asked.method.clone())

@@ -194,7 +194,7 @@ pub fn below(rng: &mut SplitMix64, n: usize) -> usize {
 }
 
 #[test]
-fn shapes_tell_what_is_wrong() {
+fn schema_check_reports_what_is_wrong() {
     let shapes = json!({
         "Named": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer", "minimum": 0}}},
         "Row": {"allOf": [{"$ref": "#/Named"}, {"type": "object", "required": ["how"],
