@@ -176,7 +176,7 @@ fn load_texts(app: &App, numbers: &[i64]) -> ApiResult<Vec<AnnotatedDocument>> {
             if n_bytes > BATCH_BYTES && !texts.is_empty() {
                 break;
             }
-            let document = Document { id: stored.external_id, sections: stored.beside.sections(), text: stored.text };
+            let document = Document { id: stored.external_id, sections: stored.content.sections(), text: stored.text };
             texts.push(AnnotatedDocument { document, ..AnnotatedDocument::default() });
         }
         Ok(texts)

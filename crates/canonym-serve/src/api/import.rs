@@ -88,11 +88,11 @@ pub async fn import(
 ) -> ApiResult<axum::Json<ImportReport>> {
     // A slow upload holds memory permits, but no import permit.
     let (bytes, held) = bytes_with_permit(request, app.config.max_upload_bytes, Some(&app.upload_permits)).await?;
-    let place = app.import_permits.clone().try_acquire_owned();
-    let place = place.map_err(|_| ApiError::busy("another import is running", 2))?;
+    let permit = app.import_permits.clone().try_acquire_owned();
+    let permit = permit.map_err(|_| ApiError::busy("another import is running", 2))?;
     let report = app.blocking(move |app| {
         // Both permits are held until the import ends, even if the client disconnects.
-        let _held = (held, place);
+        let _held = (held, permit);
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..ARCHIVE_LIMITS };
         let upload = open(bytes, &query, limits)?;

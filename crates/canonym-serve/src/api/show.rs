@@ -96,12 +96,12 @@ fn overlapping(
 
 /// The sections of a document, in code points.
 pub fn sections(stored: &StoredDocument, map: &OffsetMap<'_>) -> Vec<SectionOut> {
-    let place = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
-    let sections = stored.beside.sections();
+    let offset = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
+    let sections = stored.content.sections();
     let section = |section: &Section| SectionOut {
         kind: section.kind.clone(),
-        start: place(section.span.start),
-        end: place(section.span.end),
+        start: offset(section.span.start),
+        end: offset(section.span.end),
     };
     sections.iter().map(section).collect()
 }

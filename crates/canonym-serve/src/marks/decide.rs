@@ -98,7 +98,7 @@ pub enum Decision {
     Finish {
         /// Whether it is finished.
         value: bool,
-        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done. Needed where there are some.
+        /// How many open predictions this accepts, as the client knows it; another number is a conflict. Required if there are any.
         #[serde(default)]
         accepts: Option<usize>,
         /// Seconds spent on the document without pauses, measured in the browser.

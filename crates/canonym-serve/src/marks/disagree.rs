@@ -160,8 +160,8 @@ fn overlapping_pairs<'a>(
     let mut pairs: Vec<(&LastDecision, &LastDecision)> =
         one.iter().filter_map(|(mark, decision)| Some((decision, other.get(mark)?))).collect();
     let alone =
-        |of: &'a BTreeMap<i64, LastDecision>, beside: &'a BTreeMap<i64, LastDecision>| -> Vec<&'a LastDecision> {
-            of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, decision)| decision).collect()
+        |of: &'a BTreeMap<i64, LastDecision>, other: &'a BTreeMap<i64, LastDecision>| -> Vec<&'a LastDecision> {
+            of.iter().filter(|(mark, _)| !other.contains_key(mark)).map(|(_, decision)| decision).collect()
         };
     let others = alone(other, one);
     for decision in alone(one, other) {

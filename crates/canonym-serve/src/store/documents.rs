@@ -66,18 +66,18 @@ impl StoredDocument {
             arguments: arguments.iter().map(argument).collect(),
             attributes: attributes(pairs),
         };
-        let residue = self.beside.residue.as_ref().map(|(format, content)| {
+        let residue = self.content.residue.as_ref().map(|(format, content)| {
             let format = format.parse().map_err(|error: canonym_core::Error| {
                 ApiError::damaged(&format!("cannot read row {} of table `documents`: {error}", self.id))
             })?;
             Ok::<_, ApiError>(Box::new(Residue { format, content: content.clone() }))
         });
-        let sections = self.beside.sections();
+        let sections = self.content.sections();
         Ok(AnnotatedDocument {
             document: Document { id: self.external_id.clone(), text: self.text.clone(), sections },
             annotations: Vec::new(),
-            relations: self.beside.relations.iter().map(relation).collect(),
-            attributes: attributes(&self.beside.attributes),
+            relations: self.content.relations.iter().map(relation).collect(),
+            attributes: attributes(&self.content.attributes),
             residue: residue.transpose()?,
         })
     }
@@ -95,7 +95,7 @@ pub struct StoredDocument {
     /// The text.
     pub text: String,
     /// Its other content.
-    pub beside: ImportedContent,
+    pub content: ImportedContent,
     /// Whether it is finished.
     pub is_finished: bool,
     /// The number of its last event.
@@ -111,7 +111,7 @@ fn document_of(row: &Row<'_>) -> rusqlite::Result<StoredDocument> {
         project: row.get(1)?,
         external_id: row.get(2)?,
         text: row.get(3)?,
-        beside: parse_json(row, 4, "documents", id)?,
+        content: parse_json(row, 4, "documents", id)?,
         is_finished: row.get(5)?,
         version: row.get(6)?,
     })
@@ -216,11 +216,11 @@ pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> A
     if is_there {
         return Ok(None);
     }
-    let beside = serde_json::to_string(&ImportedContent::of_document(read))?;
+    let content = serde_json::to_string(&ImportedContent::of_document(read))?;
     let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version)
         VALUES (?5, ?1, ?2, ?3, ?4, 0, 0)";
     let number = next_number(connection, "documents")?;
-    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, beside, number])?;
+    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, content, number])?;
     Ok(Some(connection.last_insert_rowid()))
 }
 

@@ -53,7 +53,7 @@ async fn attackers_cannot_lock_out_known_browsers() {
     let device = answer.headers().get_all("set-cookie").iter().nth(1).unwrap().to_str().unwrap().to_owned();
     assert!(device.contains("HttpOnly; SameSite=Strict; Path=/api/v1/login"), "{device}");
     let device = device.split(';').next().unwrap();
-    // Many names, and one again and again.
+    // Many names, and one name many times.
     let mut statuses = Vec::new();
     for row in 0..60 {
         statuses.push(login_from(&server, stranger, "", &format!("name {row}"), "wrong horse").await);
@@ -61,11 +61,11 @@ async fn attackers_cannot_lock_out_known_browsers() {
     }
     assert!(statuses.iter().filter(|status| **status == 401).count() <= 40, "{statuses:?}");
     assert_eq!(statuses.last().unwrap(), &StatusCode::TOO_MANY_REQUESTS);
-    // Others are not kept out, and a browser that is known not even from the address of the attack.
+    // Other addresses can sign in, and a known browser can even from the address of the attack.
     assert_eq!(login_from(&server, home, "", "ada", PASSWORD).await, 200);
     assert_eq!(login_from(&server, stranger, "", "ada", PASSWORD).await, 429);
     assert_eq!(login_from(&server, stranger, device, "ada", PASSWORD).await, 200);
-    // Being known lets nobody in, and is of one person.
+    // A known browser still needs the password, and belongs to one account.
     assert_eq!(login_from(&server, home, device, "ada", "wrong horse").await, 401);
     assert_eq!(login_from(&server, stranger, device, "name 3", "wrong horse").await, 429);
     let known = server.with_headers(&[("cookie", &device.replace("canonym_device", "canonym_session"))]);
@@ -128,7 +128,7 @@ async fn event_streams_end_with_their_session() {
     let id = ada.get("/tokens").await["tokens"][0]["id"].as_str().unwrap().to_owned();
     ada.delete(&format!("/tokens/{id}")).await;
     assert_stream_ends(stream, "a token").await;
-    // Who may still listen does.
+    // Other streams continue.
     ada.project(CORPUS).await;
     while !String::from_utf8_lossy(&stays.next().await.unwrap().unwrap()).contains("event: import") {}
 }
@@ -138,7 +138,7 @@ async fn timed_out_change_is_rolled_back() {
     let server = Server::configured(|config| config.timeout = Duration::from_millis(300));
     let (_, [id, ..]) = server.corpus().await;
     let before = server.document(id).await;
-    // Somebody else writes all the time.
+    // Another thread holds the writer.
     let (held, holds) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let app = server.app.clone();
@@ -156,7 +156,7 @@ async fn timed_out_change_is_rolled_back() {
     assert!(answer["error"]["hint"].as_str().unwrap().contains("nothing was changed"), "{answer}");
     release.send(()).unwrap();
     other.join().unwrap().unwrap();
-    // What waited for its turn has it before the runtime ends; none of it is kept.
+    // The waiting write runs before the runtime ends, and is rolled back.
     tokio::task::spawn_blocking(|| ()).await.unwrap();
     server.app.store.write(|_| Ok(())).unwrap();
     assert_eq!(server.document(id).await, before);
@@ -172,7 +172,7 @@ async fn aborted_query_is_interrupted() {
         server.app.store.read(|connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?))
     });
     assert_eq!(read.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
-    // What is being kept cannot be given up any more.
+    // A committed request cannot be aborted.
     let request = Arc::new(RequestState::default());
     abort::during(Some(request.clone()), || server.app.store.write(|_| Ok(()))).unwrap();
     assert!(!request.abort());
@@ -286,7 +286,7 @@ async fn end_of_a_job_is_stored_once_writing_works_again() {
     sql("DROP TRIGGER full");
     server.run_jobs().await;
     assert_eq!(server.get("/jobs/1").await["state"], "SUCCEEDED");
-    // One that cannot be read is not the next one for ever.
+    // A job that cannot be read fails instead of blocking the queue.
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
     sql("UPDATE jobs SET settings = '{' WHERE id = 2");
     server.run_jobs().await;
@@ -310,7 +310,7 @@ async fn nothing_is_acknowledged_once_database_files_are_gone() {
             server.app.now();
         }
         assert_eq!(server.fail(Method::GET, "/ready", "").await.0, 503, "{gone}");
-        // What comes back whole goes on.
+        // Writes work again once the file is restored.
         std::fs::rename(folder.join("elsewhere"), folder.join(gone)).unwrap();
         server.post(&path, serde_json::from_str(&body).unwrap()).await;
     }
@@ -389,7 +389,7 @@ async fn incomplete_requests_time_out() {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        // The clock runs ahead wherever everybody waits.
+        // The paused clock advances while all tasks wait.
         stream.read_to_string(&mut answer).await.unwrap();
         answer
     };
@@ -417,12 +417,12 @@ async fn slow_uploads_do_not_block_imports() {
             .body(Body::from_stream(ReceiverStream::new(receiver)));
         let answer = tokio::spawn(server.router.clone().oneshot(request.unwrap()));
         sender.send(Ok("Pain".into())).await.unwrap();
-        // It was taken: there is room for the next.
+        // The first chunk was read, so the channel has room for the next.
         sender.send(Ok(" ".into())).await.unwrap();
         slow.push((sender, answer));
     }
     server.project(CORPUS).await;
-    // What all of them may hold together is bounded.
+    // The memory of all uploads together is limited.
     let room = server.app.upload_permits.available_permits();
     let much = server.app.upload_permits.clone().try_acquire_many_owned(room as u32).unwrap();
     let path = format!("/projects/{project}/import?format=text");
@@ -444,7 +444,7 @@ async fn public_url_is_accepted_behind_a_proxy() {
     server.app.put_admin("ada", PASSWORD).unwrap();
     let page = ("origin", "https://links.example.org");
     let body = json!({"name": "ada", "password": PASSWORD}).to_string();
-    // Proxies hand the name on, or call the server by that of this machine.
+    // Proxies forward the public host, or use the local one.
     for host in ["links.example.org", "127.0.0.1:7878"] {
         let asked = server.with_headers(&[("host", host), page, ("x-canonym", "1")]);
         let answer = asked.send(Method::POST, "/api/v1/login", body.clone()).await;
@@ -460,7 +460,7 @@ async fn public_url_is_accepted_behind_a_proxy() {
     ] {
         let asked = server.with_headers(&[("host", host), ("origin", origin), ("x-canonym", "1")]);
         let status = asked.send(Method::POST, "/api/v1/login", body.clone()).await.status();
-        // A name with another scheme is the same server, asked without TLS on the way.
+        // The same host with another scheme is this server, behind a proxy that ends TLS.
         assert_eq!(status, if origin.starts_with("http://links") { 200 } else { 403 }, "{host} {origin}");
     }
 }
@@ -494,7 +494,7 @@ async fn sign_ins_and_permission_changes_are_audited() {
 #[tokio::test]
 async fn wrong_tokens_weak_passwords_and_lookalike_names_are_rejected() {
     let server = Server::temporary();
-    // A token is of somebody, also where nobody has an account.
+    // A wrong token is rejected even without accounts.
     let wrong = server.with_headers(&[("authorization", "Bearer 00")]);
     assert_eq!(wrong.fail(Method::GET, "/projects", "").await.0, 401);
     let own = server.post("/tokens", json!({"name": "own"})).await["token"].as_str().unwrap().to_owned();
@@ -518,7 +518,7 @@ async fn wrong_tokens_weak_passwords_and_lookalike_names_are_rejected() {
     let path = format!("/people/{}", account_id(&ada, "cyd").await);
     assert_eq!(ada.fail(Method::PATCH, &path, json!({"password": "12345678"}).to_string()).await.0, 400);
     assert!(server.app.put_admin("eve", "password").is_err());
-    // Methods that clients make up are counted as one.
+    // Unknown methods share one counter.
     for row in 0..50 {
         server.send(Method::from_bytes(format!("M{row}").as_bytes()).unwrap(), "/health", "").await;
     }
@@ -547,7 +547,7 @@ async fn link_stream_ends_with_its_session() {
             "logout" => ann.post("/logout", json!({})).await,
             _ => cyd.delete(&format!("/projects/{project}/people/{number}")).await,
         };
-        // What is sent afterwards is not linked.
+        // Lines sent afterwards are not linked.
         sender.send(Ok(line)).await.ok();
         let mut rest = String::new();
         while let Some(Ok(part)) = answers.next().await {

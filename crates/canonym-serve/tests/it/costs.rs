@@ -20,13 +20,13 @@ async fn link_responses_have_a_maximum_size() {
     let (status, answer) = server.fail(Method::POST, "/link", ask(&vec![short.clone(); 40])).await;
     assert_eq!(status, 413);
     assert!(answer["error"]["hint"].as_str().unwrap().contains("top_k"), "{answer}");
-    // A stream answers text by text.
+    // A stream responds line by line.
     let lines: Vec<String> = [&short, &"x".repeat(1001), &short].map(|text| json!({"text": text}).to_string()).to_vec();
     let response = server.send(Method::POST, "/api/v1/link/stream", lines.join("\n")).await;
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     assert_eq!((text.lines().count(), text.matches("too_large").count()), (3, 1), "{text}");
-    // Such a text is not imported: it could not be predicted in.
+    // Such a text is not imported, since it could not be linked.
     let project = server.empty_project().await;
     let long = json!({"id": "long", "text": "x".repeat(1001)}).to_string();
     let report = server
@@ -120,7 +120,7 @@ async fn stopped_server_leaves_an_empty_write_ahead_log() {
     let project = server.project(CORPUS).await;
     server.app.stop();
     serving.await.unwrap().unwrap();
-    // Nobody has closed the database yet.
+    // The database is still open.
     assert_eq!(std::fs::metadata(server.folder().join("canonym.sqlite-wal")).unwrap().len(), 0);
     assert_eq!(server.documents(project).await.len(), 3);
 }

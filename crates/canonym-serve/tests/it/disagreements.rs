@@ -1,4 +1,4 @@
-//! What people said differently, and how it is settled.
+//! Conflicts between annotators, and how they are settled.
 
 use axum::http::Method;
 use expect_test::{Expect, expect};
@@ -43,15 +43,15 @@ async fn conflict_stays_open_until_settled() {
     let (project, ids) = ada.corpus().await;
     ada.add_all_members(project).await;
     assert_eq!(lines(&ann, project).await, [""; 0]);
-    // Another concept, behind an emoji.
+    // Different concepts, after an emoji.
     let drug = mark_of(&ada.document(ids[0]).await, "Famotidine");
     ann.decide(ids[0], json!({"kind": "concept", "mark": drug, "concept": "T:1"})).await;
     cyd.decide(ids[0], json!({"kind": "concept", "mark": drug, "concept": "T:5"})).await;
     ada.decide(ids[0], json!({"kind": "accept", "mark": drug})).await;
-    // Other edges, each with a mark of their own.
+    // Different boundaries, each in a mark of its own.
     ann.decide(ids[1], json!({"kind": "add", "spans": [[21, 31]], "concept": "T:5"})).await;
     ada.decide(ids[1], json!({"kind": "add", "spans": [[25, 31]], "concept": "T:5"})).await;
-    // A mention, and none.
+    // A mention, and not a mention.
     let syndrome = mark_of(&ada.document(ids[2]).await, "syndrome");
     ann.decide(ids[2], json!({"kind": "accept", "mark": syndrome})).await;
     ada.decide(ids[2], json!({"kind": "reject", "mark": syndrome})).await;
@@ -72,7 +72,7 @@ async fn conflict_stays_open_until_settled() {
     let wrong = format!("/projects/{project}/disagreements?cursor=1.x.2");
     assert_eq!(ann.fail(Method::GET, &wrong, "").await.0, 400);
 
-    // Annotators do not settle; curators do, and only what they saw.
+    // Only curators settle, and only the version that they saw.
     let row = &first["disagreements"][1];
     let settle = |version: &Value, keep: Value| json!({"version": version, "decisions": [{"kind": "settle", "marks": row["marks"], "keep": keep}]});
     let path = format!("/documents/{}/decisions", ids[1]);
@@ -88,13 +88,13 @@ async fn conflict_stays_open_until_settled() {
     let last = history["events"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["by"], &last["what"]), (&json!("cyd"), &json!("resolved “Nothing of” as Famotidine (T:5)")));
 
-    // Undo brings the marks and the disagreement back, redo takes them away again.
+    // Undo restores the marks and the conflict, redo removes them again.
     cyd.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
     assert_eq!(lines(&ann, project).await.len(), 3);
     cyd.post(&format!("/documents/{}/redo", ids[1]), json!({})).await;
     assert_eq!(lines(&ann, project).await.len(), 2);
 
-    // Who says otherwise later opens it again; what was said before the settlement does not.
+    // A later decision reopens the conflict; earlier ones do not.
     let settled = mark_of(&ann.document(ids[1]).await, "Nothing of");
     ann.decide(ids[1], json!({"kind": "accept", "mark": settled})).await;
     assert_eq!(lines(&ann, project).await.len(), 2);

@@ -1,4 +1,4 @@
-//! What was answered is there after a kill, and follows from the events.
+//! Acknowledged changes survive a kill and can be rebuilt from the events.
 
 use axum::http::Method;
 use canonym_serve::store::{documents, events};
@@ -38,13 +38,13 @@ async fn acknowledged_changes_survive_a_kill() {
         server.decide(id, json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
         let undoable = mark_lines(&server.document(id).await);
         server.decide(id, json!({"kind": "add", "spans": [[0, 1]], "is_nil": true})).await;
-        // A job that waits, and one that runs when the power goes.
+        // A queued job, and one that is running when the server is killed.
         server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
         server.app.store.write(|transaction| canonym_serve::store::jobs::start(transaction, 2, 0)).unwrap();
         let other = server.project("1|t|Pepcid.\n1|a|\n\n").await;
         server.post(&format!("/projects/{other}/jobs"), json!({"kind": "predict"})).await;
         let before = server.document(id).await;
-        // Nothing is closed in order: the folder is copied as it lies there while the server still holds it.
+        // As after a kill: the files are copied while the server still has them open.
         let copy = folder.path().join("copy");
         create_data_folder(&copy);
         for name in ["canonym.sqlite", "canonym.sqlite-wal"] {
@@ -58,12 +58,12 @@ async fn acknowledged_changes_survive_a_kill() {
     let job = server.get("/jobs/2").await;
     assert_eq!((&job["state"], &job["error"]), (&json!("FAILED"), &json!("the server was stopped")));
     assert!(!folder.path().join("copy/models/job-2").exists(), "what a job had begun is gone");
-    // What waited goes on waiting, and is done.
+    // The queued job stays queued and runs.
     assert_eq!(server.get("/jobs/3").await["state"], "QUEUED");
     server.run_jobs().await;
     assert_eq!(server.get("/jobs/3").await["state"], "SUCCEEDED");
     assert_eq!(server.get(&format!("/projects/{project}")).await["n_documents"], 3);
-    // Undo goes on where it was.
+    // Undo continues where it was.
     server.post(&format!("/documents/{id}/undo"), json!({})).await;
     assert_eq!(mark_lines(&server.document(id).await), undoable);
 }

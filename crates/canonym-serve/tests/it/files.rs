@@ -1,4 +1,4 @@
-//! Files out of projects and into others: what people decided stays what it is, and so does what nobody looked at.
+//! Export and import: the sources and review states of annotations are preserved.
 
 use axum::http::Method;
 use expect_test::expect;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, mark_lines, mark_of};
 
-/// A project with GOLD, a confirmed and a corrected prediction, one of which somebody is not sure and remarked on, one NIL and open predictions.
+/// A project with gold annotations, an accepted prediction that is unsure and has a comment, a NIL annotation, and open predictions.
 async fn reviewed_project(server: &Server) -> i64 {
     let (project, ids) = server.corpus().await;
     server.predict(project).await;
@@ -54,13 +54,13 @@ async fn annotation_sources_round_trip_through_formats() {
         server.import(again, &named, &exported).await;
         let mut after = all_marks(&server, again).await;
         if format == "texoo" {
-            // What TeXoo has no place for is told before the export.
+            // The unsure flag, which TeXoo cannot hold, is reported before the export.
             after.iter_mut().filter(|line| line.contains("delirium")).for_each(|line| line.push_str(" unsure"));
             let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"].to_string();
             assert!(lost.contains("lost: 1 “unsure” flags"), "{lost}");
         }
         assert_eq!(after, before, "{format}");
-        // And once more: what was read is written as it was.
+        // A second export equals the first.
         if format != "brat" {
             assert_eq!(
                 String::from_utf8(server.export(again, &query).await).unwrap(),
@@ -105,7 +105,7 @@ async fn annotations_without_source_are_predictions_by_default() {
         assert_eq!(report["n_predictions"], if source == "PRED open" { 8 } else { 0 });
         assert!(all_marks(&server, again).await.iter().all(|line| line.starts_with(source)), "{query}");
     }
-    // What says that a system made it stays a prediction, whatever is told.
+    // Annotations of a system stay predictions, whatever the request says.
     let again = server.empty_project().await;
     let jsonl = server.export(project, "format=jsonl&sources=pred").await;
     server.import(again, "annotations=gold", &jsonl).await;

@@ -1,4 +1,4 @@
-//! From an empty folder to an exported project, as annotators go.
+//! The workflow of an annotator, from an empty folder to an export.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -72,7 +72,7 @@ async fn new_concept_ids_follow_the_style_of_the_file() {
 async fn annotator_workflow_from_import_to_export() {
     let (server, project, ids) = Server::with_corpus().await;
 
-    // A mark of one's own on text behind an emoji is there after a reload.
+    // An added mark after an emoji is there after a reload.
     let added = server.decide(ids[0], json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
     assert_eq!(added["marks"][0]["text"], "de\u{301}lire");
     assert_eq!(added["marks"][0]["type"], "Disorder");
@@ -81,7 +81,7 @@ async fn annotator_workflow_from_import_to_export() {
     assert_eq!(reloaded["version"], added["version"]);
     assert_eq!(mark_lines(&reloaded)[1], "USER accepted [[24,31]] de\u{301}lire T:2");
 
-    // Predictions come with their confidence, and say why.
+    // The queue shows confidence and reason.
     let job = server.predict(project).await;
     assert_eq!((&job["state"], &job["progress"]), (&json!("SUCCEEDED"), &json!(1.0)));
     let queue = server.get(&format!("/projects/{project}/queue")).await;
@@ -91,7 +91,7 @@ async fn annotator_workflow_from_import_to_export() {
         .iter()
         .map(|row| (row["external_id"].as_str().unwrap(), &row["confidence"]))
         .collect();
-    // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
+    // 1 has {.92, 1.15}, 2 has {1.00}; 3 has no predictions.
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
     assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 vs Confusion .79");
     assert_eq!(queue["documents"][0]["n_open"], 2);
@@ -109,7 +109,7 @@ async fn annotator_workflow_from_import_to_export() {
     let all = server.get(&format!("/documents/{}?all=1", ids[1])).await;
     assert!(mark_lines(&all).contains(&"PRED rejected [[32,38]] pepcid T:5".to_owned()), "{all}");
 
-    // Undo and redo are there for each document, whatever was done elsewhere.
+    // Undo and redo are separate for each document.
     let undone = server.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
     assert_eq!(undone["marks"][0]["state"], "open");
     server.post(&format!("/documents/{}/undo", ids[0]), json!({})).await;
@@ -121,7 +121,7 @@ async fn annotator_workflow_from_import_to_export() {
     let (status, _) = server.fail(Method::POST, &format!("/documents/{}/redo", ids[0]), "{}").await;
     assert_eq!(status, 409);
 
-    // Finishing accepts what is open; the document leaves the queue.
+    // Finishing accepts open predictions; the document leaves the queue.
     let finished = server.decide(ids[1], json!({"kind": "finish", "value": true})).await;
     assert_eq!(finished["is_finished"], true);
     assert_eq!(finished["marks"][0]["source"], "USER");
@@ -173,14 +173,14 @@ async fn finishing_accepts_predictions_and_reopening_restores_them() {
     server.predict(project).await;
     let before = server.document(id).await;
     let finish = |accepts: usize| json!({"kind": "finish", "value": true, "accepts": accepts});
-    // Somebody was told of one prediction, and there are two.
+    // The client expects one open prediction, but there are two.
     let body = json!({"version": before["version"], "decisions": [finish(1)]}).to_string();
     let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
     assert_eq!(
         (status, &answer["error"]["message"]),
         (409, &json!("finishing would accept 2 open predictions, not 1"))
     );
-    // Nor is anything accepted where nobody was told of a number; where nothing is open none is needed.
+    // The number is required, except if there are no open predictions.
     let silent = json!({"kind": "finish", "value": true});
     let body = json!({"version": before["version"], "decisions": [silent]}).to_string();
     let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
@@ -196,7 +196,7 @@ async fn finishing_accepts_predictions_and_reopening_restores_them() {
     server.decide(id, finish(2)).await;
     let pred = |document: &Value| mark_lines(document).iter().filter(|line| line.starts_with("PRED open")).count();
     assert_eq!(pred(&server.document(id).await), 0);
-    // One step takes all of it back.
+    // One undo reverts all of it.
     server.post(&format!("/documents/{id}/undo"), json!({})).await;
     let undone = server.document(id).await;
     assert_eq!((&undone["is_finished"], mark_lines(&undone)), (&json!(false), mark_lines(&before)));
@@ -230,7 +230,7 @@ async fn human_annotation_replaces_the_same_prediction() {
         mark_lines(&before),
         ["GOLD accepted [[8,16]] delirium ?", "PRED open [[8,16]] delirium T:2", "PRED open [[25,33]] confused T:3"]
     );
-    // The gold span is linked to what was predicted there, and the other prediction is marked by hand.
+    // The gold span is linked to the predicted concept, and the other prediction is annotated by hand.
     server.decide(id, json!({"kind": "concept", "mark": mark_of(&before, "delirium"), "concept": "T:2"})).await;
     let added = server.decide(id, json!({"kind": "add", "spans": [[25, 33]], "concept": "T:3"})).await;
     assert_eq!(added["marks"][0]["id"], mark_of(&before, "confused"));
@@ -267,7 +267,7 @@ async fn each_kind_of_decision_changes_its_mark() {
     assert_eq!(typed["marks"][0]["type"], "Cell");
     let deleted = server.decide(id, json!({"kind": "delete", "mark": outer})).await;
     assert_eq!(deleted["removed"], json!([outer]));
-    // What came with the documents is rejected, not deleted.
+    // Imported annotations can be rejected, but not deleted.
     let seen = server.document(id).await;
     let delete = json!({"kind": "delete", "mark": mark_of(&seen, "cancer")});
     let body = json!({"version": seen["version"], "decisions": [delete]}).to_string();
@@ -362,7 +362,7 @@ async fn documents_and_projects_are_renamed_and_deleted() {
     let body = json!({"external_id": "2"}).to_string();
     let (status, answer) = server.fail(Method::PATCH, &format!("/documents/{}", ids[0]), body).await;
     assert_eq!((status, &answer["error"]["message"]), (409, &json!("document “2” already exists in this project")));
-    // The last document goes; its number is not given again, and what is counted is as if it had never been there.
+    // The number of a deleted document is not reused, and its events are not counted.
     server.delete(&format!("/documents/{}", ids[2])).await;
     assert_eq!(server.fail(Method::GET, &format!("/documents/{}", ids[2]), "").await.0, 404);
     let stats = server.get(&format!("/projects/{project}/stats")).await;
@@ -403,7 +403,7 @@ async fn measured_time_is_stored_when_a_document_is_finished() {
     // Reopened and finished again: the times add up.
     server.decide(ids[1], json!({"kind": "finish", "value": false})).await;
     server.decide(ids[1], json!({"kind": "finish", "value": true, "seconds": 4.5})).await;
-    // Nothing was measured of the third: it is estimated from the times of its decisions.
+    // The third was not measured, so its time is estimated from its decisions.
     server.decide(ids[2], json!({"kind": "add", "spans": [[0, 1]]})).await;
     server.decide(ids[2], json!({"kind": "finish", "value": true})).await;
     let pace = server.get(&path).await;
@@ -415,7 +415,7 @@ async fn measured_time_is_stored_when_a_document_is_finished() {
     assert_eq!(models, [(&Value::Null, &json!(30.5)), (&json!("first"), &json!(14.5))]);
     let points: Vec<&Value> = pace["points"].as_array().unwrap().iter().map(|one| &one["external_id"]).collect();
     assert_eq!(points, ["1", "2"]);
-    // A clock that ran wild counts as a day.
+    // A wrong clock counts as a day at most.
     server.decide(ids[2], json!({"kind": "finish", "value": true, "seconds": 1e9})).await;
     assert_eq!(server.get(&path).await["points"][2]["seconds"], 86400.0);
 }

@@ -63,7 +63,7 @@ async fn file_names_are_never_used_as_paths() {
         let response = server.send(Method::GET, path, "").await;
         assert_eq!(response.status(), 404, "{path}");
     }
-    // Addresses of the application that are no files are shown by it.
+    // Paths of the application that are not files get its start page.
     let page = server.send(Method::GET, "/projects/7", "").await;
     assert_eq!(
         (page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()),
@@ -181,7 +181,7 @@ async fn model_panic_fails_only_its_request() {
     assert_eq!(response.status(), 500);
     let linked = server.post("/link", json!({"text": "delirium"})).await;
     assert_eq!(linked["annotations"][0]["candidates"][0]["id"], "T:2");
-    // In a job it is the reason of the failure.
+    // In a job it is the reason for the failure.
     let project = server.project("1|t|PANIC\n1|a|\n\n").await;
     assert_eq!(server.predict(project).await["state"], "FAILED");
 }

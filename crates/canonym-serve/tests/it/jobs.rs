@@ -109,7 +109,7 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
         (&json!("SUCCEEDED"), &json!("trained “second”; predicted 3 documents; 3 changed"))
     );
     assert_eq!(job["curve"], json!([{"step": 1, "loss": 1.0, "dev": null}, {"step": 2, "loss": 0.5, "dev": null}]));
-    // Open predictions and what was rejected are not learned from.
+    // Open predictions and rejected marks are not trained on.
     let given = trainer.given.lock().unwrap().clone();
     assert_eq!(given, ["Famotidine T:5", "delirium T:2", "Breast cancer 6", "syndrome -1"]);
 
@@ -121,7 +121,7 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
         (&models["models"][0]["id"], &json!(0.5))
     );
     assert_eq!(models["models"][1]["id"], json!(model));
-    // The project uses the model at once. The accepted mark stays, and the model now says otherwise of its place.
+    // The project uses the model at once. The accepted mark stays, and the new model contradicts it.
     let document = server.document(ids[0]).await;
     assert_eq!(
         mark_lines(&document),
@@ -146,7 +146,7 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
     assert_eq!(row(0), ("1".to_owned(), json!(1), json!(1), json!(0)));
     assert_eq!(row(2), ("3".to_owned(), json!(1), json!(0), json!(0)));
     assert_eq!(job["settings"], json!({"steps": 2}));
-    // The same mark by mark, with the names of the two models.
+    // The changed marks, with the names of both models.
     let path = |id: i64| format!("/documents/{id}/changes?from={}", job["id"]);
     let changed = server.get(&path(ids[0])).await;
     assert_eq!((&changed["model_before"], &changed["model_after"]), (&json!("first"), &json!("second")));
@@ -281,7 +281,7 @@ async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used()
     assert_eq!(first["dev"], json!({"strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2}));
     assert_eq!(second["dev"]["spans_f1"], json!(2.0 / 3.0));
     assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
-    // Somebody may use it all the same.
+    // It can still be used on request.
     server.post(&format!("/projects/{project}/models/{}/use", second["id"]), json!({})).await;
 }
 
@@ -308,7 +308,7 @@ async fn documents_seen_by_any_model_are_excluded_from_all_scores() {
         let (first, second) = (&models["models"][0]["dev"], &models["models"][1]);
         let card = second["card"].as_str().unwrap();
         assert!(card.starts_with(&format!("Made of two steps. {told}")), "{second}");
-        // The figures of the card are of the others.
+        // The scores of the card are on the remaining documents.
         assert_eq!(card.contains("Linking F1 on 1 held-out document: 100.0 before, 0.0 after."), figures > 0, "{card}");
         match figures {
             0 => assert!(first.is_null() && second["dev"].is_null(), "{models}"),
@@ -357,7 +357,7 @@ async fn trained_model_is_downloaded_renamed_and_deleted() {
     assert_eq!(response.headers()["content-disposition"], "attachment; filename=\"ward-notes-1.bin\"");
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     assert_eq!(&bytes[..], b"the weights");
-    // One that is in use stays, and so does that of the server.
+    // A model that is in use cannot be deleted, nor can the base model.
     let (status, answer) = server.fail(Method::DELETE, &path, "").await;
     assert_eq!((status, &answer["error"]["message"]), (409, &json!("model “ward notes 1” is in use")));
     let base = server.get("/models").await["models"][0]["id"].as_i64().unwrap();
@@ -398,7 +398,7 @@ async fn running_and_queued_jobs_are_cancelled() {
     let job = server.get("/jobs/1").await;
     assert_eq!((&job["state"], &job["error"]), (&json!("CANCELLED"), &json!(null)));
     assert_eq!(server.fail(Method::POST, "/jobs/1/cancel", "").await.0, 409);
-    // A server that stops says so of the job that runs.
+    // A stopping server fails the running job.
     server.post(&path, json!({"kind": "train"})).await;
     let app = server.app.clone();
     *trainer.between.lock().unwrap() = Some(Box::new(move || app.stop()));
@@ -437,7 +437,7 @@ async fn event_stream_reports_changes_of_its_project() {
         }
     };
     assert_eq!(next().await, ": listening\n\n");
-    server.project(CORPUS).await; // another project is not heard
+    server.project(CORPUS).await; // events of another project are not sent
     let id = server.documents(project).await[0];
     let decided = server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     assert_eq!(next().await, format!("event: document\ndata: {{\"id\":{id},\"version\":{}}}\n\n", decided["version"]));

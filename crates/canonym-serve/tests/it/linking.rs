@@ -67,7 +67,7 @@ async fn waiting_requests_are_batched_and_a_full_queue_returns_429() {
         tokio::spawn(async move { server.post("/link", json!({"text": text})).await })
     };
     let first = ask("delirium");
-    // The first is at the model when nothing waits any more and a batch was begun.
+    // The first request is being linked once a batch has started.
     while engine.batches.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -166,7 +166,7 @@ async fn openapi_lists_every_route_and_schema() {
 #[tokio::test]
 async fn similar_concepts_exclude_the_concept_itself() {
     let server = Server::temporary();
-    // The engine of the tests finds a name itself and nothing else.
+    // The engine of the tests only finds the concept itself.
     assert_eq!(server.get("/kb/concepts/T:2/near").await, json!({"concepts": []}));
     assert_eq!(server.fail(Method::GET, "/kb/concepts/T:99/near", "").await.0, 404);
     assert_eq!(server.fail(Method::GET, "/kb/concepts/T:2/near?top_k=0", "").await.0, 400);
@@ -190,7 +190,7 @@ async fn quality_checks_run_once() {
 #[tokio::test]
 async fn mentions_of_a_concept_are_paged() {
     let (server, project, _) = Server::with_corpus().await;
-    server.project(CORPUS).await; // another project is not looked at
+    server.project(CORPUS).await; // mentions of another project are not listed
     let path = format!("/projects/{project}/mentions?concept=T:6");
     let first = server.get(&format!("{path}&limit=1")).await;
     assert_eq!((&first["n_mentions"], &first["n_documents"]), (&json!(2), &json!(1)));

@@ -28,7 +28,7 @@ async fn backup_works_while_the_server_runs() {
     let before = server.document(id).await;
     let copy = folder.path().join("copy");
     assert_eq!(backup(&data, &copy).unwrap(), 1);
-    // What comes after is not in it, and nothing is written over.
+    // Later changes are not in the backup, and an existing folder is not overwritten.
     server.decide(id, json!({"kind": "accept", "mark": mark_of(&before, "delirium")})).await;
     assert!(backup(&data, &copy).is_err());
     assert!(backup(&folder.path().join("none"), &folder.path().join("other")).unwrap_err().hint().is_some());
@@ -78,7 +78,7 @@ async fn doctor_repairs_faults_or_reports_them() {
             (help, ".x.7-ab.tmp is incomplete"),
         ]
     };
-    // Looking changes nothing.
+    // Checking changes nothing.
     for _ in 0..2 {
         assert_eq!(lines(&examine(&data, false).unwrap()), rows(Help::Repair));
     }
@@ -86,7 +86,7 @@ async fn doctor_repairs_faults_or_reports_them() {
     assert_eq!(examine(&data, false).unwrap(), []);
     let server = Server::new(&data);
     assert_eq!(server.document(id).await, before);
-    // Events that cannot be read cannot be made up.
+    // Damaged events cannot be repaired.
     sql(&server, "UPDATE events SET changes = '{' WHERE id = 1; UPDATE models SET folder = 'models/job-1'");
     server.fail(Method::GET, "/projects/99", "").await;
     drop(server);

@@ -25,7 +25,7 @@ async fn project_is_not_found_for_non_members() {
     let own = ada.project(CORPUS).await;
     ada.post(&format!("/projects/{own}/people"), json!({"id": account_id(&ada, "ann").await})).await;
     let at_home = ann.documents(own).await[0];
-    // Every address that names a project, a document or a job answers as it does for a number that nobody has.
+    // Every route with a project, document or job responds as for a number that does not exist.
     let description = server.get("/openapi.json").await;
     let mut n_asked = 0;
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -53,7 +53,7 @@ async fn project_is_not_found_for_non_members() {
         }
     }
     assert!(n_asked > 60, "{n_asked}");
-    // Nor by other ways to the same: other spellings of numbers, questions, and what is named in a body.
+    // The same for other spellings of numbers, query parameters, and IDs in bodies.
     for path in [
         format!("/projects/+{project}"),
         format!("/projects/%3{project}/documents"),
@@ -108,11 +108,11 @@ async fn curators_of_the_project_add_and_remove_members() {
     cyd.delete(&format!("{path}/{number}")).await;
     assert_eq!(cyd.fail(Method::DELETE, &format!("{path}/{number}"), "").await.0, 404);
     assert_eq!(ann.fail(Method::GET, &format!("/documents/{id}"), "").await.0, 404);
-    // What they did stays theirs.
+    // Their decisions stay in the history.
     assert!(cyd.get(&format!("/documents/{id}/history")).await.to_string().contains("\"by\":\"ann\""));
     let record = std::fs::read_to_string(server.folder().join("audit.jsonl")).unwrap();
     assert!(record.contains("member added") && record.contains("member removed"), "{record}");
-    // The number of a deleted project is not given again, and nobody is a member of the next one.
+    // The number of a deleted project is not reused, so its members do not see the next one.
     ada.delete(&format!("/projects/{project}")).await;
     let next = ada.empty_project().await;
     assert_eq!(names_of(&ada, next).await, ["ada"]);
@@ -144,7 +144,7 @@ async fn event_stream_is_limited_to_visible_projects() {
         heard += &String::from_utf8_lossy(&all.next().await.unwrap().unwrap());
     }
     assert!(heard.contains(&format!("id: {own}\n")) && !heard.contains(&format!("id: {project}\n")), "{heard}");
-    // Who is taken out hears nothing more.
+    // The stream of a removed member ends.
     cyd.delete(&format!("{path}/{number}")).await;
     let rest = async { while one.next().await.is_some() {} };
     tokio::time::timeout(std::time::Duration::from_secs(10), rest).await.expect("the stream of a project goes on");
@@ -206,7 +206,7 @@ async fn stale_decisions_conflict() {
     assert_eq!(ann.fail(Method::POST, &address, alike(Value::Null)).await.0, 400);
     assert_eq!(ann.fail(Method::POST, &address, alike(seen["version"].clone())).await.0, 409);
     assert_eq!(cyd.document(id).await, later);
-    // A new mark overwrites nothing.
+    // Adding a mark needs no version.
     ann.post(&path, json!({"decisions": [{"kind": "add", "spans": [[0, 1]]}]})).await;
     ann.decide(id, json!({"kind": "concept", "mark": mark, "concept": "T:5"})).await;
 }

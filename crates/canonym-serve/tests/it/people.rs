@@ -46,14 +46,14 @@ async fn sign_in_is_required_once_an_account_exists() {
     admin.post("/people", person("ann", "annotator")).await;
     assert_eq!(admin.fail(Method::POST, "/people", person("ann", "curator").to_string()).await.0, 409);
 
-    // Roles: an annotator decides, and neither makes projects nor adds people.
+    // An annotator can annotate, but not add projects or accounts.
     let project = admin.project(CORPUS).await;
     admin.add_all_members(project).await;
     let ann = login(&server, "ann").await;
     let id = ann.documents(project).await[0];
     let decided = ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     assert_eq!(decided["marks"][0]["by"], "ann");
-    // Others are told who works on a document.
+    // Others see who is annotating a document.
     ann.document(id).await;
     let locked = async |server: &Server| {
         server.get(&format!("/projects/{project}/documents")).await["documents"][0]["locked_by"].clone()
@@ -61,17 +61,17 @@ async fn sign_in_is_required_once_an_account_exists() {
     assert_eq!((locked(&admin).await, locked(&ann).await), (json!("ann"), Value::Null));
     assert_eq!(ann.fail(Method::POST, "/projects", json!({"name": "x"}).to_string()).await.0, 403);
     assert_eq!(ann.fail(Method::POST, "/people", person("eve", "admin").to_string()).await.0, 403);
-    // Nobody undoes what another decided.
+    // Nobody can undo the decisions of another person.
     assert_eq!(admin.fail(Method::POST, &format!("/documents/{id}/undo"), "").await.0, 409);
 
-    // A token is an account without a browser, and needs no header against forgery.
+    // Requests with a token need no CSRF header.
     let token = ann.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
     let script = server.with_headers(&[("authorization", &format!("Bearer {token}"))]);
     script.decide(id, json!({"kind": "add", "spans": [[1, 2]]})).await;
     let wrong = server.with_headers(&[("authorization", "Bearer 00")]);
     assert_eq!(wrong.fail(Method::GET, "/projects", "").await.0, 401);
 
-    // After a logout the cookie is worth nothing; accounts are there after a restart.
+    // Signing out invalidates the cookie; accounts persist over a restart.
     ann.post("/logout", json!({})).await;
     assert_eq!(ann.fail(Method::GET, "/projects", "").await.0, 401);
     drop((admin, ann, script, wrong, server));
@@ -93,7 +93,7 @@ async fn repeated_failed_logins_are_rate_limited() {
     assert!(response.headers().contains_key("retry-after"));
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     assert!(String::from_utf8_lossy(&bytes).contains("too many failed logins"));
-    // What is not one's own is not told: the answer for a name that nobody has is the same.
+    // The response for an unknown name is the same.
     let nobody = json!({"name": "nobody", "password": "wrong horse"}).to_string();
     assert_eq!(server.fail(Method::POST, "/login", nobody).await.1["error"]["message"], "wrong name or password");
     let no_header = server.with_headers(&[]).send(Method::POST, "/api/v1/login", Body::from("{}")).await;
@@ -121,7 +121,7 @@ async fn statistics_include_inter_annotator_agreement() {
     assert_eq!(stats["by_source"], json!({"GOLD": 2, "USER": 1, "PRED": 0}));
     assert_eq!(stats["decisions_per_day"], json!([{"day": "2023-11-14", "n": 4}]));
     let agreement = &stats["agreement"];
-    // One of two things alike; by chance 1/4 would be: (1/2 - 1/4) / (3/4). Two places and one in common: 2/3.
+    // Observed agreement 1/2, expected 1/4: kappa is (1/2 - 1/4) / (3/4). Two spans against one in common: F1 is 2/3.
     assert!((agreement["cohen_kappa"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-9, "{agreement}");
     assert!((agreement["span_f1"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{agreement}");
     assert_eq!(
@@ -197,7 +197,7 @@ async fn deactivated_account_is_signed_out_and_its_history_stays() {
     let again = json!({"name": "ann", "password": PASSWORD}).to_string();
     assert_eq!(server.fail(Method::POST, "/login", again).await.1["error"]["message"], "wrong name or password");
     assert!(ada.get(&format!("/documents/{id}/history")).await.to_string().contains("\"by\":\"ann\""));
-    // Who comes back has to log in anew: old keys are gone.
+    // A reactivated account has to sign in again; its old keys are deleted.
     ada.patch(&path, json!({"is_active": true, "role": "curator"})).await;
     assert_eq!(script.fail(Method::GET, "/projects", "").await.0, 401);
     login(&server, "ann").await.post("/projects", json!({"name": "Her own"})).await;

@@ -1,4 +1,4 @@
-//! What is kept beside the events so that large projects open fast is what the events say, whatever was done and however the file came to be.
+//! Derived tables, which keep large projects fast, always match the events.
 
 use canonym_core::active::Strategy;
 use canonym_serve::marks::MarkState;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, create_data_folder, mark_of};
 
-/// Every table that follows from events, row by row, and what the columns of marks say.
+/// Queries for every derived table.
 const DERIVED: [&str; 7] = [
     "SELECT * FROM mark_counts ORDER BY 1, 2, 3",
     "SELECT * FROM decision_counts ORDER BY 1, 2, 3",
@@ -35,7 +35,7 @@ pub fn derived(connection: &Connection) -> Vec<String> {
     all
 }
 
-/// Everything that people do, by two of them.
+/// A project with every kind of decision, by two people.
 async fn annotated_project(server: &Server) -> (i64, [i64; 3]) {
     let (project, ids) = server.corpus().await;
     server.predict(project).await;

@@ -1,4 +1,4 @@
-//! Pages from elsewhere, other names of this machine, and what stands in the headers.
+//! Cross-origin requests, `Host` headers, and security headers.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -10,7 +10,7 @@ use crate::support::Server;
 async fn cross_origin_requests_change_nothing() {
     let server = Server::temporary();
     let new = json!({"name": "x"}).to_string();
-    // No header, as a form of another page sends it.
+    // Without the header, like a form of another page.
     let plain = server.with_headers(&[("content-type", "text/plain")]);
     let (status, answer) = plain.fail(Method::POST, "/projects", new.clone()).await;
     assert_eq!(status, 403);
@@ -21,7 +21,7 @@ async fn cross_origin_requests_change_nothing() {
     assert_eq!(null.fail(Method::POST, "/projects", new.clone()).await.0, 403);
     let own = server.with_headers(&[("x-canonym", "1"), ("origin", "http://127.0.0.1:7878")]);
     own.post("/projects", json!({"name": "x"})).await;
-    // Questions change nothing and need no header.
+    // Requests that change nothing need no header.
     plain.post("/link", json!({"text": "x"})).await;
     assert_eq!(server.get("/projects").await["projects"].as_array().unwrap().len(), 1);
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// Three documents: one with an emoji and a combining mark, one with a nested mention, one with a mention without concept.
+/// Three documents: with an emoji and a combining mark, with a nested mention, and with a mention without concept.
 pub const CORPUS: &str = "1|t|🧪 Famotidine-associated de\u{301}lire.
 1|a|She had delirium and was confused.
 1\t2\t12\tFamotidine\tChemical\tT:5
@@ -36,15 +36,15 @@ pub const CORPUS: &str = "1|t|🧪 Famotidine-associated de\u{301}lire.
 
 ";
 
-/// Id, preferred name, another name, type and parent of a concept; empty where there is none.
+/// ID, preferred name, synonym, type and parent of a concept; empty if there is none.
 type Row = [&'static str; 5];
 
-/// A small terminology; ids have their prefix added, as those of MeSH do.
+/// A small terminology, whose IDs have an added prefix like those of MeSH.
 pub fn kb() -> KnowledgeBase {
     KnowledgeBase::from_vec(kb_bytes(), "test").unwrap()
 }
 
-/// Its file.
+/// Its compiled file.
 pub fn kb_bytes() -> Vec<u8> {
     let rows: [Row; 6] = [
         ["T:1", "Mental disorder", "", "Disorder", ""],
@@ -460,7 +460,7 @@ pub fn mark_lines(document: &Value) -> Vec<String> {
     document["marks"].as_array().unwrap().iter().map(line).collect()
 }
 
-/// The number of the mark of a text.
+/// The number of the mark with this text.
 pub fn mark_of(document: &Value, text: &str) -> i64 {
     let marks = document["marks"].as_array().unwrap();
     let mark = marks.iter().find(|mark| mark["text"] == text).unwrap_or_else(|| panic!("no mark {text}: {document}"));
