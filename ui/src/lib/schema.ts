@@ -428,7 +428,7 @@ export interface components {
             /** @description All annotations involved. */
             marks: number[];
         } | {
-            /** @description How many open predictions this accepts, as the person was told; where it is another number, nothing is done. Needed where there are some. */
+            /** @description How many open predictions this accepts, as the client knows it; another number is a conflict. Required if there are any. */
             accepts?: number | null;
             /** @enum {string} */
             kind: "finish";
