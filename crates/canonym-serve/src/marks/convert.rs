@@ -51,7 +51,7 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|one| one.name == name).map(|one| one.value.as_str()).filter(|value| !value.is_empty())
 }
 
-/// Whether [`tell_origin`] writes attributes of this name.
+/// Whether [`write_origin`] writes attributes of this name.
 pub fn is_origin(name: &str) -> bool {
     [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, COMMENT].contains(&name)
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
+use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role, fingerprint};
 use canonym_core::{Error, Result};
 use canonym_neural::objectives::tags::TagsConfig;
@@ -201,7 +202,7 @@ impl ProcessTrainer {
             ..AdamConfig::default()
         };
         experiment.run = run_of(n_steps, adam);
-        let toml = toml::to_string(&experiment).map_err(|error| Error::invalid(error.to_string()))?;
+        let toml = toml::to_string(&experiment).context("cannot write the experiment file")?;
         Ok((n_steps, toml))
     }
 
