@@ -60,7 +60,7 @@ export function newMark(text, fields) {
   const points = [...text];
   const concept = fields.concept ? { id: fields.concept, name: concepts.get(fields.concept)?.name ?? fields.concept } : null;
   const words = fields.spans.map(([from, to]) => points.slice(from, to).join('')).join(' ');
-  return { id: newId(), type: null, state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, score: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
+  return { id: newId(), type: '', state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, score: null, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
 }
 
 export function document(d) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# All checks of the application: types, unit tests, a reproducible build, and browser tests.
+# All checks of the application: generated types, type checks, unit tests, a reproducible build, and browser tests.
 # CANONYM_URL names a server to test; without it, the mock is used. Installs chromium with apt-get if needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 npm ci --no-audit --no-fund
+npm run types -- --check
 npm run check
 npm test
 npm run build

@@ -17,7 +17,7 @@ use crate::times::{Millis, rfc3339};
 pub const FILE: &str = "audit.jsonl";
 
 /// The maximum size of the file, in bytes; one older file is kept.
-const MAX: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// The audit log.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Audit {
     }
 
     /// Writes an entry. A failure is logged and otherwise ignored.
-    pub fn note(&self, at: Millis, (who, from): (&str, Option<IpAddr>), did: &str, what: &str) {
+    pub fn record(&self, at: Millis, who: &str, from: Option<IpAddr>, did: &str, what: &str) {
         let line = json!({"at": rfc3339(at), "who": who, "from": from, "did": did, "what": what});
         if let Err(error) = self.write(&format!("{line}\n")) {
             tracing::error!("cannot write the audit log {}: {error}", self.path.display());
@@ -43,12 +43,12 @@ impl Audit {
     fn write(&self, line: &str) -> canonym_core::Result<()> {
         let failed = |error| canonym_core::Error::io("write", &self.path, error);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|metadata| metadata.len() > MAX) {
+        if file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|metadata| metadata.len() > MAX_BYTES) {
             std::fs::rename(&self.path, self.path.with_extension("jsonl.old")).map_err(failed)?;
             *file = None;
         }
         if file.is_none() {
-            *file = Some(folder::private(&self.path, OpenOptions::new().append(true).create(true))?);
+            *file = Some(folder::open_private(&self.path, OpenOptions::new().append(true).create(true))?);
         }
         match file.as_mut() {
             Some(file) => file.write_all(line.as_bytes()).map_err(failed),

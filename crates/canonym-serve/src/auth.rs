@@ -22,12 +22,12 @@ pub const MAX_PASSWORD: usize = 1024;
 pub const MAX_NAME: usize = 64;
 
 /// How long failures count.
-const WAIT: Millis = 60_000;
+const WINDOW: Millis = 60_000;
 
 /// Failures allowed in that time: per name and address (or known browser), per address, and per name.
-const OF_ONE: Millis = 5;
-const OF_ADDRESS: Millis = 20;
-const OF_NAME: Millis = 40;
+const MAX_PER_CLIENT: Millis = 5;
+const MAX_PER_ADDRESS: Millis = 20;
+const MAX_PER_NAME: Millis = 40;
 
 /// Slots for counting failures. Names and addresses are hashed to slots with a random key, so collisions cannot be planned.
 const SLOTS: usize = 1 << 16;
@@ -60,24 +60,24 @@ const COMMON: [&str; 24] = [
     "canonym",
 ];
 
-/// The minimum number of different characters in a password.
-const MIN_DIFFERENT: usize = 4;
+/// The minimum number of distinct characters in a password.
+const MIN_DISTINCT: usize = 4;
 
 /// Rejects passwords that are easy to guess.
 pub fn checked_password<'a>(password: &'a str, name: &str) -> ApiResult<&'a str> {
-    let different: std::collections::BTreeSet<char> =
+    let distinct: std::collections::BTreeSet<char> =
         password.chars().filter(|letter| !letter.is_whitespace()).collect();
     let word = password.trim().to_lowercase();
     let word = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
-    let is_common = COMMON.contains(&word) || word == name.to_lowercase() || is_counted(password);
-    if different.len() < MIN_DIFFERENT || is_common {
+    let is_common = COMMON.contains(&word) || word == name.to_lowercase() || is_sequence(password);
+    if distinct.len() < MIN_DISTINCT || is_common {
         return Err(ApiError::bad("this password is easy to guess").hint("use several unrelated words"));
     }
     Ok(password)
 }
 
 /// Whether the characters count up or down, as in `12345678`.
-fn is_counted(password: &str) -> bool {
+fn is_sequence(password: &str) -> bool {
     let letters: Vec<i64> = password.trim().chars().map(|letter| i64::from(u32::from(letter))).collect();
     let step = |step: i64| letters.windows(2).filter(|pair| pair[1] - pair[0] == step).count();
     step(1).max(step(-1)) + 2 >= letters.len()
@@ -112,13 +112,13 @@ pub fn verify(password: &str, hash: Option<&str>) -> bool {
     verified == Some(true)
 }
 
-type Work = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce() + Send>;
 
 /// Runs password hashing on a single thread. Each hash takes some 20 MB, which an allocator may keep for every thread that computed one.
 fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    static HASHER: OnceLock<mpsc::Sender<Work>> = OnceLock::new();
+    static HASHER: OnceLock<mpsc::Sender<Task>> = OnceLock::new();
     let hasher = HASHER.get_or_init(|| {
-        let (sender, waiting) = mpsc::channel::<Work>();
+        let (sender, waiting) = mpsc::channel::<Task>();
         std::thread::spawn(move || waiting.into_iter().for_each(|work| work()));
         sender
     });
@@ -131,7 +131,7 @@ fn on_one_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
 /// Trims and checks a name.
 pub fn checked_name(name: &str) -> ApiResult<&str> {
     let name = name.trim();
-    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(is_unseen) || name.contains("  ") {
+    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(is_invisible) || name.contains("  ") {
         return Err(ApiError::bad(format!("a name must be 1 to {MAX_NAME} bytes of visible characters")));
     }
     let scripts = [0x41..0x250, 0x370..0x400, 0x400..0x530];
@@ -149,7 +149,7 @@ pub fn checked_name(name: &str) -> ApiResult<&str> {
 }
 
 /// Whether a character is invisible, or changes how others are displayed.
-fn is_unseen(letter: char) -> bool {
+fn is_invisible(letter: char) -> bool {
     let hidden = [
         0xad..=0xad,
         0x34f..=0x34f,
@@ -174,8 +174,8 @@ fn is_unseen(letter: char) -> bool {
 }
 
 /// A key for names that look alike: similar letters of other alphabets are mapped to Latin ones.
-pub fn looks(name: &str) -> String {
-    const ALIKE: [(&str, char); 20] = [
+pub fn lookalike_key(name: &str) -> String {
+    const LOOKALIKES: [(&str, char); 20] = [
         ("аα", 'a'),
         ("вβ", 'b'),
         ("сϲ", 'c'),
@@ -198,8 +198,9 @@ pub fn looks(name: &str) -> String {
         ("уγ", 'y'),
     ];
     let plain = name.to_lowercase();
-    let alike =
-        |letter: char| ALIKE.iter().find(|(others, _)| others.contains(letter)).map_or(letter, |(_, latin)| *latin);
+    let alike = |letter: char| {
+        LOOKALIKES.iter().find(|(others, _)| others.contains(letter)).map_or(letter, |(_, latin)| *latin)
+    };
     plain.chars().map(alike).collect()
 }
 
@@ -223,11 +224,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Who attempts to log in.
 #[derive(Debug, Clone, Copy)]
-pub enum Visitor<'a> {
+pub enum LoginSource<'a> {
     /// A known browser or a signed-in user, with attempts of its own.
     Known(&'a str),
     /// Anyone else, by address.
-    Stranger(IpAddr),
+    Unknown(IpAddr),
 }
 
 /// A rate limiter for failed logins, of fixed size.
@@ -256,29 +257,29 @@ impl Limiter {
     }
 
     /// Fails after too many recent failures; refused attempts do not count.
-    pub fn attempt(&self, name: &str, visitor: Visitor<'_>, now: Millis) -> ApiResult<Attempt> {
+    pub fn attempt(&self, name: &str, visitor: LoginSource<'_>, now: Millis) -> ApiResult<Attempt> {
         let slot = |what: &dyn Fn() -> u64| (what() % SLOTS as u64) as usize;
         let counted: Vec<(usize, Millis)> = match visitor {
-            Visitor::Known(key) => vec![(slot(&|| self.keys.hash_one((0, key))), OF_ONE)],
-            Visitor::Stranger(address) => {
+            LoginSource::Known(key) => vec![(slot(&|| self.keys.hash_one((0, key))), MAX_PER_CLIENT)],
+            LoginSource::Unknown(address) => {
                 let address = network(address);
                 vec![
-                    (slot(&|| self.keys.hash_one((1, address, name))), OF_ONE),
-                    (slot(&|| self.keys.hash_one((2, address))), OF_ADDRESS),
-                    (slot(&|| self.keys.hash_one((3, name))), OF_NAME),
+                    (slot(&|| self.keys.hash_one((1, address, name))), MAX_PER_CLIENT),
+                    (slot(&|| self.keys.hash_one((2, address))), MAX_PER_ADDRESS),
+                    (slot(&|| self.keys.hash_one((3, name))), MAX_PER_NAME),
                 ]
             }
         };
         let mut slots = self.slots();
         for (slot, limit) in &counted {
-            let wait = slots[*slot].max(now) + WAIT / limit - now - WAIT;
+            let wait = slots[*slot].max(now) + WINDOW / limit - now - WINDOW;
             if wait > 0 {
                 let seconds = (wait as u64).div_ceil(1000);
                 return Err(ApiError::busy("too many failed logins", seconds));
             }
         }
         for (slot, limit) in &counted {
-            slots[*slot] = slots[*slot].max(now) + WAIT / limit;
+            slots[*slot] = slots[*slot].max(now) + WINDOW / limit;
         }
         Ok(Attempt(counted))
     }
@@ -287,7 +288,7 @@ impl Limiter {
     pub fn succeeded(&self, attempt: Attempt) {
         let mut slots = self.slots();
         for (slot, limit) in attempt.0 {
-            slots[slot] -= WAIT / limit;
+            slots[slot] -= WINDOW / limit;
         }
     }
 }
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_that_are_tried_first_are_refused() {
+    fn common_passwords_are_rejected() {
         for guessed in [
             "        ",
             "aaaaaaaa",
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_told_apart_by_eye_are_refused_or_one() {
+    fn invisible_characters_are_rejected_and_lookalike_names_are_equal() {
         for odd in ["a\u{200b}da", "a\u{202e}da", "\u{3164}", "ada\u{a0}x", "a\u{ad}da", "аda", "adα", "a  b", "a\nb"]
         {
             assert!(checked_name(odd).is_err(), "{odd:?}");
@@ -341,16 +342,16 @@ mod tests {
         for name in ["ada", "Ada Lovelace", "Ада", "Ελένη", "李小龙", "José"] {
             checked_name(name).unwrap();
         }
-        assert_eq!(looks("аԁа"), looks("ada"));
-        assert_eq!(looks("ADA"), looks("ada"));
-        assert_eq!(looks("bi11"), looks("bill"));
-        assert_ne!(looks("ada"), looks("adam"));
+        assert_eq!(lookalike_key("аԁа"), lookalike_key("ada"));
+        assert_eq!(lookalike_key("ADA"), lookalike_key("ada"));
+        assert_eq!(lookalike_key("bi11"), lookalike_key("bill"));
+        assert_ne!(lookalike_key("ada"), lookalike_key("adam"));
     }
 
     #[test]
-    fn the_sixth_login_in_a_minute_waits_for_a_share_of_it() {
+    fn sixth_failed_login_in_a_minute_has_to_wait() {
         let limiter = Limiter::default();
-        let here = Visitor::Stranger([192, 0, 2, 1].into());
+        let here = LoginSource::Unknown([192, 0, 2, 1].into());
         for _ in 0..5 {
             limiter.attempt("ada", here, 0).unwrap();
         }
@@ -363,20 +364,21 @@ mod tests {
     }
 
     #[test]
-    fn strangers_use_up_their_own_attempts_and_no_memory() {
+    fn failed_logins_do_not_block_other_addresses_or_grow_memory() {
         let limiter = Limiter::default();
-        let (here, home) = (Visitor::Stranger([192, 0, 2, 1].into()), Visitor::Stranger([198, 51, 100, 7].into()));
+        let (here, home) =
+            (LoginSource::Unknown([192, 0, 2, 1].into()), LoginSource::Unknown([198, 51, 100, 7].into()));
         let passed = (0..10_050).filter(|row| limiter.attempt(&format!("name {row}"), here, 0).is_ok()).count();
-        assert!(passed <= OF_ADDRESS as usize, "{passed}");
+        assert!(passed <= MAX_PER_ADDRESS as usize, "{passed}");
         assert_eq!(limiter.slots().len(), SLOTS);
         limiter.attempt("ada", home, 0).unwrap();
         // Many addresses can use up a name, but not a known browser.
-        let passed =
-            (0..200u8).filter(|row| limiter.attempt("ada", Visitor::Stranger([203, 0, 113, *row].into()), 0).is_ok());
-        assert!(passed.count() < OF_NAME as usize);
-        limiter.attempt("ada", Visitor::Known("a browser"), 0).unwrap();
+        let passed = (0..200u8)
+            .filter(|row| limiter.attempt("ada", LoginSource::Unknown([203, 0, 113, *row].into()), 0).is_ok());
+        assert!(passed.count() < MAX_PER_NAME as usize);
+        limiter.attempt("ada", LoginSource::Known("a browser"), 0).unwrap();
         // Addresses of one network count together.
-        let of = |last: u16| Visitor::Stranger([0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into());
+        let of = |last: u16| LoginSource::Unknown([0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into());
         for last in 0..5 {
             limiter.attempt("cyd", of(last), 0).unwrap();
         }

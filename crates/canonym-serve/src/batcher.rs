@@ -33,7 +33,7 @@ pub type Linked = Vec<(AnnotatedDocument, Vec<Explanation>)>;
 
 /// How a request is linked; equal ones can share a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct How {
+pub struct LinkMode {
     /// Linking options.
     pub options: LinkOptions,
     /// Whether evidence is requested.
@@ -42,27 +42,27 @@ pub struct How {
 
 struct Request {
     documents: Vec<AnnotatedDocument>,
-    how: How,
+    mode: LinkMode,
     engine: Arc<dyn Engine>,
     n_bytes: usize,
     reply: oneshot::Sender<ApiResult<Linked>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     requests: VecDeque<Request>,
     n_bytes: usize,
     is_closed: bool,
 }
 
 struct Shared {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueState>,
     changed: Condvar,
     config: BatcherConfig,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,17 +78,17 @@ impl Shared {
                 if first.reply.is_closed() {
                     continue;
                 }
-                return Some(self.with_others(first, &mut waiting));
+                return Some(self.fill_batch(first, &mut waiting));
             }
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn with_others(&self, first: Request, waiting: &mut Waiting) -> Vec<Request> {
-        let (how, mut n_bytes) = (first.how, first.n_bytes);
+    fn fill_batch(&self, first: Request, waiting: &mut QueueState) -> Vec<Request> {
+        let (mode, mut n_bytes) = (first.mode, first.n_bytes);
         let mut batch = vec![first];
         while let Some(next) = waiting.requests.front()
-            && next.how == how
+            && next.mode == mode
             && Arc::ptr_eq(&next.engine, &batch[0].engine)
             && n_bytes + next.n_bytes <= self.config.batch_bytes
         {
@@ -123,7 +123,7 @@ impl Batcher {
         &self,
         engine: Arc<dyn Engine>,
         documents: Vec<AnnotatedDocument>,
-        how: How,
+        mode: LinkMode,
     ) -> ApiResult<Linked> {
         let n_bytes = documents.iter().map(|document| document.document.text.len()).sum();
         let (reply, answer) = oneshot::channel();
@@ -136,7 +136,7 @@ impl Batcher {
                 return Err(ApiError::busy("too many texts are waiting to be linked", 1));
             }
             waiting.n_bytes += n_bytes;
-            waiting.requests.push_back(Request { documents, how, engine, n_bytes, reply });
+            waiting.requests.push_back(Request { documents, mode, engine, n_bytes, reply });
         }
         self.shared.changed.notify_one();
         answer.await.unwrap_or_else(|_| Err(ApiError::unavailable("the server is stopping")))
@@ -160,12 +160,12 @@ impl Drop for Batcher {
 
 /// Links a batch and replies to each request. If the batch fails, each request is linked alone, so that one does not fail the others.
 fn answer(mut batch: Vec<Request>) {
-    let (how, engine) = (batch[0].how, batch[0].engine.clone());
+    let (mode, engine) = (batch[0].mode, batch[0].engine.clone());
     let engine = engine.as_ref();
     if batch.len() > 1 {
         let counts: Vec<usize> = batch.iter().map(|request| request.documents.len()).collect();
         let all = batch.iter().flat_map(|request| request.documents.iter().cloned()).collect();
-        if let Ok(linked) = link(engine, all, how) {
+        if let Ok(linked) = link(engine, all, mode) {
             let mut linked = linked.into_iter();
             for (request, n) in batch.into_iter().zip(counts) {
                 // Sending fails if the request was aborted.
@@ -175,16 +175,16 @@ fn answer(mut batch: Vec<Request>) {
         }
     }
     for request in batch.drain(..) {
-        let _ = request.reply.send(link(engine, request.documents, how));
+        let _ = request.reply.send(link(engine, request.documents, mode));
     }
 }
 
-fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, how: How) -> ApiResult<Linked> {
+fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, mode: LinkMode) -> ApiResult<Linked> {
     let n_documents = documents.len();
     let work = || -> canonym_core::Result<Linked> {
-        match how.explain {
-            true => engine.explain(documents, &how.options),
-            false => Ok(engine.link(documents, &how.options)?.into_iter().map(|one| (one, Vec::new())).collect()),
+        match mode.explain {
+            true => engine.explain(documents, &mode.options),
+            false => Ok(engine.link(documents, &mode.options)?.into_iter().map(|one| (one, Vec::new())).collect()),
         }
     };
     let linked = std::panic::catch_unwind(AssertUnwindSafe(work));

@@ -195,12 +195,12 @@ pub struct Trained {
 
 /// Trains models and opens trained ones.
 pub trait Trainer: Send + Sync {
-    /// Trains a model into [`Training::output`]. `told` is called with progress; if it breaks, training is cancelled with an error and leaves no
+    /// Trains a model into [`Training::output`]. `on_progress` is called with progress; if it breaks, training is cancelled with an error and leaves no
     /// model.
     fn train(
         &self,
         training: &Training,
-        told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> canonym_core::Result<Trained>;
 
     /// A preview of [`Trainer::train`]; fails if the settings are invalid.

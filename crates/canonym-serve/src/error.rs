@@ -25,7 +25,7 @@ pub struct ApiError {
     /// Seconds to wait before a retry.
     pub retry_after: Option<u64>,
     /// A further field of the response, beside `error`.
-    pub beside: Option<Box<(&'static str, Value)>>,
+    pub extra: Option<Box<(&'static str, Value)>>,
 }
 
 /// The error.
@@ -47,7 +47,7 @@ pub struct ErrorAnswer {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError { status, code, message: message.into(), hint: None, retry_after: None, beside: None }
+        ApiError { status, code, message: message.into(), hint: None, retry_after: None, extra: None }
     }
 
     /// 400: invalid request.
@@ -56,7 +56,7 @@ impl ApiError {
     }
 
     /// 401: not signed in.
-    pub fn no_login() -> ApiError {
+    pub fn unauthorized() -> ApiError {
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "sign in first")
             .hint("use POST /api/v1/login, or send a token as `Authorization: Bearer …`")
     }
@@ -83,7 +83,7 @@ impl ApiError {
     }
 
     /// 422: nothing in the file can be imported.
-    pub fn refused(message: impl Into<String>) -> ApiError {
+    pub fn unprocessable(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", message)
     }
 
@@ -122,8 +122,8 @@ impl ApiError {
 
     /// Adds a field beside `error`.
     #[must_use]
-    pub fn beside(mut self, name: &'static str, value: Value) -> ApiError {
-        self.beside = Some(Box::new((name, value)));
+    pub fn with_field(mut self, name: &'static str, value: Value) -> ApiError {
+        self.extra = Some(Box::new((name, value)));
         self
     }
 }
@@ -140,7 +140,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = ErrorBody { code: self.code.to_owned(), message: self.message, hint: self.hint };
         let mut answer = serde_json::to_value(ErrorAnswer { error: body }).unwrap_or_default();
-        if let Some((name, value)) = self.beside.map(|beside| *beside) {
+        if let Some((name, value)) = self.extra.map(|extra| *extra) {
             answer[name] = value;
         }
         let mut response = (self.status, axum::Json(answer)).into_response();

@@ -29,37 +29,37 @@ pub const COOKIE: &str = "canonym_session";
 pub const HEADER: &str = "x-canonym";
 
 /// Routes that need no sign-in.
-const OPEN: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/logout"];
+const PUBLIC_ROUTES: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/logout"];
 
 /// POST routes that change nothing.
-const QUESTIONS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
+const READ_ONLY_POSTS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
 
 /// How long a timed-out request that is committing may still take.
-const COMMIT: Duration = Duration::from_secs(30);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; \
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; \
     object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// Middleware: lets a request pass or responds with an error.
 pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
-    let asks_data = request.uri().path().starts_with("/api/") && !is_open(request.uri().path());
-    let mut response = match admit(&app, &mut request).await {
-        Ok(()) => in_time(app.config.timeout, next.run(request)).await,
+    let reads_data = request.uri().path().starts_with("/api/") && !is_public(request.uri().path());
+    let mut response = match authorize(&app, &mut request).await {
+        Ok(()) => with_timeout(app.config.timeout, next.run(request)).await,
         Err(error) => error.into_response(),
     };
     // Nothing read from a modified knowledge base file is returned.
-    if asks_data && let Err(error) = app.check_kb() {
+    if reads_data && let Err(error) = app.check_kb() {
         response = error.hint("restart the server, then check whether this request took effect").into_response();
     }
-    protect(response.headers_mut());
+    set_security_headers(response.headers_mut());
     app.metrics.answered(method.as_str(), response.status().as_u16(), started.elapsed());
     response
 }
 
 /// The response to a request, or a timeout. A timed-out request is aborted; one that is already committing is awaited.
-async fn in_time(timeout: Duration, answer: impl Future<Output = Response>) -> Response {
+async fn with_timeout(timeout: Duration, answer: impl Future<Output = Response>) -> Response {
     let request_state = Arc::new(RequestState::default());
     // If the client disconnects, all of this is dropped.
     let _client = abort::Client(request_state.clone());
@@ -73,7 +73,7 @@ async fn in_time(timeout: Duration, answer: impl Future<Output = Response>) -> R
             .hint("send less at once, or try again later; nothing was changed")
             .into_response();
     }
-    match tokio::time::timeout(COMMIT, &mut answer).await {
+    match tokio::time::timeout(COMMIT_TIMEOUT, &mut answer).await {
         Ok(response) => response,
         Err(_) => ApiError::unavailable(format!("the request took more than {seconds} s and may have taken effect"))
             .hint("check whether it took effect")
@@ -81,9 +81,9 @@ async fn in_time(timeout: Duration, answer: impl Future<Output = Response>) -> R
     }
 }
 
-fn protect(headers: &mut HeaderMap) {
+fn set_security_headers(headers: &mut HeaderMap) {
     let rows = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -95,12 +95,12 @@ fn protect(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
+async fn authorize(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     let headers = request.headers();
     let host = text(headers, header::HOST.as_str()).or_else(|| request.uri().authority().map(|host| host.as_str()));
     let public = app.config.public_url.as_ref();
-    let is_public = |host: &str| public.is_some_and(|public| public.host().eq_ignore_ascii_case(host));
-    if app.config.is_loopback && !host.is_none_or(|host| is_this_machine(host) || is_public(host)) {
+    let is_public_host = |host: &str| public.is_some_and(|public| public.host().eq_ignore_ascii_case(host));
+    if app.config.is_loopback && !host.is_none_or(|host| is_this_machine(host) || is_public_host(host)) {
         return Err(ApiError::forbidden("host not allowed")
             .hint("use 127.0.0.1 or localhost; behind a proxy, start the server with `--public-url`"));
     }
@@ -113,12 +113,12 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     let token = text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
     let path = request.uri().path();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if changes && token.is_none() && !QUESTIONS.contains(&path) && text(headers, HEADER) != Some("1") {
+    if changes && token.is_none() && !READ_ONLY_POSTS.contains(&path) && text(headers, HEADER) != Some("1") {
         return Err(ApiError::forbidden("requests that change data need the header `X-Canonym: 1`")
             .hint("add the header, or send a token as `Authorization: Bearer …`"));
     }
     let is_about = path == "/api/v1/about";
-    let is_open = !path.starts_with("/api/") || is_open(path);
+    let is_public = !path.starts_with("/api/") || is_public(path);
     let session = cookie(headers, COOKIE);
     let client = client(request, &app.config.trusted_proxies);
     let key = match (token, session) {
@@ -129,26 +129,26 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     request.extensions_mut().insert(client);
     request.extensions_mut().insert(Key(key.clone()));
     // These need no user, so they work even if the database cannot be read.
-    if is_open && !is_about {
+    if is_public && !is_about {
         return Ok(());
     }
-    if !is_open {
+    if !is_public {
         app.check_kb()?;
     }
-    let person = app.blocking(move |app| who(app, &Key(key))).await?;
+    let person = app.blocking(move |app| current_user(app, &Key(key))).await?;
     match person {
         Some(person) => {
             request.extensions_mut().insert(person);
             Ok(())
         }
-        None if is_open => Ok(()),
-        None => Err(ApiError::no_login()),
+        None if is_public => Ok(()),
+        None => Err(ApiError::unauthorized()),
     }
 }
 
 /// Whether an API route needs no sign-in.
-fn is_open(path: &str) -> bool {
-    OPEN.contains(&path) || matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
+fn is_public(path: &str) -> bool {
+    PUBLIC_ROUTES.contains(&path) || matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
 }
 
 /// The peer address of a connection.
@@ -163,9 +163,9 @@ pub struct Client(pub IpAddr);
 fn client(request: &Request, trusted: &[IpAddr]) -> Client {
     let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.0.ip());
     let values = request.headers().get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-    let told: Vec<&str> = values.flat_map(|value| value.split(',')).collect();
+    let forwarded: Vec<&str> = values.flat_map(|value| value.split(',')).collect();
     let mut client = peer.to_canonical();
-    for address in told.iter().rev() {
+    for address in forwarded.iter().rev() {
         let (true, Ok(address)) = (trusted.contains(&client), address.trim().parse::<IpAddr>()) else { break };
         client = address.to_canonical();
     }
@@ -177,7 +177,7 @@ fn client(request: &Request, trusted: &[IpAddr]) -> Client {
 pub struct Key(pub Option<(String, &'static str)>);
 
 /// The user of a request: the holder of its key, or the local user if there are no accounts.
-pub fn who(app: &App, key: &Key) -> ApiResult<Option<Person>> {
+pub fn current_user(app: &App, key: &Key) -> ApiResult<Option<Person>> {
     let now = app.now();
     app.store.read(|connection| {
         // Another process may have added the first account.
@@ -217,7 +217,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Person {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Person> {
-        parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::no_login)
+        parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::unauthorized)
     }
 }
 
@@ -228,7 +228,7 @@ pub struct Curator(pub Person);
 pub struct Admin(pub Person);
 
 fn at_least(parts: &Parts, role: Role) -> ApiResult<Person> {
-    let person = parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::no_login)?;
+    let person = parts.extensions.get::<Person>().cloned().ok_or_else(ApiError::unauthorized)?;
     match person.role >= role {
         true => Ok(person),
         false => Err(ApiError::forbidden("not allowed for your role").hint("ask an admin")),
@@ -256,11 +256,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_client_is_told_by_proxies_that_are_trusted_alone() {
+    fn client_address_is_taken_only_from_trusted_proxies() {
         let trusted: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
-        let of = |peer: &str, told: &[&str]| {
+        let of = |peer: &str, forwarded: &[&str]| {
             let mut request = Request::builder().extension(Peer(format!("{peer}:80").parse().unwrap()));
-            for value in told {
+            for value in forwarded {
                 request = request.header("x-forwarded-for", *value);
             }
             client(&request.body(axum::body::Body::empty()).unwrap(), &trusted).0.to_string()
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_this_machine_are_known() {
+    fn loopback_hosts_are_recognised() {
         for host in ["localhost", "localhost:7878", "127.0.0.1:7878", "127.8.0.1", "[::1]:7878", "LOCALHOST:1"] {
             assert!(is_this_machine(host), "{host}");
         }

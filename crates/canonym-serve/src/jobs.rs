@@ -18,7 +18,8 @@ use crate::marks::{Changes, MarkState, Source, convert, predict};
 use crate::state::{App, lock, model_folder};
 use crate::store::events::{self, NewEvent};
 use crate::store::jobs::{self, End};
-use crate::store::{corpus, documents, models, projects};
+use crate::store::models::{self, NewModel};
+use crate::store::{corpus, documents, projects};
 use crate::wire::Job;
 
 /// Documents per batch; requests are handled in between.
@@ -28,7 +29,7 @@ const BATCH: usize = 8;
 const BATCH_BYTES: usize = 512 << 10;
 
 /// The fraction of a training job that is training; the rest is evaluation and prediction.
-const TRAINED: f64 = 0.8;
+const TRAINING_FRACTION: f64 = 0.8;
 
 /// Starts the thread that runs jobs; it ends with the app.
 pub fn start(app: &Arc<App>) {
@@ -48,7 +49,7 @@ pub fn start(app: &Arc<App>) {
 /// Runs the oldest queued job; false if there is none.
 pub fn run_next(app: &App) -> bool {
     let now = app.now();
-    if !keep_ends(app) {
+    if !store_ends(app) {
         return false;
     }
     let next = app.store.write(|transaction| {
@@ -77,26 +78,26 @@ pub fn run_next(app: &App) -> bool {
     });
     let end = match std::panic::catch_unwind(work) {
         Ok(Ok(end)) => end,
-        Ok(Err(error)) => app.jobs.ends(job.id).unwrap_or(End::Failed(with_hint(&error))),
+        Ok(Err(error)) => app.jobs.interruption(job.id).unwrap_or(End::Failed(message_with_hint(&error))),
         Err(_) => End::Failed("the model panicked; see the server log".to_owned()),
     };
     lock(&app.jobs.cancelled).remove(&job.id);
-    lock(&app.jobs.ended).push((job.id, end));
-    keep_ends(app);
-    app.store.cut_log();
+    lock(&app.jobs.unstored_ends).push((job.id, end));
+    store_ends(app);
+    app.store.truncate_log();
     true
 }
 
 /// Stores how jobs ended and publishes it; false if that is not possible yet.
-fn keep_ends(app: &App) -> bool {
-    let mut ended = lock(&app.jobs.ended);
+fn store_ends(app: &App) -> bool {
+    let mut ended = lock(&app.jobs.unstored_ends);
     while let Some((id, end)) = ended.first() {
         let now = app.now();
-        let kept = app.store.write(|transaction| {
+        let stored = app.store.write(|transaction| {
             jobs::end(transaction, *id, end, now)?;
             Ok(jobs::get(transaction, *id, now))
         });
-        match kept {
+        match stored {
             Ok(job) => {
                 match job {
                     Ok(job) => app.bus.publish(job.project_id, "job", &job),
@@ -113,14 +114,14 @@ fn keep_ends(app: &App) -> bool {
     true
 }
 
-fn with_hint(error: &ApiError) -> String {
+fn message_with_hint(error: &ApiError) -> String {
     match &error.hint {
         Some(hint) => format!("{}; {hint}", error.message),
         None => error.message.clone(),
     }
 }
 
-fn tell(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
+fn report_progress(app: &App, job: &Job, progress: &Progress) -> ApiResult<()> {
     let now = app.now();
     let job = app.store.write(|transaction| {
         jobs::progress(transaction, job.id, progress)?;
@@ -143,20 +144,20 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
     let mut n_changed = 0;
     let mut n_done = 0;
     while n_done < numbers.len() {
-        if let Some(end) = app.jobs.ends(job.id) {
+        if let Some(end) = app.jobs.interruption(job.id) {
             return Ok(end);
         }
         let next = &numbers[n_done..numbers.len().min(n_done + BATCH)];
-        let texts = texts(app, next)?;
+        let texts = load_texts(app, next)?;
         let batch = &next[..texts.len()];
-        n_changed += predict_batch(app, job, (engine.as_ref(), &name), (batch, texts))?;
+        n_changed += predict_batch(app, job, engine.as_ref(), &name, batch, texts)?;
         n_done += batch.len();
         let progress = Progress {
             done: before + (1.0 - before) * n_done as f64 / numbers.len().max(1) as f64,
             message: format!("predicting: {n_done} of {} documents", numbers.len()),
             point: None,
         };
-        tell(app, job, &progress)?;
+        report_progress(app, job, &progress)?;
     }
     let message = match numbers.len() {
         1 => format!("predicted 1 document; {n_changed} changed"),
@@ -166,16 +167,16 @@ fn predict_all(app: &App, job: &Job, before: f64) -> ApiResult<End> {
 }
 
 /// The first documents of a batch that fit the limit on bytes; at least one.
-fn texts(app: &App, numbers: &[i64]) -> ApiResult<Vec<AnnotatedDocument>> {
+fn load_texts(app: &App, numbers: &[i64]) -> ApiResult<Vec<AnnotatedDocument>> {
     app.store.read(|connection| {
         let (mut texts, mut n_bytes) = (Vec::new(), 0);
         for id in numbers {
-            let kept = documents::get(connection, *id)?;
-            n_bytes += kept.text.len();
+            let stored = documents::get(connection, *id)?;
+            n_bytes += stored.text.len();
             if n_bytes > BATCH_BYTES && !texts.is_empty() {
                 break;
             }
-            let document = Document { id: kept.external_id, sections: kept.beside.sections(), text: kept.text };
+            let document = Document { id: stored.external_id, sections: stored.content.sections(), text: stored.text };
             texts.push(AnnotatedDocument { document, ..AnnotatedDocument::default() });
         }
         Ok(texts)
@@ -185,8 +186,10 @@ fn texts(app: &App, numbers: &[i64]) -> ApiResult<Vec<AnnotatedDocument>> {
 fn predict_batch(
     app: &App,
     job: &Job,
-    (engine, name): (&dyn Engine, &str),
-    (batch, texts): (&[i64], Vec<AnnotatedDocument>),
+    engine: &dyn Engine,
+    name: &str,
+    batch: &[i64],
+    texts: Vec<AnnotatedDocument>,
 ) -> ApiResult<usize> {
     check_kb(engine)?;
     let linked = engine.link(texts, &LinkOptions::default())?;
@@ -202,7 +205,7 @@ fn predict_batch(
             }
             let marks: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
-            let predicted = linked.annotations.iter().map(|one| convert::of_model(one, name, now)).collect();
+            let predicted = linked.annotations.iter().map(|one| convert::from_model(one, name, now)).collect();
             let changes = predict::replace(&marks, predicted, &mut next);
             if changes.is_empty() {
                 continue;
@@ -237,8 +240,8 @@ pub fn training_documents(app: &App, connection: &Connection, project: i64) -> A
         has_gold.set(has_gold.get() || came_as == Some(Source::Gold));
         mark.is_human()
     };
-    corpus::for_each_document((app.engine.kb(), connection), project, is_wanted, |kept, document| {
-        let is_finished = kept.is_finished || has_gold.replace(false);
+    corpus::for_each_document(app.engine.kb(), connection, project, is_wanted, |stored, document| {
+        let is_finished = stored.is_finished || has_gold.replace(false);
         documents.push(TrainingDocument { document, is_finished });
         Ok(())
     })?;
@@ -269,44 +272,50 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         settings,
         seed: job.id as u64,
     };
-    let mut told = |progress: Progress| {
-        let progress = Progress { done: TRAINED * progress.done.min(1.0), ..progress };
-        if let Err(error) = tell(app, job, &progress) {
+    let mut on_progress = |progress: Progress| {
+        let progress = Progress { done: TRAINING_FRACTION * progress.done.min(1.0), ..progress };
+        if let Err(error) = report_progress(app, job, &progress) {
             tracing::warn!("cannot store the progress of job {}: {error}", job.id);
         }
-        match app.jobs.ends(job.id) {
+        match app.jobs.interruption(job.id) {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         }
     };
-    let trained = trainer.train(&training, &mut told);
-    if let Some(end) = app.jobs.ends(job.id) {
+    let trained = trainer.train(&training, &mut on_progress);
+    if let Some(end) = app.jobs.interruption(job.id) {
         return Ok(end);
     }
     let mut trained = trained?;
     let engine = trainer.open(&folder)?;
-    let Some(others) = compare(app, job, (&engine, parent), (&held_out, &mut trained))? else {
+    let Some(others) = compare(app, job, engine.as_ref(), parent, &held_out, &mut trained)? else {
         std::fs::remove_dir_all(&folder).map_err(|error| ApiError::internal(&error))?;
-        return Ok(app.jobs.ends(job.id).unwrap_or(End::Cancelled));
+        return Ok(app.jobs.interruption(job.id).unwrap_or(End::Cancelled));
     };
     let now = app.now();
-    let worse_than = is_worse(&trained, others.get(&parent));
+    let worse_than = worse_scores(&trained, others.get(&parent));
     let (model, parent_name) = app.store.write(|transaction| {
-        let of = (job.project_id, Some(parent));
-        let model = models::add(transaction, of, (&folder.to_string_lossy(), &trained, &others), now)?;
+        let new = NewModel {
+            project: job.project_id,
+            parent,
+            folder: &folder.to_string_lossy(),
+            trained: &trained,
+            others: &others,
+        };
+        let model = models::add(transaction, &new, now)?;
         if worse_than.is_none() {
             projects::use_model(transaction, job.project_id, model)?;
         }
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
-    let n_judged = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
+    let n_evaluated = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
     if let Some((new, old)) = worse_than {
-        let n = counted(n_judged);
+        let n = held_out_count(n_evaluated);
         let message =
             format!("trained “{}” (not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})", trained.name);
         return Ok(End::Succeeded(message, Some(model)));
     }
-    let predicted = match predict_all(app, job, TRAINED)? {
+    let predicted = match predict_all(app, job, TRAINING_FRACTION)? {
         End::Succeeded(message, _) => message,
         // The model is stored, whatever became of its predictions.
         End::Cancelled | End::Failed(_) => "predictions incomplete".to_owned(),
@@ -323,19 +332,21 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
 fn compare(
     app: &App,
     job: &Job,
-    (engine, parent): (&Arc<dyn Engine>, i64),
-    (held_out, trained): (&[AnnotatedDocument], &mut Trained),
+    engine: &dyn Engine,
+    parent: i64,
+    held_out: &[AnnotatedDocument],
+    trained: &mut Trained,
 ) -> ApiResult<Option<BTreeMap<i64, DevFigures>>> {
     let mut others = BTreeMap::new();
     if held_out.is_empty() {
         return Ok(Some(others));
     }
-    let goes_on = || app.jobs.ends(job.id).is_none();
+    let should_continue = || app.jobs.interruption(job.id).is_none();
     let mut engines = Vec::new();
     for model in BTreeSet::from([app.base_model, parent]) {
         engines.push((model, app.engine_of_model(model)?));
     }
-    let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine.as_ref()]);
+    let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine]);
     let unseen = unseen(all, held_out)?;
     let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
     if let Some(left_out) = left_out(held_out.len() - unseen.len(), held_out.len()) {
@@ -345,16 +356,16 @@ fn compare(
         trained.dev = None;
         return Ok(Some(others));
     }
-    let message = format!("comparing models on {}", counted(unseen.len()));
-    tell(app, job, &Progress { done: TRAINED, message, point: None })?;
-    for (model, engine) in engines {
-        let Some(figures) = evaluate(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    let message = format!("comparing models on {}", held_out_count(unseen.len()));
+    report_progress(app, job, &Progress { done: TRAINING_FRACTION, message, point: None })?;
+    for (model, other) in engines {
+        let Some(figures) = evaluate(other.as_ref(), &unseen, should_continue)? else { return Ok(None) };
         others.insert(model, DevFigures { n_seen, ..figures });
     }
-    let Some(figures) = evaluate(engine.as_ref(), &unseen, goes_on)? else { return Ok(None) };
+    let Some(figures) = evaluate(engine, &unseen, should_continue)? else { return Ok(None) };
     let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
     if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
-        let n = counted(unseen.len());
+        let n = held_out_count(unseen.len());
         let (before, after) = (100.0 * before, 100.0 * after);
         trained.card.push_str(&format!(" Linking F1 on {n}: {before:.1} before, {after:.1} after."));
     }
@@ -363,11 +374,11 @@ fn compare(
 }
 
 /// The linking F1 of the new model and of the current one, if the new one is worse.
-fn is_worse(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
+fn worse_scores(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
     let (new, old) = (trained.dev.as_ref()?.strict_f1?, in_use?.strict_f1?);
     (new < old).then_some((new, old))
 }
 
-fn counted(n: usize) -> String {
+fn held_out_count(n: usize) -> String {
     if n == 1 { "1 held-out document".to_owned() } else { format!("{n} held-out documents") }
 }

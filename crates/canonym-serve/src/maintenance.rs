@@ -16,7 +16,7 @@ use crate::store::folder::{self, MODELS};
 use crate::store::{self, FILE, events};
 
 /// The maximum number of reported faults of one kind.
-const MAX_TOLD: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error + '_ {
     |error| Error::artifact(path, error.to_string())
@@ -41,9 +41,9 @@ pub fn backup(data: &Path, output: &Path) -> Result<usize> {
     let (path, connection) = open(data)?;
     let copy = AtomicFolder::create(output)?;
     let folder = copy.temporary();
-    folder::close(folder)?;
+    folder::make_private(folder)?;
     let target = folder.join(FILE);
-    folder::private(&target, OpenOptions::new().append(true).create(true))?;
+    folder::open_private(&target, OpenOptions::new().append(true).create(true))?;
     let mut written = Connection::open(&target).map_err(failed(&target))?;
     // In a single step, so that the copy is a consistent snapshot.
     let copied = Backup::new(&connection, &mut written).and_then(|pages| pages.step(-1)).map_err(failed(&path))?;
@@ -66,9 +66,9 @@ pub fn backup(data: &Path, output: &Path) -> Result<usize> {
             n_models += 1;
         }
     }
-    let record = data.join(audit::FILE);
-    if record.is_file() {
-        copy_file(&record, &folder.join(audit::FILE))?;
+    let log = data.join(audit::FILE);
+    if log.is_file() {
+        copy_file(&log, &folder.join(audit::FILE))?;
     }
     copy.commit()?;
     Ok(n_models)
@@ -125,7 +125,7 @@ fn check(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>>
         Ok(cells.collect::<rusqlite::Result<Vec<String>>>()?.join(" "))
     };
     let lines = statement.query_map([], line)?.collect::<rusqlite::Result<Vec<String>>>()?;
-    Ok(lines.into_iter().filter(|line| line != "ok").take(MAX_TOLD).collect())
+    Ok(lines.into_iter().filter(|line| line != "ok").take(MAX_REPORTED).collect())
 }
 
 /// A fault of a data folder.
@@ -157,10 +157,10 @@ pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let help = if repairs { Help::Repaired } else { Help::Repair };
     for path in std::iter::once(data.to_owned()).chain(entries(data)?.into_iter().filter(|path| path.is_file())) {
-        if folder::is_open(&path) {
+        if folder::is_exposed(&path) {
             findings.push(Finding { what: format!("{} is readable by other users", path.display()), help });
             if repairs {
-                folder::close(&path)?;
+                folder::make_private(&path)?;
             }
         }
     }
@@ -168,10 +168,10 @@ pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let is_whole = faults.is_empty();
     findings.extend(faults.into_iter().map(|fault| Finding { what: format!("{FILE}: {fault}"), help: Help::Restore }));
     if is_whole {
-        let strays = check(&connection, "PRAGMA foreign_key_check").map_err(failed(&path))?;
-        let stray =
+        let dangling = check(&connection, "PRAGMA foreign_key_check").map_err(failed(&path))?;
+        let finding =
             |row| Finding { what: format!("{FILE}: a row refers to a missing one: {row}"), help: Help::Restore };
-        findings.extend(strays.into_iter().map(stray));
+        findings.extend(dangling.into_iter().map(finding));
         findings.extend(examine_events(&mut connection, &path, repairs)?);
         findings.extend(examine_models(&connection, data, repairs)?);
     }
@@ -204,9 +204,9 @@ fn examine_events(connection: &mut Connection, path: &Path, repairs: bool) -> Re
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(path))?;
     let compared: ApiResult<Vec<&'static str>> = (|| {
-        let before = sums(&transaction)?;
+        let before = checksums(&transaction)?;
         events::rebuild(&transaction)?;
-        let after = sums(&transaction)?;
+        let after = checksums(&transaction)?;
         Ok(before
             .into_iter()
             .zip(after)
@@ -221,16 +221,16 @@ fn examine_events(connection: &mut Connection, path: &Path, repairs: bool) -> Re
                 transaction.commit().map_err(failed(path))?;
             }
             let help = if repairs { Help::Repaired } else { Help::Repair };
-            let told = |table| Finding { what: format!("{FILE}: table `{table}` does not match the events"), help };
-            Ok(tables.into_iter().map(told).collect())
+            let finding = |table| Finding { what: format!("{FILE}: table `{table}` does not match the events"), help };
+            Ok(tables.into_iter().map(finding).collect())
         }
     }
 }
 
 /// A checksum of every derived table.
-fn sums(transaction: &Transaction<'_>) -> ApiResult<Vec<(&'static str, String)>> {
-    let mut sums = Vec::new();
-    for (table, columns, order) in store::derived::FOLLOWS {
+fn checksums(transaction: &Transaction<'_>) -> ApiResult<Vec<(&'static str, String)>> {
+    let mut checksums = Vec::new();
+    for (table, columns, order) in store::derived::DERIVED_TABLES {
         let mut statement = transaction.prepare(&format!("SELECT {columns} FROM {table} ORDER BY {order}"))?;
         let n_columns = statement.column_count();
         let mut rows = statement.query([])?;
@@ -240,9 +240,9 @@ fn sums(transaction: &Transaction<'_>) -> ApiResult<Vec<(&'static str, String)>>
                 sum.update(format!("{:?}\0", row.get_ref(column)?));
             }
         }
-        sums.push((table, format!("{:x?}", sum.finalize())));
+        checksums.push((table, format!("{:x?}", sum.finalize())));
     }
-    Ok(sums)
+    Ok(checksums)
 }
 
 /// Model folders missing from the database, and models whose folder is missing.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bucket bounds of the histogram of durations, in seconds.
-const BORDERS: [f64; 8] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+const BUCKET_BOUNDS: [f64; 8] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 /// HTTP methods with counters of their own.
 const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
@@ -14,7 +14,7 @@ const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"]
 #[derive(Debug, Default)]
 struct Counts {
     by_status: BTreeMap<(String, u16), u64>,
-    buckets: [u64; BORDERS.len()],
+    buckets: [u64; BUCKET_BOUNDS.len()],
     n: u64,
     seconds: f64,
     n_linked: u64,
@@ -39,8 +39,8 @@ impl Metrics {
         *counts.by_status.entry((method.to_owned(), status)).or_default() += 1;
         counts.n += 1;
         counts.seconds += seconds;
-        for (bucket, border) in counts.buckets.iter_mut().zip(BORDERS) {
-            *bucket += u64::from(seconds <= border);
+        for (bucket, bound) in counts.buckets.iter_mut().zip(BUCKET_BOUNDS) {
+            *bucket += u64::from(seconds <= bound);
         }
     }
 
@@ -59,8 +59,8 @@ impl Metrics {
             let _ = writeln!(text, "canonym_requests_total{{method=\"{method}\",status=\"{status}\"}} {n}");
         }
         text.push_str("# TYPE canonym_request_seconds histogram\n");
-        for (n, border) in counts.buckets.iter().zip(BORDERS) {
-            let _ = writeln!(text, "canonym_request_seconds_bucket{{le=\"{border}\"}} {n}");
+        for (n, bound) in counts.buckets.iter().zip(BUCKET_BOUNDS) {
+            let _ = writeln!(text, "canonym_request_seconds_bucket{{le=\"{bound}\"}} {n}");
         }
         let _ = writeln!(text, "canonym_request_seconds_bucket{{le=\"+Inf\"}} {}", counts.n);
         let _ = writeln!(text, "canonym_request_seconds_sum {}", counts.seconds);

@@ -20,9 +20,9 @@ pub fn confidence(strategy: Strategy, mark: &MarkState) -> f64 {
 
 /// The confidence of the least certain open prediction, and the reason why the document comes next.
 pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Option<f64>, String) {
-    let least =
+    let lowest =
         open.iter().map(|mark| (confidence(strategy, mark), *mark)).reduce(|a, b| if b.0 < a.0 { b } else { a });
-    let Some((confidence, mark)) = least else {
+    let Some((confidence, mark)) = lowest else {
         let why = if was_read { "nothing left to decide" } else { "no predictions yet" };
         return (None, why.to_owned());
     };

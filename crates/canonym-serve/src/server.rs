@@ -21,16 +21,16 @@ use crate::state::{App, ServeConfig};
 use crate::{api, jobs};
 
 /// The timeout for request heads and idle connections.
-const HEAD: Duration = Duration::from_secs(15);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The maximum number of connections; others wait until one ends.
 const MAX_CONNECTIONS: usize = 512;
 
 /// How long running requests may take after the server is stopped.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The pause after a connection could not be accepted, for want of file descriptors.
-const PAUSE: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Opens the data folder and starts the thread that runs jobs.
 pub fn open(
@@ -66,15 +66,15 @@ pub fn run(app: &Arc<App>, address: SocketAddr, listening: impl FnOnce(SocketAdd
 /// Serves requests on `listener` until [`App::stop`] is called; then running requests are finished.
 pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> {
     let router = api::router(&app);
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let connections = GracefulShutdown::new();
     let mut stopping = app.stopping();
     loop {
         let taken = async {
-            let place = places.clone().acquire_owned().await;
-            (place, listener.accept().await)
+            let slot = slots.clone().acquire_owned().await;
+            (slot, listener.accept().await)
         };
-        let (place, accepted) = tokio::select! {
+        let (slot, accepted) = tokio::select! {
             _ = stopping.wait_for(|stops| *stops) => break,
             taken = taken => taken,
         };
@@ -82,7 +82,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
@@ -92,19 +92,19 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
         let answer = service_fn(move |request: hyper::Request<Incoming>| answer(router.clone(), request, peer));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
+            .header_read_timeout(HEAD_TIMEOUT)
             .serve_connection(TokioIo::new(stream), answer);
         let connection = connections.watch(connection);
         tokio::spawn(async move {
             // The client disconnected or sent an invalid request; nothing is left to do.
             let _ = connection.await;
-            drop(place);
+            drop(slot);
         });
     }
     // Remaining connections are closed.
-    let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
+    let _ = tokio::time::timeout(GRACE_PERIOD, connections.shutdown()).await;
     // The process may end before all connections to the database are closed.
-    let _ = tokio::task::spawn_blocking(move || app.store.cut_log()).await;
+    let _ = tokio::task::spawn_blocking(move || app.store.truncate_log()).await;
     Ok(())
 }
 

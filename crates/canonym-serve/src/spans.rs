@@ -28,7 +28,7 @@ pub fn from_pairs(map: &OffsetMap<'_>, pairs: &[(usize, usize)]) -> ApiResult<Ve
             return Err(ApiError::bad(format!("the span {start}..{end} is empty"))
                 .hint("`end` is exclusive: the offset after the last character"));
         }
-        let (Some(first), Some(behind)) = (map.char_to_byte(start), map.char_to_byte(end)) else {
+        let (Some(first), Some(after)) = (map.char_to_byte(start), map.char_to_byte(end)) else {
             let message =
                 format!("the span {start}..{end} is outside the text, which has {} characters", map.n_chars());
             return Err(ApiError::bad(message).hint("offsets count Unicode code points from 0"));
@@ -37,7 +37,7 @@ pub fn from_pairs(map: &OffsetMap<'_>, pairs: &[(usize, usize)]) -> ApiResult<Ve
             return Err(ApiError::bad(format!("the span {start}..{end} overlaps another span of the same mention")));
         }
         last = end;
-        spans.push(Span::new(first, behind));
+        spans.push(Span::new(first, after));
     }
     Ok(spans)
 }
@@ -50,7 +50,7 @@ pub fn surface(text: &str, spans: &[Span]) -> String {
 
 /// Whether two marks overlap.
 pub fn overlap(one: &[Span], other: &[Span]) -> bool {
-    one.iter().any(|span| other.iter().any(|beside| span.overlaps(*beside)))
+    one.iter().any(|span| other.iter().any(|other| span.overlaps(*other)))
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_make_no_sense_are_refused() {
+    fn invalid_spans_are_rejected() {
         let map = OffsetMap::new("🧪a");
         for pairs in [vec![], vec![(1, 1)], vec![(2, 1)], vec![(0, 3)], vec![(0, 2), (1, 2)], vec![(0, usize::MAX)]] {
             assert!(from_pairs(&map, &pairs).is_err(), "{pairs:?}");

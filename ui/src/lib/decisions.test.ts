@@ -4,7 +4,7 @@ import type { AnnotatedDocument, Decision, Mark } from './types';
 
 const mark = (id: number, fields: Partial<Mark> = {}): Mark => ({
   id, spans: [[2, 7]], text: 'fever', type: 'Disease', source: 'PRED', state: 'open', concept: { id: 'A:1', name: 'Fever' }, is_nil: false,
-  is_unsure: false, score: 0.5, candidates: [], disagrees: [], by: null, at: '', model: 'm1', ...fields,
+  is_unsure: false, score: 0.5, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: '', model: 'm1', ...fields,
 });
 const doc: AnnotatedDocument = {
   id: 1, project_id: 1, external_id: 'a', text: '😀 fever and cough', sections: [], version: 3, is_finished: false, reason: null,
@@ -35,19 +35,19 @@ test('a prediction that repeats a decision is removed', () => {
   expect(linked.marks.map((one) => one.id)).toEqual([2, 3]);
   const marked = apply(doc, [{ kind: 'add', spans: [[2, 7]], concept: 'A:9' }], -1, names, 'ada');
   expect(marked.marks.map((one) => [one.id, one.source])).toEqual([[2, 'GOLD'], [-1, 'USER']]);
-  const answer = { version: 4, marks: [mark(1, { source: 'USER' })], removed: [], events: [] };
+  const answer = { version: 4, marks: [mark(1, { source: 'USER' })], removed: [], events: [], is_finished: false };
   expect([...idsOfAdded([{ kind: 'add', spans: [[2, 7]], concept: 'A:9' }], -1, answer, new Set([1, 2]))]).toEqual([[-1, 1]]);
 });
 test('the document itself is left as it was', () => expect(doc.marks[0]!.state).toBe('open'));
 
 test('an answer replaces, adds and removes', () => {
-  const merged = merge(doc, { version: 4, marks: [mark(1, { source: 'USER' }), mark(5)], removed: [2], events: [] });
+  const merged = merge(doc, { version: 4, marks: [mark(1, { source: 'USER' }), mark(5)], removed: [2], events: [], is_finished: false });
   expect(merged.marks.map((one) => [one.id, one.source])).toEqual([[1, 'USER'], [5, 'PRED']]);
   expect(merged.version).toBe(4);
 });
 test('added marks get the ids of the server', () => {
   const decisions: Decision[] = [{ kind: 'add', spans: [[12, 17]], concept: null }, { kind: 'add', spans: [[2, 7]], concept: null }];
-  const answer = { version: 4, marks: [mark(8), mark(9, { spans: [[12, 17]] })], removed: [], events: [] };
+  const answer = { version: 4, marks: [mark(8), mark(9, { spans: [[12, 17]] })], removed: [], events: [], is_finished: false };
   const ids = idsOfAdded(decisions, -4, answer, new Set([1, 2]));
   expect([...ids]).toEqual([[-4, 9], [-5, 8]]);
   expect(withIds({ kind: 'nil', mark: -4 }, ids)).toEqual({ kind: 'nil', mark: 9 });

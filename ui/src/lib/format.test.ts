@@ -19,7 +19,7 @@ test('a fuzzy match with the query as whole words contains it', () => {
 });
 test('a linked text as PubTator', () => {
   const candidates = [{ id: 'MESH:D005334', name: 'Fever', score: 0.9 }];
-  const annotation = { spans: [[2, 7], [9, 10]] as [number, number][], text: 'fever x', type: null, score: 0.9, nil: false, candidates };
+  const annotation = { spans: [[2, 7], [9, 10]] as [number, number][], text: 'fever x', type: '', score: 0.9, nil: false, candidates };
   const written = pubtator({ id: '7', text: '😀 fever\n x\ny', annotations: [annotation, { ...annotation, nil: true }] });
   expect(written).toBe('7|t|😀 fever\n7|a| x y\n7\t2;9\t7;10\tfever x\tEntity\tMESH:D005334\n7\t2;9\t7;10\tfever x\tEntity\t-1\n');
 });

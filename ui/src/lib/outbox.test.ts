@@ -26,7 +26,7 @@ function make(store = new Memory()) {
     send: async (one) => {
       if (state.error) throw state.error;
       log.push(`sent ${one.client_id}`);
-      return { version: 2, marks: [], removed: [], events: [] } satisfies DecisionAnswer;
+      return { version: 2, marks: [], removed: [], events: [], is_finished: false } satisfies DecisionAnswer;
     },
     acknowledged: (one) => log.push(`saved ${one.client_id}`),
     refused: (one) => log.push(`refused ${one.client_id}`),

@@ -1,12 +1,24 @@
-// Types of the HTTP API. Offsets are half-open, in Unicode code points.
+// Types of the HTTP API, from `schema.ts`, which is generated from the OpenAPI document. Offsets are half-open, in Unicode code points.
+// Only what the document leaves open is written here: evidence, settings of a training, names of strategies.
+
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
+/** A response. The server sends every field; one without a value is null, where the schema also allows leaving it out. */
+type Response<T> = T extends Span ? T : T extends (infer Item)[] ? Response<Item>[] : T extends object ? { [Key in keyof T]-?: Response<T[Key]> } : T;
+
+/** The response of this schema. */
+type Served<Name extends keyof Schemas> = Response<Schemas[Name]>;
+
+/** A type with some fields replaced. */
+type With<T, Fields> = Omit<T, keyof Fields> & Fields;
 
 export type Span = [number, number];
 
-export interface Candidate {
-  id: string;
-  name: string;
-  score: number | null;
-}
+// Linking.
+
+export type Candidate = Served<'CandidateRow'>;
 
 export interface Contribution {
   feature: string;
@@ -36,410 +48,77 @@ export interface Explanation {
   candidates?: ExplainedCandidate[];
 }
 
-export interface LinkAnnotation {
-  spans: Span[];
-  text: string;
-  type: string | null;
-  score: number | null;
-  nil: boolean;
-  candidates: Candidate[];
-  explanation?: Explanation;
-}
+export type LinkAnnotation = With<Schemas['AnnotationOut'], { explanation?: Explanation }>;
+export type LinkedDocument = With<Schemas['LinkedOut'], { annotations: LinkAnnotation[] }>;
 
-export interface LinkedDocument {
-  id: string;
-  text: string;
-  annotations: LinkAnnotation[];
-}
+// The terminology.
 
-export interface Concept {
-  id: string;
-  name: string;
-  synonyms: string[];
-  definition: string | null;
-  types: string[];
-}
+export type Concept = Served<'Concept'>;
+export type SearchResult = Served<'Hit'>;
+export type ConceptRef = Served<'Named'>;
+export type ConceptPage = Served<'ConceptPage'>;
+export type PickerCandidate = Served<'Choice'>;
+export type LintCheck = Served<'LintCheck'>;
+export type Lint = Served<'LintOut'>;
 
-export interface SearchResult extends Concept {
-  matched: string;
-  how: string;
-  score: number | null;
-}
+// Accounts.
 
-export interface ConceptRef {
-  id: string;
-  name: string;
-}
+export type Role = Schemas['Role'];
+export type User = Served<'Person'>;
+export type TokenRow = Served<'TokenRow'>;
+export type About = Served<'About'>;
 
-export interface ConceptPage extends Concept {
-  parents: ConceptRef[];
-  children: ConceptRef[];
-  path: ConceptRef[];
-}
-
-export interface PickerCandidate {
-  id: string;
-  name: string;
-  types: string[];
-  definition: string | null;
-  synonyms: string[];
-  path: string[];
-  score: number | null;
-  how: string;
-}
-
-export type Role = 'admin' | 'curator' | 'annotator';
-
-export interface User {
-  id: number;
-  name: string;
-  role: Role;
-  is_active?: boolean;
-}
-
-export interface TokenRow {
-  id: string;
-  name: string;
-  made_at: string;
-  expires_at: string | null;
-}
-
-export interface About {
-  version: string;
-  kb: { name: string; n_concepts: number; n_names: number; fingerprint: string };
-  model: { name: string };
-  user: User | null;
-  needs_login: boolean;
-  /** Whether this server can train; missing means yes. */
-  can_train?: boolean;
-}
+// Projects and documents.
 
 export const STRATEGIES = ['least-confident', 'margin', 'recognition', 'diversity', 'random'] as const;
 export type Strategy = (typeof STRATEGIES)[number];
 
-export interface Project {
-  id: number;
-  name: string;
-  description: string;
-  guideline: string;
-  strategy: Strategy;
-  n_documents: number;
-  n_finished: number;
-  n_decisions: number;
-  kb_fingerprint: string;
-  created_at: string;
-}
+export type Project = With<Served<'Project'>, { strategy: Strategy }>;
+export type Problem = Served<'Problem'>;
+export type ImportReport = Served<'ImportReport'>;
+export type DocumentRow = Served<'DocumentRow'>;
+export type QueueRow = Served<'QueueRow'>;
+export type Source = Schemas['Source'];
+export type MarkState = Schemas['State'];
+export type Mark = Served<'Mark'>;
+export type Comment = Served<'Comment'>;
+export type AnnotatedDocument = Served<'DocumentOut'>;
+export type HistoryEvent = Served<'HistoryRow'>;
 
-export interface Problem {
-  line: number | null;
-  document: string | null;
-  message: string;
-  hint: string | null;
-}
-
-export interface ImportReport {
-  n_documents: number;
-  n_annotations: number;
-  n_skipped_documents: number;
-  /** Annotations imported as predictions. */
-  n_predictions: number;
-  /** Annotations without a source. */
-  n_unmarked: number;
-  n_skipped_annotations: number;
-  n_fixed: number;
-  /** Kept for exports, not shown. */
-  n_relations: number;
-  problems: Problem[];
-}
-
-export interface DocumentRow {
-  id: number;
-  external_id: string;
-  title: string;
-  n_marks: number;
-  n_open: number;
-  is_finished: boolean;
-  locked_by: string | null;
-}
-
-export interface QueueRow extends DocumentRow {
-  confidence: number | null;
-  reason: string;
-}
-
-export type Source = 'GOLD' | 'USER' | 'PRED';
-export type MarkState = 'open' | 'accepted' | 'rejected';
-
-export interface Mark {
-  id: number;
-  spans: Span[];
-  text: string;
-  type: string | null;
-  source: Source;
-  state: MarkState;
-  concept: ConceptRef | null;
-  is_nil: boolean;
-  is_unsure: boolean;
-  score: number | null;
-  /** The model's probability of the mention, and of the link given the mention. */
-  p_mention?: number | null;
-  p_link?: number | null;
-  candidates: Candidate[];
-  disagrees: number[];
-  by: string | null;
-  at: string;
-  model: string | null;
-}
-
-export interface Comment {
-  id: number;
-  mark: number | null;
-  text: string;
-  by: string;
-  at: string;
-}
-
-export interface AnnotatedDocument {
-  id: number;
-  project_id: number;
-  external_id: string;
-  text: string;
-  sections: { kind: string; start: number; end: number }[];
-  version: number | null;
-  is_finished: boolean;
-  reason: string | null;
-  marks: Mark[];
-  comments: Comment[];
-}
+// Decisions.
 
 /** A mention kept when a disagreement is resolved. */
-export interface KeptMention {
-  spans: Span[];
-  concept: string | null;
-  is_nil: boolean;
-}
+export type KeptMention = Schemas['Keep'];
+export type Decision = Schemas['Decision'];
+export type DecisionAnswer = Served<'Decided'>;
+export type IdenticalMention = Served<'AlikeRow'>;
 
-export type Decision =
-  | { kind: 'add'; spans: Span[]; type?: string; concept: string | null; is_nil?: boolean }
-  | { kind: 'accept'; mark: number }
-  | { kind: 'reject'; mark: number }
-  | { kind: 'concept'; mark: number; concept: string }
-  | { kind: 'nil'; mark: number }
-  | { kind: 'unsure'; mark: number; value: boolean }
-  | { kind: 'spans'; mark: number; spans: Span[] }
-  | { kind: 'delete'; mark: number }
-  | { kind: 'type'; mark: number; type: string }
-  | { kind: 'settle'; marks: number[]; keep: KeptMention[] }
-  | { kind: 'finish'; value: boolean; accepts?: number; seconds?: number };
+// Disagreements and statistics.
 
-export interface DecisionAnswer {
-  version: number;
-  marks: Mark[];
-  removed: number[];
-  events: number[];
-}
+export type Claim = Served<'ClaimOut'>;
+export type Answer = Served<'AnswerOut'>;
+export type Disagreement = Served<'Disagreement'>;
+export type Agreement = Served<'Agreement'>;
+export type ModelScores = Schemas['DevFigures'];
+export type Stats = With<Served<'Stats'>, { models: With<Served<'ModelFigures'>, { dev: ModelScores | null }>[] }>;
+export type TimeRow = Served<'PaceOf'>;
+export type TimeStats = Served<'Pace'>;
 
-export interface HistoryEvent {
-  id: number;
-  kind: string;
-  by: string | null;
-  at: string;
-  what: string;
-}
-
-export interface IdenticalMention {
-  document: number;
-  external_id: string;
-  spans: Span[];
-  text: string;
-  context: string;
-  mark: number | null;
-}
-
-export interface Claim {
-  mark: number;
-  spans: Span[];
-  text: string;
-  concept: ConceptRef | null;
-}
-
-export interface Answer {
-  people: { name: string; at: string }[];
-  /** Empty for `not a mention`. */
-  claims: Claim[];
-}
-
-export interface Disagreement {
-  document: number;
-  external_id: string;
-  version: number;
-  marks: number[];
-  start: number;
-  end: number;
-  text: string;
-  before: string;
-  behind: string;
-  answers: Answer[];
-  is_reopened: boolean;
-}
-
-export interface Agreement {
-  cohen_kappa: number | null;
-  krippendorff_alpha: number | null;
-  span_f1: number | null;
-  n_both: number;
-  n_several: number;
-  n_people: number;
-}
-
-export interface ModelScores {
-  strict_f1?: number;
-  spans_f1?: number;
-  accuracy?: number;
-  n_documents?: number;
-}
-
-export interface Stats {
-  n_documents: number;
-  n_finished: number;
-  by_source: Record<string, number>;
-  by_type: Record<string, number>;
-  by_decision: Record<string, number>;
-  decisions_per_day: { day: string; n: number }[];
-  seconds_per_document: { median: number; mean: number } | null;
-  agreement: Agreement | null;
-  models: { id: number; name: string; at: string; dev: ModelScores | null }[];
-}
-
-export type JobState = 'NEW' | 'QUEUED' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELLED';
-
-export interface Job {
-  id: number;
-  project_id: number;
-  kind: 'predict' | 'train';
-  state: JobState;
-  progress: number;
-  message: string | null;
-  error: string | null;
-  started_at: string | null;
-  ended_at: string | null;
-  eta_seconds: number | null;
-  curve: { step: number; loss: number; dev: number | null }[];
-  model: number | null;
-  settings?: TrainingSettings | null;
-}
+// Jobs and models.
 
 export interface TrainingSettings {
   steps?: number;
   hold_out?: number;
 }
 
-export interface TrainingPlan {
-  n_complete: number;
-  n_held_out: number;
-  n_incomplete: number;
-  n_silent: number;
-  n_mentions: number;
-  steps: number;
-  least_steps: number;
-  most_steps: number;
-  hold_out: number;
-}
-
-export interface Model {
-  id: number;
-  name: string;
-  project_id: number | null;
-  is_current: boolean;
-  made_at: string;
-  parent: number | null;
-  card: unknown;
-  dev: ModelScores | null;
-  /** The model whose held-out documents were used; scores are comparable if it is the same. */
-  dev_on: number | null;
-}
-
-export interface ChangedDocument {
-  id: number;
-  external_id: string;
-  added: number;
-  removed: number;
-  changed: number;
-}
-
-export type ChangeKind = 'added' | 'removed' | 'relinked';
-
-export interface PredictedConcept {
-  concept: ConceptRef | null;
-  score: number | null;
-}
-
-export interface ChangedMark {
-  mark: number;
-  change: ChangeKind;
-  spans: Span[];
-  text: string;
-  type: string;
-  before: PredictedConcept | null;
-  after: PredictedConcept | null;
-}
-
-export interface DocumentChanges {
-  document: number;
-  external_id: string;
-  text: string;
-  sections: { kind: string; start: number; end: number }[];
-  model_before: string | null;
-  model_after: string | null;
-  marks: ChangedMark[];
-  n_same: number;
-}
-
-export interface MentionRow {
-  document: number;
-  external_id: string;
-  mark: number;
-  spans: Span[];
-  text: string;
-  before: string;
-  behind: string;
-  source: Source;
-  state: MarkState;
-}
-
-export interface MentionPage {
-  mentions: MentionRow[];
-  next_cursor: string | null;
-  n_mentions: number;
-  n_documents: number;
-}
-
-export interface LintCheck {
-  check: string;
-  what: string;
-  n_found: number | null;
-  is_note: boolean;
-  examples: { ids: string[]; name: string; note: string }[];
-}
-
-export interface Lint {
-  is_ready: boolean;
-  seconds: number | null;
-  checks: LintCheck[];
-}
-
-export interface TimeRow {
-  name: string | null;
-  n: number;
-  seconds: { median: number; mean: number };
-  per_thousand: number;
-}
-
-export interface TimeStats {
-  all: { median: number; mean: number } | null;
-  n_measured: number;
-  n_estimated: number;
-  people: TimeRow[];
-  models: TimeRow[];
-  points: { document: number; external_id: string; by: string; at: string; seconds: number; per_thousand: number; model: string | null; is_measured: boolean }[];
-}
+export type JobState = Schemas['JobState'];
+export type Job = With<Served<'Job'>, { kind: Schemas['JobKind']; settings: TrainingSettings | null }>;
+export type TrainingPlan = Served<'TrainingPlan'>;
+export type Model = With<Served<'Model'>, { dev: ModelScores | null }>;
+export type ChangedDocument = Served<'ChangedDocument'>;
+export type ChangeKind = Schemas['ChangeKind'];
+export type PredictedConcept = Served<'Verdict'>;
+export type ChangedMark = Served<'ChangedMark'>;
+export type DocumentChanges = Served<'DocumentChanges'>;
+export type MentionRow = Served<'MentionRow'>;
+export type MentionPage = Served<'MentionPage'>;

@@ -7,7 +7,7 @@ use canonym_core::text::offsets::OffsetMap;
 use serde::Deserialize;
 
 use super::show::sections;
-use super::{Ask, At};
+use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{Change, MarkState};
 use crate::spans::to_pairs;
@@ -25,15 +25,15 @@ pub struct FromQuery {
 pub async fn of_document(
     State(app): State<Arc<App>>,
     _: Person,
-    At(id): At<i64>,
-    Ask(query): Ask<FromQuery>,
+    PathParam(id): PathParam<i64>,
+    QueryParams(query): QueryParams<FromQuery>,
 ) -> ApiResult<axum::Json<DocumentChanges>> {
     let job =
         query.from.ok_or_else(|| ApiError::bad("`from` is missing").hint("give the number of a job as `from`"))?;
     let changes = app.blocking(move |app| {
         app.store.read(|connection| {
-            let kept = documents::get(connection, id)?;
-            let map = OffsetMap::new(&kept.text);
+            let stored = documents::get(connection, id)?;
+            let map = OffsetMap::new(&stored.text);
             let events = events::of_job_in(connection, job, id)?;
             let all = || events.iter().flat_map(|event| &event.changes.marks);
             let model_of = |mark: Option<&MarkState>| mark.and_then(|mark| mark.model.clone());
@@ -54,13 +54,13 @@ pub async fn of_document(
             marks.sort_by(|a, b| a.spans.cmp(&b.spans));
             Ok(DocumentChanges {
                 document: id,
-                sections: sections(&kept, &map),
+                sections: sections(&stored, &map),
                 model_before: all().find_map(|change| model_of(change.before.as_ref())),
                 model_after: events.iter().find_map(|event| event.model.clone()),
                 n_same: all().filter(|change| kind_of(change).is_none()).count(),
                 marks,
-                external_id: kept.external_id.clone(),
-                text: kept.text.clone(),
+                external_id: stored.external_id.clone(),
+                text: stored.text.clone(),
             })
         })
     });

@@ -8,20 +8,21 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::search::{MatchKind, search};
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
+use rusqlite::Connection;
 use serde::Deserialize;
 
 use super::kb::{check_query, concept, path};
-use super::{Ask, At};
+use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, MarkState};
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
 use crate::store::derived;
-use crate::store::documents::{self, Kept};
+use crate::store::documents::{self, StoredDocument};
 use crate::wire::{Choice, Choices, Person};
 
 /// Concepts by name.
-const N_SPELLED: usize = 20;
+const N_BY_NAME: usize = 20;
 
 /// Concepts from the model.
 const N_MODEL: usize = 8;
@@ -49,33 +50,34 @@ pub struct ChoiceQuery {
 pub async fn choices(
     State(app): State<Arc<App>>,
     person: Person,
-    At(id): At<i64>,
-    Ask(query): Ask<ChoiceQuery>,
+    PathParam(id): PathParam<i64>,
+    QueryParams(query): QueryParams<ChoiceQuery>,
 ) -> ApiResult<axum::Json<Choices>> {
     check_query(&query.q)?;
     let chosen = app.blocking(move |app| {
-        let kept = app.store.read(|connection| documents::get(connection, id))?;
-        let (spans, mark) = place(app, &kept, &query)?;
+        let stored = app.store.read(|connection| documents::get(connection, id))?;
+        let (spans, mark) = mention_spans(app, &stored, &query)?;
         let typed = query.q.trim();
-        let mut list = List { app, seen: HashSet::new(), choices: Vec::new() };
-        let of_model = of_model(app, &kept, &spans, mark.as_ref())?;
+        let mut list = ChoiceList { app, seen: HashSet::new(), choices: Vec::new() };
+        let model_candidates = model_candidates(app, &stored, &spans, mark.as_ref())?;
         if typed.is_empty() {
-            of_model.iter().for_each(|row| list.push(&row.id, Some(row.score), "model"));
+            model_candidates.iter().for_each(|row| list.push(&row.id, Some(row.score), "model"));
         }
-        let text = surface(&kept.text, &spans);
+        let text = surface(&stored.text, &spans);
         let words = if typed.is_empty() { text.as_str() } else { typed };
         let words: String = words.chars().take(200).collect();
         let kb = app.engine.kb();
-        for hit in search(kb, &words, N_SPELLED) {
+        for hit in search(kb, &words, N_BY_NAME) {
             let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.name() };
             // The model's score of a concept takes precedence over the similarity of its name.
-            let score = of_model.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
+            let score = model_candidates.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
             let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
             list.push(kb.id(hit.concept), Some(score), how);
         }
         if typed.is_empty() {
-            let of = (kept.project, person.id);
-            let recent = app.store.read(|connection| derived::chosen_last(connection, of, N_RECENT))?;
+            let recent =
+                |connection: &Connection| derived::recent_concepts(connection, stored.project, person.id, N_RECENT);
+            let recent = app.store.read(recent)?;
             recent.iter().for_each(|id| list.push(id, None, "recent"));
         }
         Ok(Choices { candidates: list.choices })
@@ -84,9 +86,9 @@ pub async fn choices(
 }
 
 /// The spans of the mention, and its mark.
-fn place(app: &App, kept: &Kept, query: &ChoiceQuery) -> ApiResult<(Vec<Span>, Option<MarkState>)> {
+fn mention_spans(app: &App, stored: &StoredDocument, query: &ChoiceQuery) -> ApiResult<(Vec<Span>, Option<MarkState>)> {
     if let Some(mark) = query.mark {
-        let mut held = app.store.read(|connection| documents::marks(connection, kept.id))?;
+        let mut held = app.store.read(|connection| documents::marks(connection, stored.id))?;
         let held = held.remove(&mark).filter(|held| !held.mark.is_deleted);
         let held = held.ok_or_else(|| ApiError::not_found(format!("mention {mark} not found in this document")))?;
         return Ok((held.mark.spans(), Some(held.mark)));
@@ -94,17 +96,22 @@ fn place(app: &App, kept: &Kept, query: &ChoiceQuery) -> ApiResult<(Vec<Span>, O
     let (Some(start), Some(end)) = (query.start, query.end) else {
         return Err(ApiError::bad("give `mark`, or `start` and `end`"));
     };
-    Ok((from_pairs(&OffsetMap::new(&kept.text), &[(start, end)])?, None))
+    Ok((from_pairs(&OffsetMap::new(&stored.text), &[(start, end)])?, None))
 }
 
 /// Candidates from the model; none while it is busy, because the picker does not wait.
-fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) -> ApiResult<Vec<CandidateRow>> {
+fn model_candidates(
+    app: &App,
+    stored: &StoredDocument,
+    spans: &[Span],
+    mark: Option<&MarkState>,
+) -> ApiResult<Vec<CandidateRow>> {
     if let Some(mark) = mark.filter(|mark| !mark.candidates.is_empty()) {
         return Ok(mark.candidates.clone());
     }
     let Ok(_permit) = app.unbatched_permits.try_acquire() else { return Ok(Vec::new()) };
     let (first, last) = (spans[0].start as usize, spans[spans.len() - 1].end as usize);
-    let text = &kept.text;
+    let text = &stored.text;
     let mut start = first.saturating_sub(WINDOW);
     while !text.is_char_boundary(start) {
         start += 1;
@@ -118,19 +125,19 @@ fn of_model(app: &App, kept: &Kept, spans: &[Span], mark: Option<&MarkState>) ->
         Annotation { spans: spans.iter().map(moved).collect(), text: surface(text, spans), ..Annotation::default() };
     let document = Document { id: String::new(), text: text[start..end].to_owned(), sections: Vec::new() };
     let marked = AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() };
-    let (_, engine) = app.engine_of(kept.project)?;
+    let (_, engine) = app.engine_of(stored.project)?;
     let linked = engine.link_mentions(vec![marked], N_MODEL)?;
     let found = linked.iter().flat_map(|document| &document.annotations).flat_map(|one| &one.candidates);
-    Ok(found.map(CandidateRow::of).collect())
+    Ok(found.map(CandidateRow::new).collect())
 }
 
-struct List<'a> {
+struct ChoiceList<'a> {
     app: &'a App,
     seen: HashSet<String>,
     choices: Vec<Choice>,
 }
 
-impl List<'_> {
+impl ChoiceList<'_> {
     fn push(&mut self, id: &str, score: Option<f64>, how: &'static str) {
         let kb = self.app.engine.kb();
         let Some(found) = kb.find(id) else { return };

@@ -7,7 +7,7 @@ use axum::extract::State;
 use rusqlite::{Connection, Transaction};
 
 use super::show::{document, marks};
-use super::{At, Json, Maybe};
+use super::{Json, OptionalJson, PathParam};
 use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
@@ -16,8 +16,8 @@ use crate::marks::decide::{Decision, DocumentState};
 use crate::marks::{Change, Changes, MarkState};
 use crate::spans::to_pairs;
 use crate::state::App;
-use crate::store::documents::{self, HeldMark, Kept};
-use crate::store::events::{self, NewEvent, stacks};
+use crate::store::documents::{self, StoredDocument, StoredMark};
+use crate::store::events::{self, NewEvent, undo_stacks};
 use crate::store::{pace, people};
 use crate::wire::{Alike, AlikeRequest, AlikeRow, Decided, Decisions, Person, Role, Scope, UndoRequest};
 
@@ -28,17 +28,17 @@ const MAX_DECISIONS: usize = 1000;
 const MAX_CLIENT_ID: usize = 100;
 
 /// The maximum number of identical mentions listed or changed at once.
-const MAX_ALIKE: usize = 5000;
+const MAX_IDENTICAL: usize = 5000;
 
-type Answer = ApiResult<axum::Json<serde_json::Value>>;
+type JsonResponse = ApiResult<axum::Json<serde_json::Value>>;
 
 /// `POST /documents/{d}/decisions`.
 pub async fn decide(
     State(app): State<Arc<App>>,
     person: Person,
-    At(id): At<i64>,
+    PathParam(id): PathParam<i64>,
     Json(request): Json<Decisions>,
-) -> Answer {
+) -> JsonResponse {
     if request.decisions.len() > MAX_DECISIONS {
         return Err(ApiError::bad(format!("more than {MAX_DECISIONS} decisions in one request")));
     }
@@ -50,10 +50,10 @@ pub async fn decide(
     }
     let client_id = request.client_id.clone();
     let answer = app.blocking(move |app| {
-        once(app, (id, &person), client_id.as_deref(), |transaction, kept| {
+        once(app, id, &person, client_id.as_deref(), |transaction, stored| {
             let held = documents::marks(transaction, id)?;
-            check_fresh(transaction, (&kept, &held), (request.version, &request.decisions), &person)?;
-            let mut state = document_state(app, transaction, &kept, &held, &person)?;
+            check_fresh(transaction, &stored, &held, request.version, &request.decisions, &person)?;
+            let mut state = document_state(app, transaction, &stored, &held, &person)?;
             let made = request.decisions.iter().map(|decision| {
                 let model = decision.marks().first().and_then(|mark| state.marks.get(mark)?.model.clone());
                 Ok((decision, model, state.decide(decision)?))
@@ -68,7 +68,7 @@ pub async fn decide(
                     batch,
                     person: Some(person.id),
                     at: app.now(),
-                    kind: decision.word(),
+                    kind: decision.name(),
                     model: model.as_deref(),
                     client_id: client_id.as_deref(),
                     ..NewEvent::default()
@@ -91,16 +91,20 @@ pub async fn decide(
 fn document_state<'a>(
     app: &'a App,
     transaction: &Transaction<'_>,
-    kept: &'a Kept,
-    held: &BTreeMap<i64, HeldMark>,
+    stored: &'a StoredDocument,
+    held: &BTreeMap<i64, StoredMark>,
     person: &Person,
 ) -> ApiResult<DocumentState<'a>> {
     Ok(DocumentState {
         kb: app.engine.kb(),
-        text: &kept.text,
+        text: &stored.text,
         marks: held.iter().map(|(id, held)| (*id, held.mark.clone())).collect(),
-        is_finished: kept.is_finished,
-        finished_with: if kept.is_finished { events::finished_with(transaction, kept.id)? } else { Vec::new() },
+        is_finished: stored.is_finished,
+        last_finish_changes: if stored.is_finished {
+            events::last_finish_changes(transaction, stored.id)?
+        } else {
+            Vec::new()
+        },
         user: person.id,
         at: app.now(),
         next_mark: events::next_mark(transaction)?,
@@ -111,8 +115,10 @@ fn document_state<'a>(
 /// decides on all its unreviewed predictions.
 fn check_fresh(
     transaction: &Transaction<'_>,
-    (kept, held): (&Kept, &BTreeMap<i64, HeldMark>),
-    (version, decisions): (Option<i64>, &[Decision]),
+    stored: &StoredDocument,
+    held: &BTreeMap<i64, StoredMark>,
+    version: Option<i64>,
+    decisions: &[Decision],
     person: &Person,
 ) -> ApiResult<()> {
     let finishes = decisions.iter().any(|decision| matches!(decision, Decision::Finish { value: true, .. }));
@@ -130,17 +136,17 @@ fn check_fresh(
                 None => changed_by("a prediction"),
             },
             // A later prediction removed it.
-            None if kept.version > version => "this mention was removed in the meantime".to_owned(),
+            None if stored.version > version => "this mention was removed in the meantime".to_owned(),
             _ => continue,
         };
-        let now = document(transaction, kept.clone(), false)?;
-        return Err(ApiError::conflict(message).hint(RELOAD).beside("document", serde_json::to_value(now)?));
+        let now = document(transaction, stored.clone(), false)?;
+        return Err(ApiError::conflict(message).hint(RELOAD_HINT).with_field("document", serde_json::to_value(now)?));
     }
     Ok(())
 }
 
 /// What to do about a conflict.
-const RELOAD: &str = "reload the document; nothing was changed";
+const RELOAD_HINT: &str = "reload the document; nothing was changed";
 
 fn changed_by(name: &str) -> String {
     format!("this mention was changed by {name} in the meantime")
@@ -151,30 +157,31 @@ fn no_version() -> ApiError {
         .hint("send the `version` from GET /api/v1/documents/{d}, so that no other decision is overwritten unseen")
 }
 
-type Made = (Vec<Changes>, Vec<i64>);
+type AppliedDecisions = (Vec<Changes>, Vec<i64>);
 
 /// Runs `work` once per client ID and returns what changed.
 fn once(
     app: &App,
-    (id, person): (i64, &Person),
+    id: i64,
+    person: &Person,
     client_id: Option<&str>,
-    work: impl FnOnce(&Transaction<'_>, Kept) -> ApiResult<Made>,
+    work: impl FnOnce(&Transaction<'_>, StoredDocument) -> ApiResult<AppliedDecisions>,
 ) -> ApiResult<serde_json::Value> {
     if client_id.is_some_and(|client_id| client_id.is_empty() || client_id.len() > MAX_CLIENT_ID) {
         return Err(ApiError::bad(format!("a client ID must be 1 to {MAX_CLIENT_ID} bytes long")).hint("use a UUID"));
     }
     let (project, answer, is_new) = app.store.write(|transaction| {
-        let kept = documents::get(transaction, id)?;
-        let project = kept.project;
+        let stored = documents::get(transaction, id)?;
+        let project = stored.project;
         if let Some(client_id) = client_id
-            && let Some(answer) = events::answer(transaction, person.id, client_id, id)?
+            && let Some(answer) = events::stored_response(transaction, person.id, client_id, id)?
         {
             return Ok((project, answer, false));
         }
-        let (changes, written) = work(transaction, kept)?;
+        let (changes, written) = work(transaction, stored)?;
         let answer = serde_json::to_value(decided(transaction, id, &changes, written)?)?;
         if let Some(client_id) = client_id {
-            events::keep_answer(transaction, person.id, client_id, (id, &answer.to_string()))?;
+            events::store_response(transaction, person.id, client_id, id, &answer.to_string())?;
         }
         Ok((project, answer, true))
     })?;
@@ -187,17 +194,17 @@ fn once(
 
 /// The annotations that changed, in their current state.
 fn decided(transaction: &Transaction<'_>, id: i64, changes: &[Changes], written: Vec<i64>) -> ApiResult<Decided> {
-    let kept = documents::get(transaction, id)?;
+    let stored = documents::get(transaction, id)?;
     let held = documents::marks(transaction, id)?;
     let names = people::names(transaction)?;
     let touched: BTreeSet<i64> = changes.iter().flat_map(|changes| &changes.marks).map(|change| change.id).collect();
     let is_listed = |id: &i64| held.get(id).is_some_and(|held| held.mark.is_listed());
     Ok(Decided {
-        version: kept.version,
-        marks: marks(&kept.text, &held, &names, |id, mark| touched.contains(&id) && mark.is_listed()),
+        version: stored.version,
+        marks: marks(&stored.text, &held, &names, |id, mark| touched.contains(&id) && mark.is_listed()),
         removed: touched.iter().filter(|id| !is_listed(id)).copied().collect(),
         events: written,
-        is_finished: kept.is_finished,
+        is_finished: stored.is_finished,
     })
 }
 
@@ -205,42 +212,71 @@ fn decided(transaction: &Transaction<'_>, id: i64, changes: &[Changes], written:
 pub async fn undo(
     State(app): State<Arc<App>>,
     person: Person,
-    At(id): At<i64>,
-    Maybe(request): Maybe<UndoRequest>,
-) -> Answer {
-    Ok(axum::Json(app.blocking(move |app| turn(app, (id, &person), request.client_id.as_deref(), true)).await?))
+    PathParam(id): PathParam<i64>,
+    OptionalJson(request): OptionalJson<UndoRequest>,
+) -> JsonResponse {
+    Ok(axum::Json(
+        app.blocking(move |app| undo_or_redo(app, id, &person, request.client_id.as_deref(), Direction::Undo)).await?,
+    ))
 }
 
 /// `POST /documents/{d}/redo`: redoes the decisions undone last.
 pub async fn redo(
     State(app): State<Arc<App>>,
     person: Person,
-    At(id): At<i64>,
-    Maybe(request): Maybe<UndoRequest>,
-) -> Answer {
-    Ok(axum::Json(app.blocking(move |app| turn(app, (id, &person), request.client_id.as_deref(), false)).await?))
+    PathParam(id): PathParam<i64>,
+    OptionalJson(request): OptionalJson<UndoRequest>,
+) -> JsonResponse {
+    Ok(axum::Json(
+        app.blocking(move |app| undo_or_redo(app, id, &person, request.client_id.as_deref(), Direction::Redo)).await?,
+    ))
 }
 
-fn turn(app: &App, (id, person): (i64, &Person), client_id: Option<&str>, back: bool) -> ApiResult<serde_json::Value> {
-    once(app, (id, person), client_id, |transaction, kept| {
+/// Whether decisions are undone or redone.
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Undo,
+    Redo,
+}
+
+impl Direction {
+    /// The kind of its events.
+    fn name(self) -> &'static str {
+        match self {
+            Direction::Undo => "undo",
+            Direction::Redo => "redo",
+        }
+    }
+}
+
+fn undo_or_redo(
+    app: &App,
+    id: i64,
+    person: &Person,
+    client_id: Option<&str>,
+    direction: Direction,
+) -> ApiResult<serde_json::Value> {
+    once(app, id, person, client_id, |transaction, stored| {
         let all = events::of_document(transaction, id)?;
-        let (done, undone) = stacks(&all, person.id);
-        let batch = if back { done.last() } else { undone.last() };
+        let (done, undone) = undo_stacks(&all, person.id);
+        let batch = match direction {
+            Direction::Undo => done.last(),
+            Direction::Redo => undone.last(),
+        };
         let Some(&batch) = batch else {
-            let what = if back { "undo" } else { "redo" };
-            return Err(ApiError::conflict(format!("nothing to {what}")));
+            return Err(ApiError::conflict(format!("nothing to {}", direction.name())));
         };
         let of_batch = all.iter().filter(|event| event.batch == batch);
-        let mut changes: Vec<Changes> = match back {
-            true => of_batch.rev().map(|event| event.changes.reversed()).collect(),
-            false => of_batch.map(|event| event.changes.clone()).collect(),
+        let mut changes: Vec<Changes> = match direction {
+            Direction::Undo => of_batch.rev().map(|event| event.changes.reversed()).collect(),
+            Direction::Redo => of_batch.map(|event| event.changes.clone()).collect(),
         };
         let mut now = documents::marks(transaction, id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
         let names = people::names(transaction)?;
         for changes in &mut changes {
-            follow(&mut now, changes, &names)?;
+            apply_changes(&mut now, changes, &names)?;
             if let Some((before, _)) = &mut changes.finished {
-                *before = kept.is_finished;
+                *before = stored.is_finished;
             }
         }
         let mut first = None;
@@ -251,7 +287,7 @@ fn turn(app: &App, (id, person): (i64, &Person), client_id: Option<&str>, back: 
                 batch: first,
                 person: Some(person.id),
                 at: app.now(),
-                kind: if back { "undo" } else { "redo" },
+                kind: direction.name(),
                 client_id,
                 undoes: Some(batch),
                 ..NewEvent::default()
@@ -265,11 +301,11 @@ fn turn(app: &App, (id, person): (i64, &Person), client_id: Option<&str>, back: 
 }
 
 /// Applies changes to the current marks; 409 if a mark is not in the state that the change starts from.
-fn follow(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &HashMap<i64, String>) -> ApiResult<()> {
+fn apply_changes(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &HashMap<i64, String>) -> ApiResult<()> {
     for Change { id, before, after } in &changes.marks {
         if now.get(id) != before.as_ref() {
             let by = now.get(id).and_then(|mark| mark.by).and_then(|by| names.get(&by));
-            return Err(ApiError::conflict(changed_by(by.map_or("a prediction", String::as_str))).hint(RELOAD));
+            return Err(ApiError::conflict(changed_by(by.map_or("a prediction", String::as_str))).hint(RELOAD_HINT));
         }
         match after {
             Some(mark) => now.insert(*id, mark.clone()),
@@ -283,18 +319,22 @@ fn follow(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &HashMap
 pub async fn alike(
     State(app): State<Arc<App>>,
     person: Person,
-    At(project): At<i64>,
+    PathParam(project): PathParam<i64>,
     Json(request): Json<AlikeRequest>,
 ) -> ApiResult<axum::Json<Alike>> {
     let alike = app.blocking(move |app| {
         // All texts are scanned in a read transaction; only those that match are read again for writing.
-        let among = app.store.read(|connection| places_alike(connection, project, &request))?;
+        let candidates = app.store.read(|connection| documents_with_text(connection, project, &request))?;
         if request.apply && request.version.is_none() {
             return Err(no_version());
         }
         let (alike, versions) = match request.apply {
-            true => app.store.write(|transaction| apply_alike(app, transaction, (&request, &among), &person))?,
-            false => (app.store.read(|connection| find_alike(connection, (&request, &among)))?.0, Vec::new()),
+            true => {
+                app.store.write(|transaction| apply_to_identical(app, transaction, &request, &candidates, &person))?
+            }
+            false => {
+                (app.store.read(|connection| find_identical(connection, &request, &candidates))?.alike, Vec::new())
+            }
         };
         for version in &versions {
             app.bus.publish(project, "document", version);
@@ -304,10 +344,15 @@ pub async fn alike(
     Ok(axum::Json(alike.await?))
 }
 
-type Found = (Alike, (MarkState, Vec<(Kept, Vec<Occurrence>)>));
+/// The response to a request, the mark that it names, and the occurrences by document.
+struct IdenticalMentions {
+    alike: Alike,
+    mark: MarkState,
+    by_document: Vec<(StoredDocument, Vec<Occurrence>)>,
+}
 
-/// The mark of the request, and its document.
-fn asked_mark(connection: &Connection, id: i64) -> ApiResult<(MarkState, Kept)> {
+/// The mark that a request names, and its document.
+fn requested_mark(connection: &Connection, id: i64) -> ApiResult<(MarkState, StoredDocument)> {
     let of = documents::of_mark(connection, id)?;
     let mark = documents::marks(connection, of)?.remove(&id).map(|held| held.mark);
     let mark = mark.filter(|mark| !mark.is_deleted);
@@ -320,81 +365,82 @@ fn no_mark(id: i64) -> ApiError {
 }
 
 /// The documents that contain the text of a mark.
-fn places_alike(connection: &Connection, project: i64, request: &AlikeRequest) -> ApiResult<Vec<i64>> {
-    let (mark, home) = asked_mark(connection, request.mark)?;
+fn documents_with_text(connection: &Connection, project: i64, request: &AlikeRequest) -> ApiResult<Vec<i64>> {
+    let (mark, home) = requested_mark(connection, request.mark)?;
     if home.project != project {
         return Err(no_mark(request.mark));
     }
     if request.scope == Scope::Document {
         return Ok(vec![home.id]);
     }
-    let mut among = Vec::new();
+    let mut candidates = Vec::new();
     for number in documents::numbers(connection, project)? {
         abort::check()?;
-        if !alike::places(&documents::text(connection, number)?, &mark.text).is_empty() {
-            among.push(number);
+        if !alike::find_words(&documents::text(connection, number)?, &mark.text).is_empty() {
+            candidates.push(number);
         }
     }
-    Ok(among)
+    Ok(candidates)
 }
 
-fn find_alike(connection: &Connection, (request, among): (&AlikeRequest, &[i64])) -> ApiResult<Found> {
-    let (mark, _) = asked_mark(connection, request.mark)?;
+fn find_identical(connection: &Connection, request: &AlikeRequest, candidates: &[i64]) -> ApiResult<IdenticalMentions> {
+    let (mark, _) = requested_mark(connection, request.mark)?;
     let mut matches = Vec::new();
     let mut by_document = Vec::new();
-    for &number in among {
-        let kept = documents::get(connection, number)?;
+    for &number in candidates {
+        let stored = documents::get(connection, number)?;
         let held = documents::marks(connection, number)?;
         let marks: BTreeMap<i64, MarkState> = held.into_iter().map(|(id, held)| (id, held.mark)).collect();
-        let mut found = alike::occurrences(&kept.text, &marks, (&mark, request.mark));
-        found.truncate(MAX_ALIKE.saturating_sub(matches.len()));
-        let map = canonym_core::text::offsets::OffsetMap::new(&kept.text);
+        let mut found = alike::occurrences(&stored.text, &marks, &mark, request.mark);
+        found.truncate(MAX_IDENTICAL.saturating_sub(matches.len()));
+        let map = canonym_core::text::offsets::OffsetMap::new(&stored.text);
         matches.extend(found.iter().map(|one| AlikeRow {
-            document: kept.id,
-            external_id: kept.external_id.clone(),
+            document: stored.id,
+            external_id: stored.external_id.clone(),
             spans: to_pairs(&map, &[one.span]),
-            text: one.span.of(&kept.text).to_owned(),
-            context: alike::context(&kept.text, one.span),
+            text: one.span.of(&stored.text).to_owned(),
+            context: alike::context(&stored.text, one.span),
             mark: one.mark,
         }));
         if !found.is_empty() {
-            by_document.push((kept, found));
+            by_document.push((stored, found));
         }
     }
-    Ok((Alike { matches, applied: 0 }, (mark, by_document)))
+    Ok(IdenticalMentions { alike: Alike { matches, applied: 0 }, mark, by_document })
 }
 
-fn apply_alike(
+fn apply_to_identical(
     app: &App,
     transaction: &Transaction<'_>,
-    (request, among): (&AlikeRequest, &[i64]),
+    request: &AlikeRequest,
+    candidates: &[i64],
     person: &Person,
 ) -> ApiResult<(Alike, Vec<DocumentVersion>)> {
     let home = documents::get(transaction, documents::of_mark(transaction, request.mark)?)?;
     let held = documents::marks(transaction, home.id)?;
-    check_fresh(transaction, (&home, &held), (request.version, &[Decision::Accept { mark: request.mark }]), person)?;
-    let (mut alike, (mark, by_document)) = find_alike(transaction, (request, among))?;
+    check_fresh(transaction, &home, &held, request.version, &[Decision::Accept { mark: request.mark }], person)?;
+    let IdenticalMentions { mut alike, mark, by_document } = find_identical(transaction, request, candidates)?;
     if mark.is_open() {
         return Err(ApiError::bad("review this mention first").hint("accept, correct or reject it"));
     }
     let mut versions = Vec::new();
-    for (kept, found) in by_document {
-        let held = documents::marks(transaction, kept.id)?;
-        let mut state = document_state(app, transaction, &kept, &held, person)?;
-        let (mut batch, mut version) = (None, kept.version);
+    for (stored, found) in by_document {
+        let held = documents::marks(transaction, stored.id)?;
+        let mut state = document_state(app, transaction, &stored, &held, person)?;
+        let (mut batch, mut version) = (None, stored.version);
         for occurrence in found {
-            for decision in alike::decisions(&kept.text, &mark, &occurrence) {
+            for decision in alike::decisions(&stored.text, &mark, &occurrence) {
                 // An earlier decision may have removed a prediction that repeats it.
                 if decision.marks().iter().any(|mark| !state.marks.contains_key(mark)) {
                     continue;
                 }
                 let changes = state.decide(&decision)?;
                 let event = NewEvent {
-                    document: kept.id,
+                    document: stored.id,
                     batch,
                     person: Some(person.id),
                     at: app.now(),
-                    kind: decision.word(),
+                    kind: decision.name(),
                     ..NewEvent::default()
                 };
                 version = events::add(transaction, &event, &changes)?;
@@ -403,7 +449,7 @@ fn apply_alike(
             alike.applied += 1;
         }
         events::set_next_mark(transaction, state.next_mark)?;
-        versions.push(DocumentVersion { id: kept.id, version });
+        versions.push(DocumentVersion { id: stored.id, version });
     }
     Ok((alike, versions))
 }

@@ -1,18 +1,19 @@
 //! Unresolved conflicts between annotators.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::extract::State;
 use canonym_core::text::offsets::OffsetMap;
 
 use super::documents::PageQuery;
-use super::{Ask, At, within};
+use super::{PAGE_LIMIT, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::disagree::{Answer, Conflict};
 use crate::spans::to_pairs;
 use crate::state::App;
-use crate::store::documents::{self, Kept};
+use crate::store::documents::{self, StoredDocument};
 use crate::store::{events, people, projects};
 use crate::times::rfc3339;
 use crate::wire::{AnswerOut, ClaimOut, Disagreement, Disagreements, Person, Speaker};
@@ -27,21 +28,21 @@ type Key = (i64, u32, i64);
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<PageQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<PageQuery>,
 ) -> ApiResult<axum::Json<Disagreements>> {
-    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    let limit = PAGE_LIMIT.check(query.limit, "limit")?;
     let after = query.cursor.as_deref().filter(|cursor| !cursor.is_empty()).map(read_cursor).transpose()?;
     let page = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
             let mut n_open = 0;
             let mut wanted: Vec<(Key, Conflict)> = Vec::new();
-            for of in events::shared(connection, project)? {
-                let conflicts = app.conflicts_of(connection, of)?;
+            for (document, version) in events::shared(connection, project)? {
+                let conflicts = app.conflicts_of(connection, document, version)?;
                 n_open += conflicts.len();
                 let after_cursor =
-                    conflicts.iter().map(|conflict| ((of.0, conflict.hull.start, conflict.marks[0]), conflict));
+                    conflicts.iter().map(|conflict| ((document, conflict.extent.start, conflict.marks[0]), conflict));
                 let after_cursor = after_cursor.filter(|(key, _)| after.is_none_or(|after| *key > after));
                 let free = (limit + 1).saturating_sub(wanted.len());
                 wanted.extend(after_cursor.take(free).map(|(key, conflict)| (key, conflict.clone())));
@@ -55,9 +56,9 @@ pub async fn list(
             let names = people::names(connection)?;
             let mut disagreements = Vec::with_capacity(wanted.len());
             for of_document in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
-                let kept = documents::get(connection, of_document[0].0.0)?;
-                let map = OffsetMap::new(&kept.text);
-                disagreements.extend(of_document.iter().map(|(_, conflict)| shown(&kept, &map, conflict, &names)));
+                let stored = documents::get(connection, of_document[0].0.0)?;
+                let map = OffsetMap::new(&stored.text);
+                disagreements.extend(of_document.iter().map(|(_, conflict)| shown(&stored, &map, conflict, &names)));
             }
             Ok(Disagreements { disagreements, next_cursor, n_open })
         })
@@ -77,9 +78,14 @@ fn read_cursor(cursor: &str) -> ApiResult<Key> {
     key.ok_or_else(|| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))
 }
 
-fn shown(kept: &Kept, map: &OffsetMap<'_>, conflict: &Conflict, names: &HashMap<i64, String>) -> Disagreement {
-    let (before, behind) = around(&kept.text, (conflict.hull.start as usize, conflict.hull.end as usize), CONTEXT);
-    let hull = to_pairs(map, &[conflict.hull]).first().copied().unwrap_or_default();
+fn shown(
+    stored: &StoredDocument,
+    map: &OffsetMap<'_>,
+    conflict: &Conflict,
+    names: &HashMap<i64, String>,
+) -> Disagreement {
+    let (before, behind) = around(&stored.text, conflict.extent.start as usize..conflict.extent.end as usize, CONTEXT);
+    let extent = to_pairs(map, &[conflict.extent]).first().copied().unwrap_or_default();
     let answer = |answer: &Answer| AnswerOut {
         people: answer
             .people
@@ -98,13 +104,13 @@ fn shown(kept: &Kept, map: &OffsetMap<'_>, conflict: &Conflict, names: &HashMap<
             .collect(),
     };
     Disagreement {
-        document: kept.id,
-        external_id: kept.external_id.clone(),
-        version: kept.version,
+        document: stored.id,
+        external_id: stored.external_id.clone(),
+        version: stored.version,
         marks: conflict.marks.clone(),
-        start: hull.0,
-        end: hull.1,
-        text: conflict.hull.of(&kept.text).to_owned(),
+        start: extent.0,
+        end: extent.1,
+        text: conflict.extent.of(&stored.text).to_owned(),
         before: before.to_owned(),
         behind: behind.to_owned(),
         answers: conflict.answers.iter().map(answer).collect(),
@@ -113,10 +119,10 @@ fn shown(kept: &Kept, map: &OffsetMap<'_>, conflict: &Conflict, names: &HashMap<
 }
 
 /// Up to `n_characters` characters before and after a range of bytes.
-pub fn around(text: &str, (start, end): (usize, usize), n_characters: usize) -> (&str, &str) {
-    let before = &text[..start];
+pub fn around(text: &str, range: Range<usize>, n_characters: usize) -> (&str, &str) {
+    let before = &text[..range.start];
     let from = before.char_indices().rev().nth(n_characters - 1).map_or(0, |(at, _)| at);
-    let after = &text[end..];
+    let after = &text[range.end..];
     let to = after.char_indices().nth(n_characters).map_or(after.len(), |(at, _)| at);
     (&before[from..], &after[..to])
 }

@@ -9,14 +9,14 @@ use rusqlite::Connection;
 use serde::Deserialize;
 
 use super::show::{document, row};
-use super::{Ask, At, Json, within};
+use super::{Json, PAGE_LIMIT, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
 use crate::guard::Curator;
 use crate::marks::{Changes, Event, MarkState};
 use crate::queue::{measure, reason};
 use crate::state::App;
-use crate::store::documents::{self, Kept, Unfinished};
+use crate::store::documents::{self, StoredDocument, Unfinished};
 use crate::store::events::{self, NewEvent};
 use crate::store::{comments, jobs, people, projects};
 use crate::times::rfc3339;
@@ -43,10 +43,10 @@ pub struct PageQuery {
 pub async fn list(
     State(app): State<Arc<App>>,
     person: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<PageQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<PageQuery>,
 ) -> ApiResult<axum::Json<DocumentPage>> {
-    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    let limit = PAGE_LIMIT.check(query.limit, "limit")?;
     let after = match query.cursor.as_deref() {
         None | Some("") => 0,
         Some(cursor) => cursor
@@ -62,14 +62,14 @@ pub async fn list(
     let page = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
-            let mut page = documents::page(connection, project, (after, limit + 1), finished)?;
+            let mut page = documents::page(connection, project, after, limit + 1, finished)?;
             let has_more = page.len() > limit;
             page.truncate(limit);
             let next_cursor = page.last().filter(|_| has_more).map(|last| last.id.to_string());
             let now = app.now();
-            let row = |kept: &Kept| {
-                let locked_by = app.presence.other(kept.id, &person, now);
-                Ok(DocumentRow { locked_by, ..row(kept, documents::counts(connection, kept.id)?) })
+            let row = |stored: &StoredDocument| {
+                let locked_by = app.presence.other(stored.id, &person, now);
+                Ok(DocumentRow { locked_by, ..row(stored, documents::counts(connection, stored.id)?) })
             };
             Ok(DocumentPage { documents: page.iter().map(row).collect::<ApiResult<_>>()?, next_cursor })
         })
@@ -89,10 +89,10 @@ pub struct QueueQuery {
 pub async fn queue(
     State(app): State<Arc<App>>,
     person: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<QueueQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<QueueQuery>,
 ) -> ApiResult<axum::Json<Queue>> {
-    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    let limit = PAGE_LIMIT.check(query.limit, "limit")?;
     let queue = app.blocking(move |app| {
         app.store.read(|connection| {
             let name = projects::get(connection, project)?.strategy;
@@ -109,12 +109,12 @@ pub async fn queue(
             let now = app.now();
             let queue_row = |ranked: Ranked| {
                 let Unfinished { id, waiting: Unreviewed { is_annotated, .. } } = waiting[ranked.row];
-                let kept = documents::get(connection, id)?;
+                let stored = documents::get(connection, id)?;
                 let open = documents::open_marks(connection, id)?;
                 let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), is_annotated);
                 let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
-                    document: DocumentRow { locked_by, ..row(&kept, documents::counts(connection, id)?) },
+                    document: DocumentRow { locked_by, ..row(&stored, documents::counts(connection, id)?) },
                     confidence: confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
                     reason: ranked.why.unwrap_or(why),
                 })
@@ -148,8 +148,8 @@ pub struct ShowQuery {
 pub async fn get(
     State(app): State<Arc<App>>,
     person: Person,
-    At(id): At<i64>,
-    Ask(query): Ask<ShowQuery>,
+    PathParam(id): PathParam<i64>,
+    QueryParams(query): QueryParams<ShowQuery>,
 ) -> ApiResult<axum::Json<DocumentOut>> {
     let all = matches!(query.all.as_deref(), Some("1" | "true"));
     let shown = app.blocking(move |app| {
@@ -164,26 +164,30 @@ pub async fn get(
 pub async fn rename(
     State(app): State<Arc<App>>,
     _: Curator,
-    At(id): At<i64>,
+    PathParam(id): PathParam<i64>,
     Json(patch): Json<DocumentPatch>,
 ) -> ApiResult<axum::Json<DocumentRow>> {
     let row = app.blocking(move |app| {
         let name = super::projects::checked_line(&patch.external_id, "document ID")?;
         app.store.write(|transaction| {
-            let kept = documents::get(transaction, id)?;
-            if !documents::rename(transaction, &kept, name)? {
+            let stored = documents::get(transaction, id)?;
+            if !documents::rename(transaction, &stored, name)? {
                 return Err(ApiError::conflict(format!("document “{name}” already exists in this project"))
                     .hint("choose another ID"));
             }
-            let kept = documents::get(transaction, id)?;
-            Ok(row(&kept, documents::counts(transaction, id)?))
+            let stored = documents::get(transaction, id)?;
+            Ok(row(&stored, documents::counts(transaction, id)?))
         })
     });
     Ok(axum::Json(row.await?))
 }
 
 /// `DELETE /documents/{d}`: deletes a document and its history.
-pub async fn delete(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) -> ApiResult<axum::Json<()>> {
+pub async fn delete(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<axum::Json<()>> {
     app.blocking(move |app| {
         let now = app.now();
         let project = app.store.write(|transaction| {
@@ -201,7 +205,11 @@ pub async fn delete(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) ->
 }
 
 /// `GET /documents/{d}/history`: the history of a document.
-pub async fn history(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> ApiResult<axum::Json<History>> {
+pub async fn history(
+    State(app): State<Arc<App>>,
+    _: Person,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<axum::Json<History>> {
     let history = app.blocking(move |app| {
         app.store.read(|connection| {
             documents::get(connection, id)?;
@@ -248,9 +256,9 @@ fn sentence(event: &Event) -> String {
         "type" => format!("changed the type of {text} to {}", mark.map(|mark| mark.kind.as_str()).unwrap_or_default()),
         "delete" => format!("deleted {text}"),
         "settle" => {
-            let kept =
+            let resolved =
                 event.changes.marks.iter().filter_map(|change| change.after.as_ref()).find(|mark| mark.is_listed());
-            match kept {
+            match resolved {
                 Some(MarkState { text, concept: Some(concept), .. }) => {
                     format!("resolved “{text}” as {} ({})", concept.name, concept.id)
                 }
@@ -274,7 +282,7 @@ fn sentence(event: &Event) -> String {
 pub async fn comment(
     State(app): State<Arc<App>>,
     person: Person,
-    At(id): At<i64>,
+    PathParam(id): PathParam<i64>,
     Json(new): Json<NewComment>,
 ) -> ApiResult<(StatusCode, axum::Json<Comment>)> {
     let comment = app.blocking(move |app| {
@@ -284,13 +292,13 @@ pub async fn comment(
         }
         let now = app.now();
         let (project, version, comment) = app.store.write(|transaction| {
-            let kept = documents::get(transaction, id)?;
+            let stored = documents::get(transaction, id)?;
             if let Some(mark) = new.mark
                 && documents::of_mark(transaction, mark)? != id
             {
                 return Err(ApiError::not_found(format!("mention {mark} not found")));
             }
-            let comment = comments::add(transaction, (id, new.mark), person.id, (now, text))?;
+            let comment = comments::add(transaction, id, new.mark, person.id, now, text)?;
             let event =
                 NewEvent { document: id, person: Some(person.id), at: now, kind: "comment", ..NewEvent::default() };
             let version = events::add(transaction, &event, &Changes::default())?;
@@ -301,7 +309,7 @@ pub async fn comment(
                 by: person.name.clone(),
                 at: rfc3339(now),
             };
-            Ok((kept.project, version, comment))
+            Ok((stored.project, version, comment))
         })?;
         app.bus.publish(project, "document", &DocumentVersion { id, version });
         Ok(comment)

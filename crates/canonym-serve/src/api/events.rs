@@ -12,9 +12,9 @@ use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::Ask;
+use super::QueryParams;
 use crate::events::PublishedEvent;
-use crate::guard::{Key, who};
+use crate::guard::{Key, current_user};
 use crate::state::App;
 use crate::store::members;
 use crate::wire::Person;
@@ -33,13 +33,13 @@ pub async fn stream(
     State(app): State<Arc<App>>,
     person: Person,
     axum::Extension(key): axum::Extension<Key>,
-    Ask(query): Ask<EventsQuery>,
+    QueryParams(query): QueryParams<EventsQuery>,
 ) -> Response {
-    serve(&app, query.project, (person.id, key))
+    serve(&app, query.project, person.id, key)
 }
 
 /// Streams events until the client disconnects, its session ends, or the server stops.
-fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Response {
+fn serve(app: &Arc<App>, project: Option<i64>, person: i64, key: Key) -> Response {
     let mut events = app.bus.subscribe();
     let (mut stopping, mut keys) = (app.stopping(), app.permissions());
     let app = Arc::downgrade(app);
@@ -48,7 +48,7 @@ fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Res
         let mut line = ": listening\n\n".to_owned();
         // Also sent while there are many events.
         let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
-        let Some(mut seen) = visible_projects(&app, (person, &key), project).await else { return };
+        let Some(mut seen) = visible_projects(&app, person, &key, project).await else { return };
         loop {
             if sender.send(Ok(Bytes::from(std::mem::take(&mut line)))).await.is_err() {
                 return;
@@ -68,7 +68,7 @@ fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Res
             };
             line = match event {
                 Some(line) => line,
-                None => match visible_projects(&app, (person, &key), project).await {
+                None => match visible_projects(&app, person, &key, project).await {
                     Some(now) => {
                         seen = now;
                         ": alive\n\n".to_owned()
@@ -83,11 +83,11 @@ fn serve(app: &Arc<App>, project: Option<i64>, (person, key): (i64, Key)) -> Res
 }
 
 /// The visible projects, `Some(None)` for all; `None` if the person may not listen any more.
-async fn visible_projects(app: &Weak<App>, (person, key): (i64, &Key), project: Option<i64>) -> Option<Seen> {
+async fn visible_projects(app: &Weak<App>, person: i64, key: &Key, project: Option<i64>) -> Option<Seen> {
     let app = app.upgrade()?;
     let key = key.clone();
     let seen = app.blocking(move |app| {
-        let Some(person) = who(app, &key)?.filter(|now| now.id == person) else { return Ok(None) };
+        let Some(person) = current_user(app, &key)?.filter(|now| now.id == person) else { return Ok(None) };
         app.store.read(|connection| members::projects_of(connection, &person)).map(Some)
     });
     seen.await.ok()?.filter(|seen| project.is_none_or(|project| is_seen(seen, project)))

@@ -16,7 +16,7 @@ use canonym_core::kb::KnowledgeBase;
 use rusqlite::Connection;
 use serde::Deserialize;
 
-use super::{Ask, At};
+use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Client;
 use crate::marks::{MarkState, Source, State as Decided, convert};
@@ -37,8 +37,8 @@ pub async fn export(
     State(app): State<Arc<App>>,
     person: Person,
     axum::Extension(client): axum::Extension<Client>,
-    At(project): At<i64>,
-    Ask(query): Ask<ExportQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<ExportQuery>,
 ) -> ApiResult<Response> {
     let (bytes, name) = app
         .blocking(move |app| {
@@ -55,8 +55,8 @@ pub async fn export(
                     _ => "txt",
                 };
                 let bytes = match format {
-                    CorpusFormat::Brat => brat((app.engine.kb(), connection), project.id, &sources)?,
-                    _ => file((app.engine.kb(), connection), project.id, &sources, format)?,
+                    CorpusFormat::Brat => brat(app.engine.kb(), connection, project.id, &sources)?,
+                    _ => file(app.engine.kb(), connection, project.id, &sources, format)?,
                 };
                 let name: String = project
                     .name
@@ -65,7 +65,7 @@ pub async fn export(
                     .collect();
                 Ok((bytes, format!("{name}.{ending}")))
             })?;
-            app.audit.note(app.now(), (&person.name, Some(client.0)), "export", &format!("project {project}"));
+            app.audit.record(app.now(), &person.name, Some(client.0), "export", &format!("project {project}"));
             Ok(exported)
         })
         .await?;
@@ -75,36 +75,37 @@ pub async fn export(
 }
 
 /// `GET /projects/{p}/export/losses`: what an export would lose.
-pub async fn lost(
+pub async fn losses_of(
     State(app): State<Arc<App>>,
     _: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<ExportQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<ExportQuery>,
 ) -> ApiResult<axum::Json<ExportLosses>> {
-    let told = app.blocking(move |app| {
+    let lines = app.blocking(move |app| {
         let format: CorpusFormat = query.format.as_deref().unwrap_or("pubtator").parse()?;
         let sources = sources(query.sources.as_deref())?;
         app.store.read(|connection| {
             projects::check(connection, project)?;
-            lost_lines((app.engine.kb(), connection), project, &sources, format)
+            loss_lines(app.engine.kb(), connection, project, &sources, format)
         })
     });
-    Ok(axum::Json(ExportLosses { lines: told.await? }))
+    Ok(axum::Json(ExportLosses { lines: lines.await? }))
 }
 
-fn lost_lines(
-    on: (&KnowledgeBase, &Connection),
+fn loss_lines(
+    kb: &KnowledgeBase,
+    connection: &Connection,
     project: i64,
     sources: &BTreeSet<Source>,
     format: CorpusFormat,
 ) -> ApiResult<Vec<String>> {
     let mut all = Losses::default();
     // Number of annotations by attribute name, or by source.
-    let mut said: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut n_finished = 0;
     let is_wanted = |mark: &MarkState| sources.contains(&mark.source);
-    for_each_document(on, project, is_wanted, |kept, mut document| {
-        n_finished += usize::from(kept.is_finished);
+    for_each_document(kb, connection, project, is_wanted, |stored, mut document| {
+        n_finished += usize::from(stored.is_finished);
         for annotation in &mut document.annotations {
             let (of_project, of_file) =
                 std::mem::take(&mut annotation.attributes).into_iter().partition(|one| convert::is_origin(&one.name));
@@ -112,14 +113,14 @@ fn lost_lines(
             let of_project: Vec<_> = of_project;
             for one in of_project {
                 let name = if one.name == convert::SOURCE { one.value } else { one.name };
-                *said.entry(name).or_default() += 1;
+                *counts.entry(name).or_default() += 1;
             }
         }
         all.add(losses(&document, format));
         Ok(())
     })?;
     let mut lines: Vec<String> = all.forecast().collect();
-    let n = |name: &str| said.get(name).copied().unwrap_or_default();
+    let n = |name: &str| counts.get(name).copied().unwrap_or_default();
     let (decided, predicted) = (n("GOLD") + n("USER"), n("PRED") + n("SILVER"));
     if !supports_attributes(format) {
         if format != CorpusFormat::Texoo && predicted > 0 {
@@ -138,7 +139,7 @@ fn lost_lines(
     let sql = "SELECT count(*) FROM marks m JOIN documents d ON d.id = m.document_id
         WHERE d.project_id = ?1 AND m.state = ?2 AND NOT m.is_deleted";
     let n_rejected: i64 =
-        on.1.query_row(sql, rusqlite::params![project, Decided::Rejected.word()], |row| row.get(0))?;
+        connection.query_row(sql, rusqlite::params![project, Decided::Rejected.name()], |row| row.get(0))?;
     if n_rejected > 0 {
         lines.push(format!("lost: {n_rejected} rejected mentions"));
     }
@@ -164,19 +165,26 @@ fn sources(list: Option<&str>) -> ApiResult<BTreeSet<Source>> {
 }
 
 fn file(
-    on: (&KnowledgeBase, &Connection),
+    kb: &KnowledgeBase,
+    connection: &Connection,
     project: i64,
     sources: &BTreeSet<Source>,
     format: CorpusFormat,
 ) -> ApiResult<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, Path::new("export"), format)?;
-    for_each_document(on, project, |mark| sources.contains(&mark.source), |_, document| Ok(writer.write(&document)?))?;
+    for_each_document(
+        kb,
+        connection,
+        project,
+        |mark| sources.contains(&mark.source),
+        |_, document| Ok(writer.write(&document)?),
+    )?;
     writer.finish()?;
     Ok(bytes)
 }
 
-fn brat(on: (&KnowledgeBase, &Connection), project: i64, sources: &BTreeSet<Source>) -> ApiResult<Vec<u8>> {
+fn brat(kb: &KnowledgeBase, connection: &Connection, project: i64, sources: &BTreeSet<Source>) -> ApiResult<Vec<u8>> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     let mut names = BTreeSet::new();
@@ -185,13 +193,14 @@ fn brat(on: (&KnowledgeBase, &Connection), project: i64, sources: &BTreeSet<Sour
         archive.write_all(bytes).map_err(|error| ApiError::internal(&error))
     };
     for_each_document(
-        on,
+        kb,
+        connection,
         project,
         |mark| sources.contains(&mark.source),
-        |kept, document| {
+        |stored, document| {
             let mut name = safe_name(&document.document.id);
             if !names.insert(name.to_lowercase()) {
-                name = format!("{name}-{}", kept.id);
+                name = format!("{name}-{}", stored.id);
             }
             let mut annotations = Vec::new();
             encode(&document, CorpusFormat::Brat, &mut annotations)?;

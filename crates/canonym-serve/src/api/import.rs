@@ -8,11 +8,11 @@ use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym_core::input::{Limits, Source as Bytes};
 use serde::Deserialize;
 
-use super::{Ask, At, held_bytes};
+use super::{PathParam, QueryParams, bytes_with_permit};
 use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
-use crate::marks::convert::{self, Unmarked};
+use crate::marks::convert::{self, DefaultSource};
 use crate::marks::{Change, Changes, Source};
 use crate::state::App;
 use crate::store::events::{self, NewEvent};
@@ -23,7 +23,7 @@ use crate::wire::{ImportReport, Problem};
 const MAX_PROBLEMS: usize = 100;
 
 /// After an import of more documents or annotations than this, the write-ahead log is truncated.
-const MANY: usize = 10_000;
+const LARGE_IMPORT: usize = 10_000;
 
 /// The maximum number of annotations per document.
 const MAX_MARKS: usize = 100_000;
@@ -32,7 +32,7 @@ const MAX_MARKS: usize = 100_000;
 const MAX_MESSAGE: usize = 400;
 
 /// Limits of compressed uploads. Members are never unpacked to disk.
-const PACKED: Limits = Limits { expansion: 200, expansion_free: 1 << 20, members: 50_000, ..Limits::DEFAULT };
+const ARCHIVE_LIMITS: Limits = Limits { expansion: 200, expansion_free: 1 << 20, members: 50_000, ..Limits::DEFAULT };
 
 /// Query parameters of an import.
 #[derive(Debug, Default, Deserialize)]
@@ -46,10 +46,10 @@ pub struct ImportQuery {
 
 impl ImportQuery {
     /// How annotations without a recorded source are imported: as unreviewed predictions, or as gold.
-    fn unmarked(&self) -> ApiResult<Unmarked> {
+    fn default_source(&self) -> ApiResult<DefaultSource> {
         match self.annotations.as_deref() {
-            None | Some("auto" | "" | "pred") => Ok(Unmarked::Pred),
-            Some("gold") => Ok(Unmarked::Gold),
+            None | Some("auto" | "" | "pred") => Ok(DefaultSource::Pred),
+            Some("gold") => Ok(DefaultSource::Gold),
             Some(other) => Err(not_one_of("annotations", other, "auto, pred or gold")),
         }
     }
@@ -82,23 +82,23 @@ fn not_one_of(name: &str, value: &str, values: &str) -> ApiError {
 pub async fn import(
     State(app): State<Arc<App>>,
     Curator(person): Curator,
-    At(project): At<i64>,
-    Ask(query): Ask<ImportQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<ImportQuery>,
     request: Request<Body>,
 ) -> ApiResult<axum::Json<ImportReport>> {
     // A slow upload holds memory permits, but no import permit.
-    let (bytes, held) = held_bytes(request, app.config.max_upload_bytes, Some(&app.upload_permits)).await?;
-    let place = app.import_permits.clone().try_acquire_owned();
-    let place = place.map_err(|_| ApiError::busy("another import is running", 2))?;
+    let (bytes, held) = bytes_with_permit(request, app.config.max_upload_bytes, Some(&app.upload_permits)).await?;
+    let permit = app.import_permits.clone().try_acquire_owned();
+    let permit = permit.map_err(|_| ApiError::busy("another import is running", 2))?;
     let report = app.blocking(move |app| {
         // Both permits are held until the import ends, even if the client disconnects.
-        let _held = (held, place);
+        let _held = (held, permit);
         app.store.read(|connection| projects::check(connection, project))?;
-        let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..PACKED };
-        let file = open(bytes, &query, limits)?;
-        let report = keep(app, (project, person.id), (file, &query, limits))?;
-        if report.n_annotations > MANY || report.n_documents > MANY {
-            app.store.cut_log();
+        let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..ARCHIVE_LIMITS };
+        let upload = open(bytes, &query, limits)?;
+        let report = import_documents(app, project, person.id, upload, &query)?;
+        if report.n_annotations > LARGE_IMPORT || report.n_documents > LARGE_IMPORT {
+            app.store.truncate_log();
         }
         app.bus.publish(project, "import", &report);
         Ok(report)
@@ -106,10 +106,17 @@ pub async fn import(
     Ok(axum::Json(report.await?))
 }
 
+/// An opened file or archive.
+struct Upload {
+    source: Bytes,
+    reader: Reader,
+    limits: Limits,
+}
+
 /// Opens a file or archive.
-fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Bytes, Reader)> {
+fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<Upload> {
     if bytes.is_empty() {
-        return Err(ApiError::refused("the file is empty").hint("choose a file with at least one document"));
+        return Err(ApiError::unprocessable("the file is empty").hint("choose a file with at least one document"));
     }
     let format = match query.format.as_deref() {
         None | Some("auto" | "") => None,
@@ -124,37 +131,38 @@ fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<(Bytes
     let source = Bytes::from_bytes(&name, bytes).with_limits(limits);
     let reader = Reader::from_source(&source, format).map_err(|error| {
         let hint = error.hint().unwrap_or("choose the format, or unpack the file");
-        ApiError::refused(shown(&error.to_string())).hint(hint)
+        ApiError::unprocessable(one_line(&error.to_string())).hint(hint)
     })?;
-    Ok((source, reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?)))
+    let reader = reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?);
+    Ok(Upload { source, reader, limits })
 }
 
 /// Passes the documents of a file to `take`, one at a time, and reports problems.
 fn read(
-    (source, mut reader): (Bytes, Reader),
-    limits: Limits,
+    upload: Upload,
     report: &mut ImportReport,
     mut take: impl FnMut(AnnotatedDocument, &mut ImportReport) -> ApiResult<()>,
 ) -> ApiResult<()> {
+    let Upload { source, mut reader, limits } = upload;
     let mut n_bytes = 0;
     while let Some(item) = reader.next() {
         abort::check()?;
         for dropped in reader.dropped() {
             let hint = "the annotation was skipped; import again with repaired offsets, or correct the file";
-            note(report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
+            add_problem(report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
         }
         match item {
             Ok(document) => {
                 n_bytes += size(&document);
                 if n_bytes > limits.unpacked {
                     let message = format!("more than {} bytes in total", limits.unpacked);
-                    return Err(ApiError::refused(message).hint("import it in smaller parts"));
+                    return Err(ApiError::unprocessable(message).hint("import it in smaller parts"));
                 }
                 take(document, report)?;
             }
             Err(error) => {
                 report.n_skipped_documents += 1;
-                note(report, problem(&source, &error));
+                add_problem(report, problem(&source, &error));
             }
         }
     }
@@ -181,15 +189,15 @@ fn problem(source: &Bytes, error: &canonym_core::Error) -> Problem {
         }
         other => (None, other.to_string()),
     };
-    Problem { line, document: None, message: shown(&message), hint: error.hint().map(str::to_owned) }
+    Problem { line, document: None, message: one_line(&message), hint: error.hint().map(str::to_owned) }
 }
 
 /// Limits a message with untrusted names to one line and a maximum length.
-fn shown(message: &str) -> String {
+fn one_line(message: &str) -> String {
     message.chars().filter(|letter| !letter.is_control()).take(MAX_MESSAGE).collect()
 }
 
-fn note(report: &mut ImportReport, problem: Problem) {
+fn add_problem(report: &mut ImportReport, problem: Problem) {
     if report.problems.len() < MAX_PROBLEMS {
         report.problems.push(problem);
     }
@@ -200,20 +208,22 @@ fn skipped(document: &AnnotatedDocument, message: String, hint: &str) -> Problem
 }
 
 /// Imports the documents of a file in one transaction, with one document in memory at a time.
-fn keep(
+fn import_documents(
     app: &App,
-    (project, person): (i64, i64),
-    (file, query, limits): ((Bytes, Reader), &ImportQuery, Limits),
+    project: i64,
+    person: i64,
+    upload: Upload,
+    query: &ImportQuery,
 ) -> ApiResult<ImportReport> {
     let (kb, now) = (app.engine.kb(), app.now());
-    let (unmarked, renames) = (query.unmarked()?, query.renames()?);
+    let (default_source, renames) = (query.default_source()?, query.renames()?);
     let mut report = ImportReport::default();
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
-        read(file, limits, &mut report, |mut document, report| {
-            if let Some((message, hint)) = unfit(&document, app.config.max_text_bytes) {
+        read(upload, &mut report, |mut document, report| {
+            if let Some((message, hint)) = rejection(&document, app.config.max_text_bytes) {
                 report.n_skipped_documents += 1;
-                note(report, skipped(&document, message, hint));
+                add_problem(report, skipped(&document, message, hint));
                 return Ok(());
             }
             if renames {
@@ -225,16 +235,16 @@ fn keep(
             let Some(id) = documents::add(transaction, project, &document)? else {
                 report.n_skipped_documents += 1;
                 let message = format!("document “{}” already exists in this project", document.document.id);
-                note(report, skipped(&document, message, "import it under a new ID"));
+                add_problem(report, skipped(&document, message, "import it under a new ID"));
                 return Ok(());
             };
             let first = next;
             next += document.annotations.len() as i64;
             let mut marks = Vec::new();
             for (annotation, id) in document.annotations.iter().zip(first..) {
-                let mark = convert::of_file(kb, annotation, unmarked, now);
+                let mark = convert::from_file(kb, annotation, default_source, now);
                 report.n_predictions += usize::from(mark.source == Source::Pred);
-                report.n_unmarked += usize::from(!convert::is_marked(annotation));
+                report.n_unmarked += usize::from(!convert::has_recorded_source(annotation));
                 marks.push(Change { id, before: None, after: Some(mark) });
             }
             let event = NewEvent { document: id, person: Some(person), at: now, kind: "import", ..NewEvent::default() };
@@ -242,7 +252,7 @@ fn keep(
             let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
             for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
                 let text: String = text.chars().take(super::documents::MAX_COMMENT / 4).collect();
-                comments::add(transaction, (id, mark), person, (now, &text))?;
+                comments::add(transaction, id, mark, person, now, &text)?;
             }
             report.n_documents += 1;
             report.n_annotations += document.annotations.len();
@@ -253,7 +263,9 @@ fn keep(
             let first = report.problems.first().cloned();
             let message = first.as_ref().map_or("no documents in this file".to_owned(), |first| first.message.clone());
             let hint = first.and_then(|first| first.hint).unwrap_or("choose the format, or check the file".to_owned());
-            return Err(ApiError::refused(message).hint(hint).beside("report", serde_json::to_value(&report)?));
+            return Err(ApiError::unprocessable(message)
+                .hint(hint)
+                .with_field("report", serde_json::to_value(&report)?));
         }
         events::set_next_mark(transaction, next)
     })?;
@@ -261,7 +273,7 @@ fn keep(
 }
 
 /// Why a document cannot be imported, with a hint.
-fn unfit(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
+fn rejection(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
     let split = "split it, for instance into chapters";
     if document.document.text.trim().is_empty() {
         Some(("the document has no text".to_owned(), "remove it from the file"))

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::{Ask, At, Json};
+use super::{Json, PathParam, QueryParams};
 use crate::engine::TrainingPlan;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
@@ -21,7 +21,7 @@ use crate::wire::{ChangedDocument, ChangedDocuments, Job, JobKind, JobState, Job
 pub async fn add(
     State(app): State<Arc<App>>,
     _: Curator,
-    At(project): At<i64>,
+    PathParam(project): PathParam<i64>,
     Json(new): Json<NewJob>,
 ) -> ApiResult<(StatusCode, axum::Json<Job>)> {
     let job = app.blocking(move |app| {
@@ -47,7 +47,7 @@ pub async fn add(
                     ApiError::conflict(format!("job {} is still running", other.id)).hint("wait for it or cancel it")
                 );
             }
-            let id = jobs::add(transaction, project.id, (kind, &settings), now)?;
+            let id = jobs::add(transaction, project.id, kind, &settings, now)?;
             jobs::get(transaction, id, now)
         })?;
         app.bus.publish(project, "job", &job);
@@ -73,8 +73,8 @@ pub struct PlanQuery {
 pub async fn plan(
     State(app): State<Arc<App>>,
     _: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<PlanQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<PlanQuery>,
 ) -> ApiResult<axum::Json<TrainingPlan>> {
     let plan = app.blocking(move |app| {
         let trainer = app.trainer.as_ref().ok_or_else(no_trainer)?;
@@ -93,7 +93,11 @@ pub async fn plan(
 }
 
 /// `GET /projects/{p}/jobs`: the jobs of a project.
-pub async fn of_project(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) -> ApiResult<axum::Json<Jobs>> {
+pub async fn of_project(
+    State(app): State<Arc<App>>,
+    _: Person,
+    PathParam(project): PathParam<i64>,
+) -> ApiResult<axum::Json<Jobs>> {
     let jobs = app.blocking(move |app| {
         let now = app.now();
         app.store.read(|connection| {
@@ -105,7 +109,7 @@ pub async fn of_project(State(app): State<Arc<App>>, _: Person, At(project): At<
 }
 
 /// `GET /jobs/{j}`: one job.
-pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> ApiResult<axum::Json<Job>> {
+pub async fn get(State(app): State<Arc<App>>, _: Person, PathParam(id): PathParam<i64>) -> ApiResult<axum::Json<Job>> {
     let job = app.blocking(move |app| {
         let now = app.now();
         app.store.read(|connection| jobs::get(connection, id, now))
@@ -114,7 +118,11 @@ pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> Api
 }
 
 /// `POST /jobs/{j}/cancel`: cancels a queued job at once, a running one as soon as possible.
-pub async fn cancel(State(app): State<Arc<App>>, _: Curator, At(id): At<i64>) -> ApiResult<axum::Json<Job>> {
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    _: Curator,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<axum::Json<Job>> {
     let job = app.blocking(move |app| {
         let now = app.now();
         let job = app.store.write(|transaction| {
@@ -144,8 +152,8 @@ pub struct ChangesQuery {
 pub async fn changes(
     State(app): State<Arc<App>>,
     _: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<ChangesQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<ChangesQuery>,
 ) -> ApiResult<axum::Json<ChangedDocuments>> {
     let changed = app.blocking(move |app| {
         let now = app.now();

@@ -8,7 +8,7 @@ use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Deserialize;
 
-use super::{Ask, At, within};
+use super::{Bounds, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, Named, rounded};
 use crate::state::App;
@@ -18,23 +18,23 @@ use crate::wire::{Concept, ConceptPage, Hit, Hits, Near};
 pub const MAX_QUERY: usize = 500;
 
 /// Candidates below this probability are noise.
-const LEAST_NEAR: f32 = 1e-3;
+const MIN_P_LINK: f32 = 1e-3;
 
 /// The maximum length of a path to the root, in case of cycles.
 const MAX_DEPTH: usize = 40;
 
 /// Query parameters of a search.
 #[derive(Debug, Deserialize)]
-pub struct Search {
+pub struct SearchQuery {
     #[serde(default)]
     q: String,
     top_k: Option<usize>,
 }
 
 /// `GET /kb/search`: searches concepts by name or ID.
-pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResult<Json<Hits>> {
-    let top_k = within(ask.top_k, (1, 20, 200), "top_k")?;
-    check_query(&ask.q)?;
+pub async fn find(State(app): State<Arc<App>>, QueryParams(query): QueryParams<SearchQuery>) -> ApiResult<Json<Hits>> {
+    let top_k = Bounds { min: 1, default: 20, max: 200 }.check(query.top_k, "top_k")?;
+    check_query(&query.q)?;
     let results = app.blocking(move |app| {
         let kb = app.engine.kb();
         let hit = |hit: &canonym_core::kb::search::SearchHit| Hit {
@@ -43,7 +43,7 @@ pub async fn find(State(app): State<Arc<App>>, Ask(ask): Ask<Search>) -> ApiResu
             how: hit.kind.name(),
             score: rounded(hit.similarity),
         };
-        Ok(search(kb, &ask.q, top_k).iter().map(hit).collect())
+        Ok(search(kb, &query.q, top_k).iter().map(hit).collect())
     });
     Ok(Json(Hits { results: results.await? }))
 }
@@ -57,7 +57,7 @@ pub fn check_query(query: &str) -> ApiResult<()> {
 }
 
 /// `GET /kb/concepts/{id}`: a concept with its place in the hierarchy.
-pub async fn show(State(app): State<Arc<App>>, At(id): At<String>) -> ApiResult<Json<ConceptPage>> {
+pub async fn show(State(app): State<Arc<App>>, PathParam(id): PathParam<String>) -> ApiResult<Json<ConceptPage>> {
     let page = app.blocking(move |app| {
         let kb = app.engine.kb();
         let Some(found) = kb.find(id.trim()) else {
@@ -88,8 +88,12 @@ pub struct NearQuery {
 }
 
 /// `GET /kb/concepts/{id}/near`: concepts that the model finds for the preferred name, without the concept itself.
-pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask<NearQuery>) -> ApiResult<Json<Near>> {
-    let top_k = within(ask.top_k, (1, 8, 50), "top_k")?;
+pub async fn near(
+    State(app): State<Arc<App>>,
+    PathParam(id): PathParam<String>,
+    QueryParams(query): QueryParams<NearQuery>,
+) -> ApiResult<Json<Near>> {
+    let top_k = Bounds { min: 1, default: 8, max: 50 }.check(query.top_k, "top_k")?;
     let _permit =
         app.unbatched_permits.try_acquire().map_err(|_| ApiError::busy("too many names are being linked", 1))?;
     let concepts = app.blocking(move |app| {
@@ -97,7 +101,7 @@ pub async fn near(State(app): State<Arc<App>>, At(id): At<String>, Ask(ask): Ask
         let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("concept not found"))?;
         let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
         let others = links.iter().flat_map(|link| &link.candidates);
-        let others = others.filter(|one| one.concept != found && one.p_link >= LEAST_NEAR);
+        let others = others.filter(|one| one.concept != found && one.p_link >= MIN_P_LINK);
         let row = |one: &canonym_core::link::Candidate| CandidateRow {
             id: kb.id(one.concept).to_owned(),
             name: kb.preferred_name(one.concept).to_owned(),

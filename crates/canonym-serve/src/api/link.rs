@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::text::Document;
 
-use super::{bytes, json, within};
-use crate::batcher::How;
+use super::{Bounds, bytes, json};
+use crate::batcher::LinkMode;
 use crate::engine::{LinkOptions, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, rounded};
@@ -21,14 +21,27 @@ use crate::wire::{LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, Person
 /// The maximum number of texts per request.
 const MAX_TEXTS: usize = 1000;
 
+/// Candidates per mention or name.
+const TOP_K: Bounds = Bounds { min: 1, default: 5, max: 100 };
+
 /// The maximum number of names per request.
 const MAX_NAMES: usize = 1000;
 
 /// Bytes of text per batch, unless one text is longer.
 const PART_BYTES: usize = 512 << 10;
 
+/// The parameters of a linking request.
+pub struct LinkParams {
+    pub top_k: Option<usize>,
+    pub min_score: Option<f32>,
+    pub nested: bool,
+    pub nil: Nil,
+    pub explain: bool,
+}
+
 /// The linking options of a request.
-pub fn how(top_k: Option<usize>, min_score: Option<f32>, nil: Nil, (nested, explain): (bool, bool)) -> ApiResult<How> {
+pub fn link_mode(params: LinkParams) -> ApiResult<LinkMode> {
+    let LinkParams { top_k, min_score, nested, nil, explain } = params;
     if let Some(min_score) = min_score
         && !(0.0..=1.0).contains(&min_score)
     {
@@ -36,8 +49,8 @@ pub fn how(top_k: Option<usize>, min_score: Option<f32>, nil: Nil, (nested, expl
     }
     // Rounded, because the engine caches one system per setting.
     let min_score = min_score.map(|min_score| (min_score * 100.0).round() / 100.0);
-    let top_k = within(top_k, (1, 5, 100), "top_k")?;
-    Ok(How { options: LinkOptions { top_k, min_score, nested, nil }, explain })
+    let top_k = TOP_K.check(top_k, "top_k")?;
+    Ok(LinkMode { options: LinkOptions { top_k, min_score, nested, nil }, explain })
 }
 
 /// Converts a text to a document of the library.
@@ -50,7 +63,8 @@ pub fn document(text: TextIn, row: usize) -> AnnotatedDocument {
 /// `POST /link`: finds and links mentions in one or several texts.
 pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Response> {
     let request: LinkRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
-    let how = how(request.top_k, request.min_score, request.nil, (request.nested, request.explain))?;
+    let LinkRequest { top_k, min_score, nested, nil, explain, .. } = request;
+    let mode = link_mode(LinkParams { top_k, min_score, nested, nil, explain })?;
     let (texts, is_one) = match (request.text, request.documents) {
         (Some(text), None) => (vec![TextIn { id: Some("text".to_owned()), text }], true),
         (None, Some(documents)) => (documents, false),
@@ -69,13 +83,13 @@ pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<
     let mut is_first = true;
     for part in parts(documents) {
         let n_bytes = part.iter().map(|one| one.document.text.len()).sum();
-        let linked = app.batcher.link(engine.clone(), part, how).await?;
+        let linked = app.batcher.link(engine.clone(), part, mode).await?;
         app.metrics.linked(linked.len(), n_bytes);
         for (document, reasons) in linked {
             if !std::mem::take(&mut is_first) {
                 answer.bytes.push(b',');
             }
-            answer.add(&LinkedOut::of(document, reasons))?;
+            answer.add(&LinkedOut::new(document, reasons))?;
         }
     }
     answer.bytes.extend_from_slice(close.as_bytes());
@@ -150,7 +164,7 @@ impl std::io::Write for Answer {
 /// `POST /map`: links names without context.
 pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Json<MappedList>> {
     let request: MapRequest = json(&bytes(request, super::MAX_BODY).await?)?;
-    let top_k = within(request.top_k, (1, 5, 100), "top_k")?;
+    let top_k = TOP_K.check(request.top_k, "top_k")?;
     if request.names.len() > MAX_NAMES {
         let message = format!("at most {MAX_NAMES} names per request, not {}", request.names.len());
         return Err(ApiError::bad(message).hint("send several requests"));

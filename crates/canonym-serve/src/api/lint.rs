@@ -20,7 +20,7 @@ pub async fn findings(State(app): State<Arc<App>>, _: Person) -> ApiResult<Json<
     if matches!(*lint, Lint::New) {
         *lint = Lint::Running;
         let app = app.clone();
-        std::thread::spawn(move || look(&app));
+        std::thread::spawn(move || run_checks(&app));
     }
     Ok(Json(match &*lint {
         Lint::New | Lint::Running => LintOut { is_ready: false, seconds: None, checks: Vec::new() },
@@ -30,7 +30,7 @@ pub async fn findings(State(app): State<Arc<App>>, _: Person) -> ApiResult<Json<
     }))
 }
 
-fn look(app: &App) {
+fn run_checks(app: &App) {
     let started = Instant::now();
     let work = std::panic::AssertUnwindSafe(|| lint(app.engine.kb(), &Check::ALL, MAX_EXAMPLES));
     let found = std::panic::catch_unwind(work);

@@ -6,7 +6,7 @@ use axum::extract::{Query, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{At, Json};
+use super::{Json, PathParam};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Client, Curator};
 use crate::state::App;
@@ -41,7 +41,7 @@ pub async fn check(
         return next.run(request).await;
     }
     let Some(person) = request.extensions().get::<Person>().cloned() else {
-        return ApiError::no_login().into_response();
+        return ApiError::unauthorized().into_response();
     };
     let checked = app.blocking(move |app| {
         app.store.read(|connection| named.iter().try_for_each(|named| members::check(connection, &person, *named)))
@@ -53,7 +53,11 @@ pub async fn check(
 }
 
 /// `GET /projects/{p}/people`: the members of a project.
-pub async fn all(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) -> ApiResult<axum::Json<People>> {
+pub async fn all(
+    State(app): State<Arc<App>>,
+    _: Person,
+    PathParam(project): PathParam<i64>,
+) -> ApiResult<axum::Json<People>> {
     let people = app.blocking(move |app| app.store.read(|connection| members::all(connection, project))).await?;
     Ok(axum::Json(People { people }))
 }
@@ -63,10 +67,10 @@ pub async fn add(
     State(app): State<Arc<App>>,
     Curator(curator): Curator,
     axum::Extension(client): axum::Extension<Client>,
-    At(project): At<i64>,
+    PathParam(project): PathParam<i64>,
     Json(new): Json<NewMember>,
 ) -> ApiResult<axum::Json<People>> {
-    change(app, (curator, client), (project, new.id), "member added").await
+    change(app, curator, client, project, new.id, Change::Add).await
 }
 
 /// `DELETE /projects/{p}/people/{id}`: removes a member; returns the remaining ones. Their annotations stay.
@@ -74,30 +78,45 @@ pub async fn remove(
     State(app): State<Arc<App>>,
     Curator(curator): Curator,
     axum::Extension(client): axum::Extension<Client>,
-    At((project, person)): At<(i64, i64)>,
+    PathParam((project, person)): PathParam<(i64, i64)>,
 ) -> ApiResult<axum::Json<People>> {
-    change(app, (curator, client), (project, person), "member removed").await
+    change(app, curator, client, project, person, Change::Remove).await
+}
+
+/// A change of the members of a project.
+#[derive(Clone, Copy)]
+enum Change {
+    Add,
+    Remove,
 }
 
 async fn change(
     app: Arc<App>,
-    (curator, client): (Person, Client),
-    (project, person): (i64, i64),
-    did: &'static str,
+    curator: Person,
+    client: Client,
+    project: i64,
+    person: i64,
+    change: Change,
 ) -> ApiResult<axum::Json<People>> {
     let people = app.blocking(move |app| {
         let (name, of, people) = app.store.write(|transaction| {
             let of = projects::get(transaction, project)?.name;
             let name = people::get(transaction, person)?.name;
-            if did == "member added" {
-                members::add(transaction, project, person)?;
-            } else if !members::remove(transaction, project, person)? {
-                return Err(ApiError::not_found(format!("“{name}” is not a member of this project")));
+            match change {
+                Change::Add => members::add(transaction, project, person)?,
+                Change::Remove if members::remove(transaction, project, person)? => {}
+                Change::Remove => {
+                    return Err(ApiError::not_found(format!("“{name}” is not a member of this project")));
+                }
             }
             Ok((name, of, members::all(transaction, project)?))
         })?;
         let what = format!("{name} in project {project} ({of})");
-        app.audit.note(app.now(), (&curator.name, Some(client.0)), did, &what);
+        let action = match change {
+            Change::Add => "member added",
+            Change::Remove => "member removed",
+        };
+        app.audit.record(app.now(), &curator.name, Some(client.0), action, &what);
         Ok(people)
     });
     let people = people.await?;

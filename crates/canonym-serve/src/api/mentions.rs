@@ -7,11 +7,12 @@ use canonym_core::text::offsets::OffsetMap;
 use serde::Deserialize;
 
 use super::disagreements::around;
-use super::{Ask, At, within};
+use super::{PAGE_LIMIT, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::to_pairs;
 use crate::state::App;
-use crate::store::{documents, projects};
+use crate::store::documents::{self, ConceptMention, MentionCursor};
+use crate::store::projects;
 use crate::wire::{MentionPage, MentionRow, Person};
 
 /// Characters of context on either side.
@@ -30,40 +31,38 @@ pub struct MentionsQuery {
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Person,
-    At(project): At<i64>,
-    Ask(query): Ask<MentionsQuery>,
+    PathParam(project): PathParam<i64>,
+    QueryParams(query): QueryParams<MentionsQuery>,
 ) -> ApiResult<axum::Json<MentionPage>> {
-    let limit = within(query.limit, (1, 50, 500), "limit")?;
+    let limit = PAGE_LIMIT.check(query.limit, "limit")?;
     if query.concept.trim().is_empty() {
         return Err(ApiError::bad("`concept` is missing").hint("give the ID of a concept as `concept`"));
     }
     let after = match query.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
-        None => (0, 0),
-        Some(cursor) => {
-            let parts = cursor.split_once('.').and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
-            parts.ok_or_else(|| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))?
-        }
+        None => MentionCursor::default(),
+        Some(cursor) => read_cursor(cursor)
+            .ok_or_else(|| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))?,
     };
     let page = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
-            let of = (project, query.concept.trim());
-            let (n_mentions, n_documents) = documents::n_mentions(connection, of)?;
-            let mut found = documents::mentions(connection, of, (after, limit + 1))?;
+            let concept = query.concept.trim();
+            let (n_mentions, n_documents) = documents::n_mentions(connection, project, concept)?;
+            let mut found = documents::mentions(connection, project, concept, after, limit + 1)?;
             let has_more = found.len() > limit;
             found.truncate(limit);
-            let next_cursor = found.last().filter(|_| has_more).map(|(document, mark, _)| format!("{document}.{mark}"));
+            let next_cursor = found.last().filter(|_| has_more).map(|one| format!("{}.{}", one.document, one.id));
             let mut mentions = Vec::with_capacity(found.len());
-            for of_document in found.chunk_by(|a, b| a.0 == b.0) {
-                let kept = documents::get(connection, of_document[0].0)?;
-                let map = OffsetMap::new(&kept.text);
-                for (document, id, mark) in of_document {
+            for of_document in found.chunk_by(|a, b| a.document == b.document) {
+                let stored = documents::get(connection, of_document[0].document)?;
+                let map = OffsetMap::new(&stored.text);
+                for ConceptMention { document, id, mark } in of_document {
                     let spans = mark.spans();
                     let (Some(first), Some(last)) = (spans.first(), spans.last()) else { continue };
-                    let (before, behind) = around(&kept.text, (first.start as usize, last.end as usize), CONTEXT);
+                    let (before, behind) = around(&stored.text, first.start as usize..last.end as usize, CONTEXT);
                     mentions.push(MentionRow {
                         document: *document,
-                        external_id: kept.external_id.clone(),
+                        external_id: stored.external_id.clone(),
                         mark: *id,
                         spans: to_pairs(&map, &spans),
                         text: mark.text.clone(),
@@ -78,4 +77,9 @@ pub async fn list(
         })
     });
     Ok(axum::Json(page.await?))
+}
+
+fn read_cursor(cursor: &str) -> Option<MentionCursor> {
+    let (document, mark) = cursor.split_once('.')?;
+    Some(MentionCursor { document: document.parse().ok()?, mark: mark.parse().ok()? })
 }

@@ -44,18 +44,18 @@ use crate::error::{ApiError, ApiResult};
 const MAX_BODY: usize = 1 << 20;
 
 /// The timeout for the next chunk of a body.
-const IDLE: Duration = Duration::from_secs(15);
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The maximum length of a quoted parse error, in characters.
 const MAX_QUOTED: usize = 300;
 
 /// Reads a body, or fails with 413. A client that stops sending times out.
 async fn bytes(request: Request<Body>, limit: usize) -> ApiResult<Vec<u8>> {
-    Ok(held_bytes(request, limit, None).await?.0)
+    Ok(bytes_with_permit(request, limit, None).await?.0)
 }
 
 /// Reads a body; the KiB received count against `budget` until the permit is dropped.
-async fn held_bytes(
+async fn bytes_with_permit(
     request: Request<Body>,
     limit: usize,
     budget: Option<&Arc<Semaphore>>,
@@ -69,7 +69,7 @@ async fn held_bytes(
     let mut bytes = Vec::new();
     let mut held: Option<OwnedSemaphorePermit> = None;
     loop {
-        let chunk = tokio::time::timeout(IDLE, chunks.next()).await;
+        let chunk = tokio::time::timeout(CHUNK_TIMEOUT, chunks.next()).await;
         let chunk = chunk.map_err(|_| ApiError::bad("the request body is sent too slowly").hint("send it again"))?;
         let Some(chunk) = chunk else { return Ok((bytes, held)) };
         let chunk = chunk.map_err(|_| ApiError::bad("the request body ended early").hint("send it again"))?;
@@ -112,51 +112,64 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 }
 
 /// A short JSON body that may be empty.
-struct Maybe<T>(T);
+struct OptionalJson<T>(T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJson<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> ApiResult<Maybe<T>> {
+    async fn from_request(request: Request, _: &S) -> ApiResult<OptionalJson<T>> {
         let bytes = bytes(request, MAX_BODY).await?;
-        Ok(Maybe(if bytes.is_empty() { T::default() } else { json(&bytes)? }))
+        Ok(OptionalJson(if bytes.is_empty() { T::default() } else { json(&bytes)? }))
     }
 }
 
 /// The query parameters.
-struct Ask<T>(T);
+struct QueryParams<T>(T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Ask<T>> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<QueryParams<T>> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         let query = query.map_err(|error| {
             let error: String = error.body_text().chars().take(MAX_QUOTED).collect();
             ApiError::bad(format!("invalid query string: {error}"))
         })?;
-        Ok(Ask(query.0))
+        Ok(QueryParams(query.0))
     }
 }
 
 /// The path parameters.
-struct At<T>(T);
+struct PathParam<T>(T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParam<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<At<T>> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<PathParam<T>> {
         let path = Path::<T>::from_request_parts(parts, state).await;
         let path = path.map_err(|_| ApiError::not_found("not found").hint("IDs in paths are integers"))?;
-        Ok(At(path.0))
+        Ok(PathParam(path.0))
     }
 }
 
-/// A number within limits, or the default.
-fn within(value: Option<usize>, (least, usual, most): (usize, usize, usize), name: &str) -> ApiResult<usize> {
-    match value {
-        None => Ok(usual),
-        Some(value) if (least..=most).contains(&value) => Ok(value),
-        Some(value) => Err(ApiError::bad(format!("`{name}` must be between {least} and {most}, not {value}"))),
+/// The values that a number in a request may have, and its default.
+struct Bounds {
+    min: usize,
+    default: usize,
+    max: usize,
+}
+
+/// Rows per page.
+const PAGE_LIMIT: Bounds = Bounds { min: 1, default: 50, max: 500 };
+
+impl Bounds {
+    /// The number, or the default if it is missing; fails outside the bounds.
+    fn check(&self, value: Option<usize>, name: &str) -> ApiResult<usize> {
+        let Bounds { min, default, max } = *self;
+        match value {
+            None => Ok(default),
+            Some(value) if (min..=max).contains(&value) => Ok(value),
+            Some(value) => Err(ApiError::bad(format!("`{name}` must be between {min} and {max}, not {value}"))),
+        }
     }
 }

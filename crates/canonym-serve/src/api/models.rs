@@ -12,16 +12,16 @@ use rusqlite::Connection;
 use serde::Deserialize;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{Ask, At, Json};
+use super::{Json, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::state::App;
-use crate::store::models::{self, KeptModel};
+use crate::store::models::{self, StoredModel};
 use crate::store::{jobs, projects};
 use crate::wire::{Model, ModelPatch, Models, Person};
 
 /// The chunk size of downloads, in bytes.
-const PIECE: usize = 256 << 10;
+const CHUNK: usize = 256 << 10;
 
 /// Query parameters: the project.
 #[derive(Debug, Default, Deserialize)]
@@ -33,7 +33,7 @@ pub struct ModelsQuery {
 pub async fn all(
     State(app): State<Arc<App>>,
     _: Person,
-    Ask(query): Ask<ModelsQuery>,
+    QueryParams(query): QueryParams<ModelsQuery>,
 ) -> ApiResult<axum::Json<Models>> {
     let models = app.blocking(move |app| {
         app.store.read(|connection| {
@@ -41,18 +41,18 @@ pub async fn all(
             let current = current.unwrap_or(app.base_model);
             let all = models::of_project(connection, query.project.unwrap_or(0))?;
             // The last comparison has the scores of all models on the same documents.
-            let last = all.iter().rev().find(|kept| !kept.others.is_empty()).cloned();
-            let shown = |kept: KeptModel| {
-                let id = kept.model.id;
+            let last = all.iter().rev().find(|stored| !stored.others.is_empty()).cloned();
+            let shown = |stored: StoredModel| {
+                let id = stored.model.id;
                 let compared = last.as_ref().and_then(|last| Some((last.others.get(&id)?.clone(), last.model.id)));
                 let (dev, dev_on) = match compared {
                     Some((dev, on)) => (Some(dev), Some(on)),
-                    None => (kept.model.dev, kept.model.dev_on),
+                    None => (stored.model.dev, stored.model.dev_on),
                 };
-                Model { is_current: id == current, dev, dev_on, ..kept.model }
+                Model { is_current: id == current, dev, dev_on, ..stored.model }
             };
             // Base models of earlier starts are not available any more.
-            let is_here = |kept: &KeptModel| kept.folder.is_some() || kept.model.id == app.base_model;
+            let is_here = |stored: &StoredModel| stored.folder.is_some() || stored.model.id == app.base_model;
             Ok(all.into_iter().filter(is_here).map(shown).collect())
         })
     });
@@ -63,17 +63,17 @@ pub async fn all(
 pub async fn choose(
     State(app): State<Arc<App>>,
     _: Curator,
-    At((project, model)): At<(i64, i64)>,
+    PathParam((project, model)): PathParam<(i64, i64)>,
 ) -> ApiResult<axum::Json<Model>> {
     let model = app.blocking(move |app| {
         app.store.write(|transaction| {
             projects::check(transaction, project)?;
-            let kept = models::get(transaction, model)?;
-            if kept.model.project_id.is_some_and(|other| other != project) {
+            let stored = models::get(transaction, model)?;
+            if stored.model.project_id.is_some_and(|other| other != project) {
                 return Err(ApiError::not_found(format!("model {model} not found")));
             }
             projects::use_model(transaction, project, model)?;
-            Ok(Model { is_current: true, ..kept.model })
+            Ok(Model { is_current: true, ..stored.model })
         })
     });
     Ok(axum::Json(model.await?))
@@ -83,7 +83,7 @@ pub async fn choose(
 pub async fn rename(
     State(app): State<Arc<App>>,
     _: Curator,
-    At((project, model)): At<(i64, i64)>,
+    PathParam((project, model)): PathParam<(i64, i64)>,
     Json(patch): Json<ModelPatch>,
 ) -> ApiResult<axum::Json<Model>> {
     let model = app.blocking(move |app| {
@@ -102,21 +102,21 @@ pub async fn rename(
 pub async fn delete(
     State(app): State<Arc<App>>,
     _: Curator,
-    At((project, model)): At<(i64, i64)>,
+    PathParam((project, model)): PathParam<(i64, i64)>,
 ) -> ApiResult<axum::Json<()>> {
     app.blocking(move |app| {
         let now = app.now();
-        let kept = app.store.write(|transaction| {
-            let kept = trained(transaction, project, model)?;
+        let stored = app.store.write(|transaction| {
+            let stored = trained(transaction, project, model)?;
             jobs::check_idle(transaction, project, now)?;
             if projects::model(transaction, project)? == Some(model) {
-                return Err(ApiError::conflict(format!("model “{}” is in use", kept.model.name))
+                return Err(ApiError::conflict(format!("model “{}” is in use", stored.model.name))
                     .hint("switch to another model first; nothing was deleted"));
             }
             models::delete(transaction, model)?;
-            Ok(kept)
+            Ok(stored)
         })?;
-        remove(app, &kept);
+        remove(app, &stored);
         Ok(())
     })
     .await?;
@@ -127,22 +127,22 @@ pub async fn delete(
 pub async fn download(
     State(app): State<Arc<App>>,
     _: Curator,
-    At((project, model)): At<(i64, i64)>,
+    PathParam((project, model)): PathParam<(i64, i64)>,
 ) -> ApiResult<Response> {
     let (file, name) = app
         .blocking(move |app| {
-            let kept = app.store.read(|connection| trained(connection, project, model))?;
-            let (Some(folder), Some(trainer)) = (&kept.folder, &app.trainer) else {
+            let stored = app.store.read(|connection| trained(connection, project, model))?;
+            let (Some(folder), Some(trainer)) = (&stored.folder, &app.trainer) else {
                 return Err(ApiError::unavailable("this server cannot open trained models"));
             };
             let path = trainer.file(folder);
             let file = std::fs::File::open(&path).map_err(|error| {
                 tracing::error!("{}: {error}", path.display());
-                ApiError::unavailable(format!("cannot read the file of model “{}”", kept.model.name))
+                ApiError::unavailable(format!("cannot read the file of model “{}”", stored.model.name))
                     .hint("see the server log")
             })?;
             let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
-            Ok((file, format!("{}.{ending}", safe_name(&kept.model.name).replace([' ', '"'], "-"))))
+            Ok((file, format!("{}.{ending}", safe_name(&stored.model.name).replace([' ', '"'], "-"))))
         })
         .await?;
     let length = file.metadata().map(|about| about.len()).map_err(|error| ApiError::internal(&error))?;
@@ -151,18 +151,18 @@ pub async fn download(
         (header::CONTENT_LENGTH, length.to_string()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
     ];
-    Ok((headers, in_pieces(file)).into_response())
+    Ok((headers, stream_file(file)).into_response())
 }
 
 /// Streams a file.
-fn in_pieces(mut file: std::fs::File) -> Body {
+fn stream_file(mut file: std::fs::File) -> Body {
     let (sender, receiver) = tokio::sync::mpsc::channel(4);
     tokio::task::spawn_blocking(move || {
         loop {
-            let mut piece = vec![0; PIECE];
-            let read = file.read(&mut piece).map(|n| {
-                piece.truncate(n);
-                Bytes::from(piece)
+            let mut chunk = vec![0; CHUNK];
+            let read = file.read(&mut chunk).map(|n| {
+                chunk.truncate(n);
+                Bytes::from(chunk)
             });
             let is_over = read.as_ref().map_or(true, Bytes::is_empty);
             // Stop when the client has disconnected.
@@ -175,18 +175,18 @@ fn in_pieces(mut file: std::fs::File) -> Body {
 }
 
 /// A model trained in the project, or 404.
-fn trained(connection: &Connection, project: i64, model: i64) -> ApiResult<KeptModel> {
-    let kept = models::get(connection, model)?;
-    match kept.model.project_id == Some(project) {
-        true => Ok(kept),
+fn trained(connection: &Connection, project: i64, model: i64) -> ApiResult<StoredModel> {
+    let stored = models::get(connection, model)?;
+    match stored.model.project_id == Some(project) {
+        true => Ok(stored),
         false => Err(ApiError::not_found(format!("model {model} not found"))),
     }
 }
 
 /// Removes the files of a deleted model.
-pub fn remove(app: &App, kept: &KeptModel) {
-    app.forget_model(kept.model.id);
-    let Some(folder) = &kept.folder else { return };
+pub fn remove(app: &App, stored: &StoredModel) {
+    app.forget_model(stored.model.id);
+    let Some(folder) = &stored.folder else { return };
     if let Err(error) = std::fs::remove_dir_all(folder) {
         tracing::warn!("cannot remove {}: {error}", folder.display());
     }

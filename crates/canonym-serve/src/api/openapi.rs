@@ -64,8 +64,10 @@ fn operation(route: &Route, error: &Value, schemas: &mut Schemas) -> Value {
     }
     let name = route.path.replace(['/', '{', '}', '.'], " ");
     let words: Vec<&str> = name.split_whitespace().collect();
-    let success = match route.answer {
-        Some(answer) => json!({"description": "success", "content": {"application/json": {"schema": answer(schemas)}}}),
+    let success = match route.response {
+        Some(response) => {
+            json!({"description": "success", "content": {"application/json": {"schema": response(schemas)}}})
+        }
         None => json!({"description": "success"}),
     };
     let status = route.status.to_string();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 
-use super::At;
+use super::PathParam;
 use super::stats::seconds;
 use crate::error::ApiResult;
 use crate::state::App;
@@ -18,7 +18,11 @@ use crate::wire::{Pace, PaceOf, PacePoint, Person};
 const MAX_POINTS: usize = 500;
 
 /// `GET /projects/{p}/pace`.
-pub async fn show(State(app): State<Arc<App>>, _: Person, At(project): At<i64>) -> ApiResult<axum::Json<Pace>> {
+pub async fn show(
+    State(app): State<Arc<App>>,
+    _: Person,
+    PathParam(project): PathParam<i64>,
+) -> ApiResult<axum::Json<Pace>> {
     let pace = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
@@ -60,7 +64,10 @@ fn points(measured: Vec<Work>, estimated: Vec<Work>) -> Vec<(Work, bool)> {
 }
 
 /// The points of one annotator or model.
-type Group<'a> = (Option<String>, Vec<&'a PacePoint>);
+struct Group<'a> {
+    name: Option<String>,
+    points: Vec<&'a PacePoint>,
+}
 
 fn pace_of(mut points: Vec<PacePoint>) -> Pace {
     let all = seconds(points.iter().map(|point| point.seconds).collect());
@@ -81,13 +88,14 @@ fn pace_of(mut points: Vec<PacePoint>) -> Pace {
 }
 
 fn group<'a>(groups: &mut Vec<Group<'a>>, name: Option<String>, point: &'a PacePoint) {
-    match groups.iter_mut().find(|(of, _)| *of == name) {
-        Some((_, points)) => points.push(point),
-        None => groups.push((name, vec![point])),
+    match groups.iter_mut().find(|group| group.name == name) {
+        Some(group) => group.points.push(point),
+        None => groups.push(Group { name, points: vec![point] }),
     }
 }
 
-fn summary((name, points): Group<'_>) -> Option<PaceOf> {
+fn summary(group: Group<'_>) -> Option<PaceOf> {
+    let Group { name, points } = group;
     let of = |value: fn(&PacePoint) -> f64| seconds(points.iter().map(|point| value(point)).collect());
     let per_thousand = of(|point| point.per_thousand)?.median;
     Some(PaceOf { name, n: points.len(), seconds: of(|point| point.seconds)?, per_thousand })
@@ -98,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measured_time_takes_the_place_of_the_estimate() {
+    fn measured_time_replaces_the_estimate() {
         let work = |document, at, seconds, model: Option<&str>| Work {
             document,
             person: 1,

@@ -6,20 +6,20 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{At, Json, bytes, json, within};
+use super::{Bounds, Json, PathParam, bytes, json};
 use crate::auth::{
-    MAX_NAME, MAX_PASSWORD, Visitor, checked_name, checked_password, hash, key_hash, looks, new_key, verify,
+    LoginSource, MAX_NAME, MAX_PASSWORD, checked_name, checked_password, hash, key_hash, lookalike_key, new_key, verify,
 };
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, COOKIE, Client, cookie};
 use crate::state::{App, PublicUrl};
-use crate::store::people::{self, PersonChange};
+use crate::store::people::{self, NewKey, PersonChange};
 use crate::wire::{
     LOCAL, LoggedIn, Login, NewPassword, NewPerson, NewToken, People, Person, PersonPatch, Role, Token, Tokens,
 };
 
-/// The maximum lifetime of a token, in days.
-const MAX_DAYS: usize = 3650;
+/// The lifetime of a token, in days.
+const DAYS: Bounds = Bounds { min: 1, default: 3650, max: 3650 };
 
 /// The maximum number of tokens per account.
 const MAX_TOKENS: usize = 100;
@@ -62,7 +62,7 @@ pub async fn login(
                 Ok((people::by_name(connection, &name)?, owner))
             })?;
             let own = device.filter(|_| owner.is_some_and(|owner| owner.name == name));
-            let visitor = own.as_deref().map_or(Visitor::Stranger(client.0), Visitor::Known);
+            let visitor = own.as_deref().map_or(LoginSource::Unknown(client.0), LoginSource::Known);
             Ok((known, app.limiter.attempt(&name, visitor, now)?, own.is_some()))
         })
         .await?;
@@ -72,8 +72,8 @@ pub async fn login(
             let now = app.now();
             let is_right = verify(&login.password, known.as_ref().and_then(|(_, hash)| hash.as_deref()));
             let Some((person, _)) = known.filter(|(person, _)| is_right && person.is_active) else {
-                app.audit.note(now, (&login_name, Some(client.0)), "login refused", "");
-                return Err(ApiError { message: "wrong name or password".to_owned(), ..ApiError::no_login() }
+                app.audit.record(now, &login_name, Some(client.0), "login refused", "");
+                return Err(ApiError { message: "wrong name or password".to_owned(), ..ApiError::unauthorized() }
                     .hint("try again; after five failures you have to wait some seconds"));
             };
             app.limiter.succeeded(attempt);
@@ -82,27 +82,30 @@ pub async fn login(
             app.store.write(|transaction| {
                 people::remove_key(transaction, "", now)?;
                 let until = now + SESSION * 1000;
-                people::add_key(transaction, (&key_hash, "session", ""), person.id, (now, Some(until)))?;
+                let session = NewKey { hash: &key_hash, kind: "session", name: "", expires: Some(until) };
+                people::add_key(transaction, person.id, &session, now)?;
                 if !is_known_device {
                     let until = now + DEVICE_SECONDS * 1000;
-                    people::add_device(transaction, person.id, (&device_hash, MAX_DEVICES), now, until)?;
+                    let device = NewKey { hash: &device_hash, kind: "device", name: "", expires: Some(until) };
+                    people::add_key(transaction, person.id, &device, now)?;
+                    people::keep_last_devices(transaction, person.id, MAX_DEVICES)?;
                 }
                 Ok(())
             })?;
-            app.audit.note(now, (&person.name, Some(client.0)), "login", "");
+            app.audit.record(now, &person.name, Some(client.0), "login", "");
             Ok((person, key, device))
         })
         .await?;
-    let session = set_cookie(&app, COOKIE, &key, ("/", SESSION))?;
+    let session = set_cookie(&app, COOKIE, &key, "/", SESSION)?;
     let mut response = ([(header::SET_COOKIE, session)], axum::Json(LoggedIn { user: person })).into_response();
     if !is_known_device {
-        let device = set_cookie(&app, DEVICE, &device, ("/api/v1/login", DEVICE_SECONDS))?;
+        let device = set_cookie(&app, DEVICE, &device, "/api/v1/login", DEVICE_SECONDS)?;
         response.headers_mut().append(header::SET_COOKIE, device);
     }
     Ok(response)
 }
 
-fn set_cookie(app: &App, name: &str, value: &str, (path, seconds): (&str, i64)) -> ApiResult<HeaderValue> {
+fn set_cookie(app: &App, name: &str, value: &str, path: &str, seconds: i64) -> ApiResult<HeaderValue> {
     let is_secure = app.config.public_url.as_ref().is_some_and(PublicUrl::is_https);
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={seconds}{secure}");
@@ -117,7 +120,7 @@ pub async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> ApiResul
             .await?;
         app.permissions_changed();
     }
-    let gone = set_cookie(&app, COOKIE, "", ("/", 0))?;
+    let gone = set_cookie(&app, COOKIE, "", "/", 0)?;
     Ok((StatusCode::OK, [(header::SET_COOKIE, gone)], axum::Json(serde_json::json!({}))).into_response())
 }
 
@@ -142,8 +145,9 @@ pub async fn add(
             if people::by_name(transaction, name)?.is_some() {
                 return Err(ApiError::conflict(format!("the name “{name}” is taken")).hint("choose another name"));
             }
-            let seen = looks(name);
-            if let Some(other) = people::all(transaction)?.into_iter().find(|other| looks(&other.name) == seen) {
+            let seen = lookalike_key(name);
+            if let Some(other) = people::all(transaction)?.into_iter().find(|other| lookalike_key(&other.name) == seen)
+            {
                 return Err(
                     ApiError::conflict(format!("the name looks like “{}”", other.name)).hint("choose another name")
                 );
@@ -152,11 +156,11 @@ pub async fn add(
                 return Err(ApiError::conflict("the first account must be an admin")
                     .hint("add an admin first; from then on everyone must sign in"));
             }
-            people::put(transaction, name, (new.role, &hash), now)
+            people::put(transaction, name, new.role, &hash, now)
         })?;
         app.accounts_exist();
-        let what = format!("{} as {}", person.name, person.role.word());
-        app.audit.note(now, (&admin.0.name, Some(client.0)), "person added", &what);
+        let what = format!("{} as {}", person.name, person.role.name());
+        app.audit.record(now, &admin.0.name, Some(client.0), "person added", &what);
         Ok(person)
     });
     Ok((StatusCode::CREATED, axum::Json(person.await?)))
@@ -167,7 +171,7 @@ pub async fn change(
     State(app): State<Arc<App>>,
     admin: Admin,
     axum::Extension(client): axum::Extension<Client>,
-    At(id): At<i64>,
+    PathParam(id): PathParam<i64>,
     Json(patch): Json<PersonPatch>,
 ) -> ApiResult<axum::Json<Person>> {
     let _permit = app.hash_permits.acquire().await.map_err(|error| ApiError::internal(&error))?;
@@ -178,7 +182,7 @@ pub async fn change(
         let what = format!(
             "{}: role {}, {}{}",
             of.name,
-            patch.role.map_or("as before", Role::word),
+            patch.role.map_or("as before", Role::name),
             match patch.is_active {
                 Some(true) => "active",
                 Some(false) => "not active",
@@ -206,7 +210,7 @@ pub async fn change(
             }
             people::get(transaction, id)
         })?;
-        app.audit.note(app.now(), (&admin.0.name, Some(client.0)), "person changed", &what);
+        app.audit.record(app.now(), &admin.0.name, Some(client.0), "person changed", &what);
         Ok(person)
     });
     let person = person.await?;
@@ -229,7 +233,8 @@ pub async fn password(
             return Err(ApiError::conflict("this server has no accounts")
                 .hint("add an admin first; from then on everyone must sign in"));
         }
-        let attempt = app.limiter.attempt(&person.name, Visitor::Known(&format!("person {}", person.id)), app.now())?;
+        let attempt =
+            app.limiter.attempt(&person.name, LoginSource::Known(&format!("person {}", person.id)), app.now())?;
         let known = app.store.read(|connection| people::by_name(connection, &person.name))?;
         if !verify(&new.old, known.as_ref().and_then(|(_, hash)| hash.as_deref())) {
             return Err(ApiError::bad("the current password is wrong").hint("try again; nothing was changed"));
@@ -243,7 +248,7 @@ pub async fn password(
             people::change(transaction, person.id, &change)?;
             people::remove_keys(transaction, person.id, &this)
         })?;
-        app.audit.note(app.now(), (&person.name, Some(client.0)), "password changed", &person.name);
+        app.audit.record(app.now(), &person.name, Some(client.0), "password changed", &person.name);
         Ok(())
     })
     .await?;
@@ -265,12 +270,12 @@ pub async fn revoke(
     State(app): State<Arc<App>>,
     person: Person,
     axum::Extension(client): axum::Extension<Client>,
-    At(id): At<String>,
+    PathParam(id): PathParam<String>,
 ) -> ApiResult<axum::Json<serde_json::Value>> {
     app.blocking(move |app| {
         match app.store.write(|transaction| people::remove_token(transaction, person.id, &id))? {
             true => {
-                app.audit.note(app.now(), (&person.name, Some(client.0)), "token revoked", &id);
+                app.audit.record(app.now(), &person.name, Some(client.0), "token revoked", &id);
                 Ok(())
             }
             false => Err(ApiError::not_found("token not found").hint("GET /api/v1/tokens lists them")),
@@ -290,7 +295,7 @@ pub async fn token(
 ) -> ApiResult<(StatusCode, axum::Json<Token>)> {
     let token = app.blocking(move |app| {
         let name = checked_name(&new.name)?.to_owned();
-        let days = new.days.map(|days| within(Some(days), (1, days, MAX_DAYS), "days")).transpose()?;
+        let days = new.days.map(|days| DAYS.check(Some(days), "days")).transpose()?;
         let (token, hash) = new_key()?;
         let now = app.now();
         let end = days.map(|days| now + days as i64 * 24 * 3_600_000);
@@ -299,9 +304,10 @@ pub async fn token(
                 return Err(ApiError::conflict(format!("at most {MAX_TOKENS} tokens"))
                     .hint("revoke unused tokens; GET /api/v1/tokens lists them"));
             }
-            people::add_key(transaction, (&hash, "token", &name), person.id, (now, end))
+            let token = NewKey { hash: &hash, kind: "token", name: &name, expires: end };
+            people::add_key(transaction, person.id, &token, now)
         })?;
-        app.audit.note(now, (&person.name, Some(client.0)), "token made", &name);
+        app.audit.record(now, &person.name, Some(client.0), "token made", &name);
         Ok(Token { name, token })
     });
     Ok((StatusCode::CREATED, axum::Json(token.await?)))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::{At, Json};
+use super::{Json, PathParam};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, Curator};
 use crate::state::App;
@@ -23,7 +23,11 @@ pub async fn all(State(app): State<Arc<App>>, person: Person) -> ApiResult<axum:
 }
 
 /// `GET /projects/{p}`: one project.
-pub async fn get(State(app): State<Arc<App>>, _: Person, At(id): At<i64>) -> ApiResult<axum::Json<Project>> {
+pub async fn get(
+    State(app): State<Arc<App>>,
+    _: Person,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<axum::Json<Project>> {
     Ok(axum::Json(app.blocking(move |app| app.store.read(|connection| projects::get(connection, id))).await?))
 }
 
@@ -37,7 +41,7 @@ pub async fn add(
         check_name(&new.name)?;
         let (kb, now) = (app.kb_fingerprint(), app.now());
         app.store.write(|transaction| {
-            let id = projects::add(transaction, &new, (&kb, Strategy::LeastConfident.name()), now)?;
+            let id = projects::add(transaction, &new, &kb, Strategy::LeastConfident.name(), now)?;
             members::add(transaction, id, person.id)?;
             projects::get(transaction, id)
         })
@@ -52,7 +56,7 @@ pub async fn add(
 pub async fn patch(
     State(app): State<Arc<App>>,
     _: Curator,
-    At(id): At<i64>,
+    PathParam(id): PathParam<i64>,
     Json(patch): Json<ProjectPatch>,
 ) -> ApiResult<axum::Json<Project>> {
     let project = app.blocking(move |app| {
@@ -72,19 +76,19 @@ pub async fn patch(
 }
 
 /// `DELETE /projects/{p}`: deletes a project with its documents, decisions, jobs and models.
-pub async fn delete(State(app): State<Arc<App>>, _: Admin, At(id): At<i64>) -> ApiResult<axum::Json<()>> {
+pub async fn delete(State(app): State<Arc<App>>, _: Admin, PathParam(id): PathParam<i64>) -> ApiResult<axum::Json<()>> {
     app.blocking(move |app| {
         let now = app.now();
         let trained = app.store.write(|transaction| {
             projects::check(transaction, id)?;
             jobs::check_idle(transaction, id, now)?;
             let mut trained = models::of_project(transaction, id)?;
-            trained.retain(|kept| kept.model.project_id == Some(id));
+            trained.retain(|stored| stored.model.project_id == Some(id));
             projects::delete(transaction, id)?;
             Ok(trained)
         })?;
-        trained.iter().for_each(|kept| super::models::remove(app, kept));
-        app.store.cut_log();
+        trained.iter().for_each(|stored| super::models::remove(app, stored));
+        app.store.truncate_log();
         app.bus.publish(id, "deleted", &serde_json::json!({ "project": id }));
         Ok(())
     })

@@ -20,7 +20,7 @@ use crate::wire;
 use crate::wire::Person;
 use crate::{assets, guard};
 
-type Shape = fn(&mut Schemas) -> Value;
+type SchemaOf = fn(&mut Schemas) -> Value;
 
 /// A route.
 pub struct Route {
@@ -33,11 +33,11 @@ pub struct Route {
     /// Names and types of the query parameters.
     pub query: &'static [(&'static str, &'static str)],
     /// The schema of the request body.
-    pub body: Option<Shape>,
+    pub body: Option<SchemaOf>,
     /// The media type of a request body that is not JSON.
     pub bytes: Option<&'static str>,
     /// The schema of the response.
-    pub answer: Option<Shape>,
+    pub response: Option<SchemaOf>,
     /// The status of success.
     pub status: u16,
     handler: MethodRouter<Arc<App>>,
@@ -63,7 +63,7 @@ impl Route {
             query: &[],
             body: None,
             bytes: None,
-            answer: None,
+            response: None,
             status: 200,
             handler: on(filter, handler),
         }
@@ -73,16 +73,16 @@ impl Route {
         Route { query, ..self }
     }
 
-    fn takes<T: ToSchema>(self) -> Route {
+    fn request<T: ToSchema>(self) -> Route {
         Route { body: Some(schema::<T>), ..self }
     }
 
-    fn takes_bytes(self, kind: &'static str) -> Route {
+    fn request_bytes(self, kind: &'static str) -> Route {
         Route { bytes: Some(kind), ..self }
     }
 
-    fn gives<T: ToSchema>(self) -> Route {
-        Route { answer: Some(schema::<T>), ..self }
+    fn response<T: ToSchema>(self) -> Route {
+        Route { response: Some(schema::<T>), ..self }
     }
 
     fn status(self, status: u16) -> Route {
@@ -94,15 +94,16 @@ impl Route {
 pub fn routes() -> Vec<Route> {
     let (get, post, patch, delete) = ("GET", "POST", "PATCH", "DELETE");
     vec![
-        Route::new(get, "/health", "Liveness", health::health).gives::<health::Status>(),
+        Route::new(get, "/health", "Liveness", health::health).response::<health::Status>(),
         Route::new(get, "/ready", "Readiness: requests are accepted and decisions can be stored", health::ready)
-            .gives::<health::Status>(),
+            .response::<health::Status>(),
         Route::new(get, "/metrics", "Metrics in the Prometheus text format", health::metrics),
         Route::new(get, "/openapi.json", "This OpenAPI document", health::openapi),
-        Route::new(get, "/about", "Version, terminology, model and current user", health::about).gives::<wire::About>(),
+        Route::new(get, "/about", "Version, terminology, model and current user", health::about)
+            .response::<wire::About>(),
         Route::new(post, "/link", "Find and link mentions in texts", link::link)
-            .takes::<wire::LinkRequest>()
-            .gives::<wire::Linked>(),
+            .request::<wire::LinkRequest>()
+            .response::<wire::Linked>(),
         Route::new(post, "/link/stream", "Find and link mentions, one JSON object per line", stream::stream)
             .query(&[
                 ("top_k", "integer"),
@@ -112,24 +113,24 @@ pub fn routes() -> Vec<Route> {
                 ("nil", "string"),
                 ("project", "integer"),
             ])
-            .takes_bytes("application/x-ndjson"),
+            .request_bytes("application/x-ndjson"),
         Route::new(post, "/map", "Link names without context", link::map)
-            .takes::<wire::MapRequest>()
-            .gives::<wire::MappedList>(),
+            .request::<wire::MapRequest>()
+            .response::<wire::MappedList>(),
         Route::new(get, "/kb/search", "Search concepts by name or ID", kb::find)
             .query(&[("q", "string"), ("top_k", "integer")])
-            .gives::<wire::Hits>(),
-        Route::new(get, "/kb/concepts/{id}", "Get a concept", kb::show).gives::<wire::ConceptPage>(),
+            .response::<wire::Hits>(),
+        Route::new(get, "/kb/concepts/{id}", "Get a concept", kb::show).response::<wire::ConceptPage>(),
         Route::new(get, "/kb/concepts/{id}/near", "Similar concepts, by the model", kb::near)
             .query(&[("top_k", "integer")])
-            .gives::<wire::Near>(),
-        Route::new(get, "/kb/lint", "Quality checks of the terminology", lint::findings).gives::<wire::LintOut>(),
-        Route::new(post, "/login", "Sign in", people::login).takes::<wire::Login>().gives::<wire::LoggedIn>(),
+            .response::<wire::Near>(),
+        Route::new(get, "/kb/lint", "Quality checks of the terminology", lint::findings).response::<wire::LintOut>(),
+        Route::new(post, "/login", "Sign in", people::login).request::<wire::Login>().response::<wire::LoggedIn>(),
         Route::new(post, "/logout", "Sign out", people::logout),
-        Route::new(get, "/people", "List accounts", people::all).gives::<wire::People>(),
+        Route::new(get, "/people", "List accounts", people::all).response::<wire::People>(),
         Route::new(post, "/people", "Add an account", people::add)
-            .takes::<wire::NewPerson>()
-            .gives::<Person>()
+            .request::<wire::NewPerson>()
+            .response::<Person>()
             .status(201),
         Route::new(
             patch,
@@ -137,31 +138,32 @@ pub fn routes() -> Vec<Route> {
             "Change the role or password of an account, or deactivate it",
             people::change,
         )
-        .takes::<wire::PersonPatch>()
-        .gives::<Person>(),
-        Route::new(post, "/password", "Change your own password", people::password).takes::<wire::NewPassword>(),
-        Route::new(get, "/tokens", "List your own tokens", people::tokens).gives::<wire::Tokens>(),
+        .request::<wire::PersonPatch>()
+        .response::<Person>(),
+        Route::new(post, "/password", "Change your own password", people::password).request::<wire::NewPassword>(),
+        Route::new(get, "/tokens", "List your own tokens", people::tokens).response::<wire::Tokens>(),
         Route::new("DELETE", "/tokens/{t}", "Revoke a token", people::revoke),
         Route::new(post, "/tokens", "Create a token for programs", people::token)
-            .takes::<wire::NewToken>()
-            .gives::<wire::Token>()
+            .request::<wire::NewToken>()
+            .response::<wire::Token>()
             .status(201),
         Route::new(get, "/projects", "List the projects that you are a member of", projects::all)
-            .gives::<wire::Projects>(),
+            .response::<wire::Projects>(),
         Route::new(post, "/projects", "Create a project", projects::add)
-            .takes::<wire::NewProject>()
-            .gives::<wire::Project>()
+            .request::<wire::NewProject>()
+            .response::<wire::Project>()
             .status(201),
-        Route::new(get, "/projects/{p}", "Get a project", projects::get).gives::<wire::Project>(),
+        Route::new(get, "/projects/{p}", "Get a project", projects::get).response::<wire::Project>(),
         Route::new(patch, "/projects/{p}", "Change a project", projects::patch)
-            .takes::<wire::ProjectPatch>()
-            .gives::<wire::Project>(),
+            .request::<wire::ProjectPatch>()
+            .response::<wire::Project>(),
         Route::new(delete, "/projects/{p}", "Delete a project and everything in it", projects::delete),
-        Route::new(get, "/projects/{p}/people", "List the members of a project", members::all).gives::<wire::People>(),
+        Route::new(get, "/projects/{p}/people", "List the members of a project", members::all)
+            .response::<wire::People>(),
         Route::new(post, "/projects/{p}/people", "Add a member", members::add)
-            .takes::<wire::NewMember>()
-            .gives::<wire::People>(),
-        Route::new(delete, "/projects/{p}/people/{id}", "Remove a member", members::remove).gives::<wire::People>(),
+            .request::<wire::NewMember>()
+            .response::<wire::People>(),
+        Route::new(delete, "/projects/{p}/people/{id}", "Remove a member", members::remove).response::<wire::People>(),
         Route::new(post, "/projects/{p}/import", "Import the documents of a file", import::import)
             .query(&[
                 ("format", "string"),
@@ -170,97 +172,99 @@ pub fn routes() -> Vec<Route> {
                 ("offsets", "string"),
                 ("existing", "string"),
             ])
-            .takes_bytes("application/octet-stream")
-            .gives::<wire::ImportReport>(),
+            .request_bytes("application/octet-stream")
+            .response::<wire::ImportReport>(),
         Route::new(get, "/projects/{p}/export", "Export all documents as one file", export::export)
             .query(&[("format", "string"), ("sources", "string")]),
-        Route::new(get, "/projects/{p}/export/losses", "What an export to a format would lose", export::lost)
+        Route::new(get, "/projects/{p}/export/losses", "What an export to a format would lose", export::losses_of)
             .query(&[("format", "string"), ("sources", "string")])
-            .gives::<wire::ExportLosses>(),
+            .response::<wire::ExportLosses>(),
         Route::new(get, "/projects/{p}/documents", "List documents in import order", documents::list)
             .query(&[("cursor", "string"), ("limit", "integer"), ("state", "string")])
-            .gives::<wire::DocumentPage>(),
+            .response::<wire::DocumentPage>(),
         Route::new(get, "/projects/{p}/queue", "The annotation queue: documents to review next", documents::queue)
             .query(&[("strategy", "string"), ("limit", "integer"), ("seed", "integer")])
-            .gives::<wire::Queue>(),
+            .response::<wire::Queue>(),
         Route::new(get, "/documents/{d}", "Get a document with its annotations", documents::get)
             .query(&[("all", "string")])
-            .gives::<wire::DocumentOut>(),
+            .response::<wire::DocumentOut>(),
         Route::new(patch, "/documents/{d}", "Rename a document", documents::rename)
-            .takes::<wire::DocumentPatch>()
-            .gives::<wire::DocumentRow>(),
+            .request::<wire::DocumentPatch>()
+            .response::<wire::DocumentRow>(),
         Route::new(delete, "/documents/{d}", "Delete a document and its history", documents::delete),
         Route::new(get, "/documents/{d}/history", "The history of a document", documents::history)
-            .gives::<wire::History>(),
+            .response::<wire::History>(),
         Route::new(post, "/documents/{d}/comments", "Add a comment", documents::comment)
-            .takes::<wire::NewComment>()
-            .gives::<wire::Comment>()
+            .request::<wire::NewComment>()
+            .response::<wire::Comment>()
             .status(201),
         Route::new(post, "/documents/{d}/decisions", "Review, add or change annotations", decisions::decide)
-            .takes::<wire::Decisions>()
-            .gives::<wire::Decided>(),
+            .request::<wire::Decisions>()
+            .response::<wire::Decided>(),
         Route::new(post, "/documents/{d}/undo", "Undo your last decision", decisions::undo)
-            .takes::<wire::UndoRequest>()
-            .gives::<wire::Decided>(),
+            .request::<wire::UndoRequest>()
+            .response::<wire::Decided>(),
         Route::new(post, "/documents/{d}/redo", "Redo it", decisions::redo)
-            .takes::<wire::UndoRequest>()
-            .gives::<wire::Decided>(),
+            .request::<wire::UndoRequest>()
+            .response::<wire::Decided>(),
         Route::new(get, "/documents/{d}/candidates", "Candidate concepts for a mention", choices::choices)
             .query(&[("mark", "integer"), ("start", "integer"), ("end", "integer"), ("q", "string")])
-            .gives::<wire::Choices>(),
+            .response::<wire::Choices>(),
         Route::new(
             post,
             "/projects/{p}/alike",
             "Identical mentions: list them, or apply a decision to all",
             decisions::alike,
         )
-        .takes::<wire::AlikeRequest>()
-        .gives::<wire::Alike>(),
+        .request::<wire::AlikeRequest>()
+        .response::<wire::Alike>(),
         Route::new(get, "/projects/{p}/disagreements", "Conflicts between annotators", disagreements::list)
             .query(&[("cursor", "string"), ("limit", "integer")])
-            .gives::<wire::Disagreements>(),
+            .response::<wire::Disagreements>(),
         Route::new(get, "/projects/{p}/mentions", "Mentions of a concept", mentions::list)
             .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
-            .gives::<wire::MentionPage>(),
-        Route::new(get, "/projects/{p}/pace", "Annotation speed", pace::show).gives::<wire::Pace>(),
+            .response::<wire::MentionPage>(),
+        Route::new(get, "/projects/{p}/pace", "Annotation speed", pace::show).response::<wire::Pace>(),
         Route::new(get, "/projects/{p}/training", "Preview a training: documents, mentions and steps", jobs::plan)
             .query(&[("steps", "integer"), ("hold_out", "integer")])
-            .gives::<TrainingPlan>(),
-        Route::new(get, "/projects/{p}/stats", "Project statistics", stats::stats).gives::<wire::Stats>(),
+            .response::<TrainingPlan>(),
+        Route::new(get, "/projects/{p}/stats", "Project statistics", stats::stats).response::<wire::Stats>(),
         Route::new(post, "/projects/{p}/jobs", "Start a prediction or training job", jobs::add)
-            .takes::<wire::NewJob>()
-            .gives::<wire::Job>()
+            .request::<wire::NewJob>()
+            .response::<wire::Job>()
             .status(202),
-        Route::new(get, "/projects/{p}/jobs", "List the jobs of a project", jobs::of_project).gives::<wire::Jobs>(),
-        Route::new(get, "/jobs/{j}", "Get a job", jobs::get).gives::<wire::Job>(),
-        Route::new(post, "/jobs/{j}/cancel", "Cancel a job", jobs::cancel).gives::<wire::Job>(),
+        Route::new(get, "/projects/{p}/jobs", "List the jobs of a project", jobs::of_project).response::<wire::Jobs>(),
+        Route::new(get, "/jobs/{j}", "Get a job", jobs::get).response::<wire::Job>(),
+        Route::new(post, "/jobs/{j}/cancel", "Cancel a job", jobs::cancel).response::<wire::Job>(),
         Route::new(get, "/events", "Server-sent events", events::stream).query(&[("project", "integer")]),
-        Route::new(get, "/models", "List models", models::all).query(&[("project", "integer")]).gives::<wire::Models>(),
+        Route::new(get, "/models", "List models", models::all)
+            .query(&[("project", "integer")])
+            .response::<wire::Models>(),
         Route::new(post, "/projects/{p}/models/{m}/use", "Switch a project to a model", models::choose)
-            .gives::<wire::Model>(),
+            .response::<wire::Model>(),
         Route::new(patch, "/projects/{p}/models/{m}", "Rename a trained model", models::rename)
-            .takes::<wire::ModelPatch>()
-            .gives::<wire::Model>(),
+            .request::<wire::ModelPatch>()
+            .response::<wire::Model>(),
         Route::new(delete, "/projects/{p}/models/{m}", "Delete a trained model that is not in use", models::delete),
         Route::new(get, "/projects/{p}/models/{m}/file", "Download a trained model as one file", models::download),
         Route::new(get, "/projects/{p}/changes", "Documents that a prediction changed", jobs::changes)
             .query(&[("from", "string")])
-            .gives::<wire::ChangedDocuments>(),
+            .response::<wire::ChangedDocuments>(),
         Route::new(get, "/documents/{d}/changes", "What a prediction changed in one document", changes::of_document)
             .query(&[("from", "integer")])
-            .gives::<wire::DocumentChanges>(),
+            .response::<wire::DocumentChanges>(),
     ]
 }
 
 /// Serves the API, and the web application at all other paths.
 pub fn router(app: &Arc<App>) -> Router {
-    let mut below = Router::new();
+    let mut api = Router::new();
     for route in routes() {
-        below = below.route(route.path, route.handler);
+        api = api.route(route.path, route.handler);
     }
-    let below = below.route_layer(from_fn_with_state(app.clone(), members::check));
+    let api = api.route_layer(from_fn_with_state(app.clone(), members::check));
     Router::new()
-        .nest("/api/v1", below.method_not_allowed_fallback(no_method))
+        .nest("/api/v1", api.method_not_allowed_fallback(method_not_allowed))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -271,7 +275,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .with_state(app.clone())
 }
 
-async fn no_method() -> crate::error::ApiError {
+async fn method_not_allowed() -> crate::error::ApiError {
     let error = crate::error::ApiError::bad("method not allowed");
     crate::error::ApiError { status: axum::http::StatusCode::METHOD_NOT_ALLOWED, ..error }
         .hint("see /api/v1/openapi.json for the methods of each route")

@@ -7,13 +7,13 @@ use canonym_core::text::Section;
 use canonym_core::text::offsets::OffsetMap;
 use rusqlite::Connection;
 
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 use crate::marks::convert::decided_by;
-use crate::marks::predict::disagrees;
+use crate::marks::predict::contradicts;
 use crate::queue::reason;
 use crate::spans::to_pairs;
-use crate::store::documents::{self, HeldMark, Kept};
+use crate::store::documents::{self, MarkCounts, StoredDocument, StoredMark};
 use crate::store::{comments, people, projects};
 use crate::times::rfc3339;
 use crate::wire::{DocumentOut, DocumentRow, Mark, SectionOut};
@@ -24,7 +24,7 @@ const TITLE: usize = 80;
 /// The JSON of the `wanted` marks of a document; conflicts are computed over all visible marks.
 pub fn marks(
     text: &str,
-    held: &BTreeMap<i64, HeldMark>,
+    held: &BTreeMap<i64, StoredMark>,
     names: &HashMap<i64, String>,
     wanted: impl Fn(i64, &MarkState) -> bool,
 ) -> Vec<Mark> {
@@ -36,7 +36,7 @@ pub fn marks(
     shown.sort_by_key(|(id, mark)| {
         (mark.spans.first().copied(), std::cmp::Reverse(mark.spans.last().map(|last| last.1)), *id)
     });
-    let mut others = across(&listed, disagrees);
+    let mut others = overlapping(&listed, contradicts);
     shown
         .into_iter()
         .map(|(id, mark)| Mark {
@@ -63,7 +63,7 @@ pub fn marks(
 
 /// For each mark, the overlapping marks that `differ` from it: human annotations against unreviewed predictions. A sweep over the text, so that only
 /// overlapping marks are compared.
-fn across(
+fn overlapping(
     listed: &[(i64, &MarkState)],
     mut differ: impl FnMut(&MarkState, &MarkState) -> bool,
 ) -> HashMap<i64, Vec<i64>> {
@@ -95,55 +95,57 @@ fn across(
 }
 
 /// The sections of a document, in code points.
-pub fn sections(kept: &Kept, map: &OffsetMap<'_>) -> Vec<SectionOut> {
-    let place = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
-    let sections = kept.beside.sections();
+pub fn sections(stored: &StoredDocument, map: &OffsetMap<'_>) -> Vec<SectionOut> {
+    let offset = |byte: u32| map.byte_to_char(byte as usize).unwrap_or_default();
+    let sections = stored.content.sections();
     let section = |section: &Section| SectionOut {
         kind: section.kind.clone(),
-        start: place(section.span.start),
-        end: place(section.span.end),
+        start: offset(section.span.start),
+        end: offset(section.span.end),
     };
     sections.iter().map(section).collect()
 }
 
 /// The JSON of a document; includes rejected and deleted marks if `all` is set.
-pub fn document(connection: &Connection, kept: Kept, all: bool) -> ApiResult<DocumentOut> {
+pub fn document(connection: &Connection, stored: StoredDocument, all: bool) -> ApiResult<DocumentOut> {
     let names = people::names(connection)?;
-    let held = documents::marks(connection, kept.id)?;
-    let map = OffsetMap::new(&kept.text);
-    let strategy = projects::get(connection, kept.project)?.strategy;
-    let strategy = Strategy::parse(&strategy).unwrap_or(Strategy::LeastConfident);
+    let held = documents::marks(connection, stored.id)?;
+    let map = OffsetMap::new(&stored.text);
+    let strategy = projects::get(connection, stored.project)?.strategy;
+    let strategy = Strategy::parse(&strategy).map_err(|error| {
+        ApiError::damaged(&format!("cannot read row {} of table `projects`: {error}", stored.project))
+    })?;
     let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
     let was_read = held.values().any(|held| held.mark.was_read());
     Ok(DocumentOut {
-        id: kept.id,
-        project_id: kept.project,
-        sections: sections(&kept, &map),
-        version: kept.version,
-        is_finished: kept.is_finished,
-        reason: (!kept.is_finished).then(|| reason(strategy, &open, was_read).1),
-        marks: marks(&kept.text, &held, &names, |_, mark| all || mark.is_listed()),
-        comments: comments::of_document(connection, kept.id, &names)?,
-        external_id: kept.external_id,
-        text: kept.text,
+        id: stored.id,
+        project_id: stored.project,
+        sections: sections(&stored, &map),
+        version: stored.version,
+        is_finished: stored.is_finished,
+        reason: (!stored.is_finished).then(|| reason(strategy, &open, was_read).1),
+        marks: marks(&stored.text, &held, &names, |_, mark| all || mark.is_listed()),
+        comments: comments::of_document(connection, stored.id, &names)?,
+        external_id: stored.external_id,
+        text: stored.text,
     })
 }
 
 /// The JSON of a document in a list.
-pub fn row(kept: &Kept, (n_marks, n_open): (usize, usize)) -> DocumentRow {
-    let start: String = kept.text.trim_start().chars().take(TITLE + 1).collect();
+pub fn row(stored: &StoredDocument, counts: MarkCounts) -> DocumentRow {
+    let start: String = stored.text.trim_start().chars().take(TITLE + 1).collect();
     let line = start.lines().next().unwrap_or_default();
     let title = match line.chars().count() > TITLE {
         true => format!("{}…", line.chars().take(TITLE).collect::<String>()),
         false => line.to_owned(),
     };
     DocumentRow {
-        id: kept.id,
-        external_id: kept.external_id.clone(),
+        id: stored.id,
+        external_id: stored.external_id.clone(),
         title,
-        n_marks,
-        n_open,
-        is_finished: kept.is_finished,
+        n_marks: counts.n_marks,
+        n_open: counts.n_open,
+        is_finished: stored.is_finished,
         locked_by: None,
     }
 }
@@ -165,31 +167,31 @@ mod tests {
     }
 
     #[test]
-    fn marks_side_by_side_are_compared_with_those_across_them_alone() {
+    fn only_overlapping_marks_are_compared() {
         let n = 2_000;
         let marks: Vec<MarkState> = (0..n)
             .flat_map(|at| [mark("GOLD", (3 * at, 3 * at + 3), "A"), mark("PRED", (3 * at + 1, 3 * at + 2), "B")])
             .collect();
         let listed: Vec<(i64, &MarkState)> = (0..).zip(&marks).collect();
         let mut n_compared = 0;
-        let found = across(&listed, |human, predicted| {
+        let found = overlapping(&listed, |human, predicted| {
             n_compared += 1;
-            disagrees(human, predicted)
+            contradicts(human, predicted)
         });
         assert_eq!((n_compared, found.len()), (n, 2 * n as usize));
     }
 
     #[test]
-    fn what_lies_across_is_what_comparing_all_finds() {
+    fn sweep_finds_the_same_conflicts_as_comparing_all_pairs() {
         let spans = [(0, 9), (2, 4), (4, 6), (3, 5), (8, 12), (12, 13), (0, 1), (10, 11)];
         let sources = ["GOLD", "PRED", "USER"];
         let marks: Vec<MarkState> = (0..24)
             .map(|row: usize| mark(sources[row % 3], spans[row * 5 % 8], if row.is_multiple_of(4) { "A" } else { "B" }))
             .collect();
         let listed: Vec<(i64, &MarkState)> = (0..).zip(&marks).collect();
-        let found = across(&listed, disagrees);
+        let found = overlapping(&listed, contradicts);
         for (id, one) in &listed {
-            let all = listed.iter().filter(|(_, other)| disagrees(one, other) || disagrees(other, one));
+            let all = listed.iter().filter(|(_, other)| contradicts(one, other) || contradicts(other, one));
             let all: Vec<i64> = all.map(|(id, _)| *id).collect();
             assert_eq!(found.get(id).cloned().unwrap_or_default(), all, "{id}");
         }

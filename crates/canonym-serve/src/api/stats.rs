@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use canonym_core::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
 
-use super::At;
+use super::PathParam;
 use crate::error::ApiResult;
 use crate::marks::Source;
 use crate::state::App;
@@ -19,14 +19,14 @@ use crate::wire::{Agreement, DayCount, ModelFigures, Person, Seconds, Stats};
 pub async fn stats(
     axum::extract::State(app): State<Arc<App>>,
     _: Person,
-    At(project): At<i64>,
+    PathParam(project): PathParam<i64>,
 ) -> ApiResult<axum::Json<Stats>> {
     let stats = app.blocking(move |app| {
         app.store.read(|connection| {
             let row = projects::get(connection, project)?;
             let (mut by_source, by_type) = derived::marks_by_source_and_type(connection, project)?;
             for source in [Source::Gold, Source::User, Source::Pred] {
-                by_source.entry(source.word().to_owned()).or_default();
+                by_source.entry(source.name().to_owned()).or_default();
             }
             let mut by_decision: BTreeMap<String, usize> = BTreeMap::new();
             let mut by_day: BTreeMap<i64, usize> = BTreeMap::new();
@@ -35,11 +35,11 @@ pub async fn stats(
                 *by_day.entry(day).or_default() += n;
             }
             let figures = models::of_project(connection, project)?;
-            let figures = figures.into_iter().map(|kept| ModelFigures {
-                id: kept.model.id,
-                name: kept.model.name,
-                at: kept.model.made_at,
-                dev: kept.model.dev,
+            let figures = figures.into_iter().map(|stored| ModelFigures {
+                id: stored.model.id,
+                name: stored.model.name,
+                at: stored.model.made_at,
+                dev: stored.model.dev,
             });
             Ok(Stats {
                 n_documents: row.n_documents as usize,
@@ -49,7 +49,7 @@ pub async fn stats(
                 by_decision,
                 decisions_per_day: by_day.into_iter().map(|(at, n)| DayCount { day: day(at * DAY), n }).collect(),
                 seconds_per_document: seconds(
-                    derived::times(connection, project)?.into_iter().map(|millis| millis as f64 / 1000.0).collect(),
+                    derived::durations(connection, project)?.into_iter().map(|millis| millis as f64 / 1000.0).collect(),
                 ),
                 agreement: agreement(&derived::ratings_of_shared(connection, project)?),
                 models: figures.collect(),
@@ -90,13 +90,13 @@ fn agreement(ratings: &[Rating]) -> Option<Agreement> {
         both.iter().map(|(one, other)| (one.label.as_str(), other.label.as_str())).collect();
     let by_rater: Vec<Vec<Option<&str>>> =
         by_mark.iter().map(|of_mark| of_mark.iter().map(|one| Some(one.label.as_str())).collect()).collect();
-    let places =
-        |ratings: Vec<&Rating>| ratings.into_iter().filter_map(|one| one.place.clone()).collect::<BTreeSet<_>>();
+    let locations =
+        |ratings: Vec<&Rating>| ratings.into_iter().filter_map(|one| one.location.clone()).collect::<BTreeSet<_>>();
     let (of_a, of_b) = both.into_iter().unzip();
     Some(Agreement {
         cohen_kappa: cohen_kappa(&labels),
         krippendorff_alpha: krippendorff_alpha(&by_rater),
-        span_f1: span_f1(&places(of_a), &places(of_b)),
+        span_f1: span_f1(&locations(of_a), &locations(of_b)),
         n_both: labels.len(),
         n_several: by_mark.len(),
         n_people: ratings.iter().map(|one| one.person).collect::<BTreeSet<_>>().len(),

@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::Ask;
-use super::link::{check_text, document, how};
-use crate::batcher::How;
+use super::QueryParams;
+use super::link::{LinkParams, check_text, document, link_mode};
+use crate::batcher::LinkMode;
 use crate::engine::{Engine, Nil};
 use crate::error::{ApiError, ApiResult};
-use crate::guard::{Key, who};
+use crate::guard::{Key, current_user};
 use crate::state::App;
 use crate::store::members::{self, Named};
 use crate::wire::{LinkedOut, Person, TextIn};
@@ -41,21 +41,21 @@ pub struct StreamOptions {
 }
 
 /// The engine and options of a stream.
-struct By {
+struct StreamContext {
     engine: Arc<dyn Engine>,
-    how: How,
+    mode: LinkMode,
     /// The user, and the key of the session.
     person: i64,
     key: Key,
     project: Option<i64>,
 }
 
-impl By {
+impl StreamContext {
     /// Fails if the user has signed out since, or does not see the project any more.
     async fn check(&self, app: &Arc<App>) -> ApiResult<()> {
         let (person, key, project) = (self.person, self.key.clone(), self.project);
         app.blocking(move |app| {
-            let now = who(app, &key)?.filter(|now| now.id == person).ok_or_else(ApiError::no_login)?;
+            let now = current_user(app, &key)?.filter(|now| now.id == person).ok_or_else(ApiError::unauthorized)?;
             let named = project.map(Named::Project);
             app.store.read(|connection| named.map_or(Ok(()), |named| members::check(connection, &now, named)))
         })
@@ -63,26 +63,27 @@ impl By {
     }
 }
 
-type Out = mpsc::Sender<Result<Bytes, Infallible>>;
+type LineSender = mpsc::Sender<Result<Bytes, Infallible>>;
 
 /// `POST /link/stream`: a line that cannot be linked gets an error, and the stream continues.
 pub async fn stream(
     State(app): State<Arc<App>>,
     person: Person,
     axum::Extension(key): axum::Extension<Key>,
-    Ask(options): Ask<StreamOptions>,
+    QueryParams(options): QueryParams<StreamOptions>,
     request: Request<Body>,
 ) -> ApiResult<Response> {
-    let how = how(options.top_k, options.min_score, options.nil, (options.nested, options.explain))?;
-    let engine = app.engine_for(person.clone(), options.project).await?;
-    let by = By { engine, how, person: person.id, key, project: options.project };
+    let StreamOptions { top_k, min_score, nested, explain, nil, project } = options;
+    let mode = link_mode(LinkParams { top_k, min_score, nested, nil, explain })?;
+    let engine = app.engine_for(person.clone(), project).await?;
+    let context = StreamContext { engine, mode, person: person.id, key, project };
     let (sender, receiver) = mpsc::channel(8);
-    tokio::spawn(async move { read(&app, request.into_body(), &by, &sender).await });
+    tokio::spawn(async move { read(&app, request.into_body(), &context, &sender).await });
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
 }
 
-async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
+async fn read(app: &Arc<App>, body: Body, context: &StreamContext, out: &LineSender) {
     let mut chunks = body.into_data_stream();
     let mut buffer: Vec<u8> = Vec::new();
     let mut row = 0;
@@ -90,7 +91,7 @@ async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
     loop {
         let chunk = tokio::select! {
             chunk = chunks.next() => chunk,
-            _ = keys.changed() => match by.check(app).await {
+            _ = keys.changed() => match context.check(app).await {
                 Ok(()) => continue,
                 Err(error) => {
                     let _ = out.send(Ok(error_line(row, &error))).await;
@@ -107,15 +108,21 @@ async fn read(app: &Arc<App>, body: Body, by: &By, out: &Out) {
         let Some(end) = buffer.iter().rposition(|byte| *byte == b'\n') else { continue };
         let rest = buffer.split_off(end + 1);
         let lines = std::mem::replace(&mut buffer, rest);
-        if link_lines(app, &lines, by, (&mut row, out)).await.is_err() {
+        if link_lines(app, &lines, context, &mut row, out).await.is_err() {
             return;
         }
     }
-    let _ = link_lines(app, &buffer, by, (&mut row, out)).await;
+    let _ = link_lines(app, &buffer, context, &mut row, out).await;
 }
 
 /// Links complete lines and sends the results; fails if the client has disconnected.
-async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usize, &Out)) -> Result<(), ()> {
+async fn link_lines(
+    app: &Arc<App>,
+    lines: &[u8],
+    context: &StreamContext,
+    row: &mut usize,
+    out: &LineSender,
+) -> Result<(), ()> {
     let mut batch = Vec::new();
     let mut n_bytes = 0;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
@@ -130,39 +137,39 @@ async fn link_lines(app: &Arc<App>, lines: &[u8], by: &By, (row, out): (&mut usi
                 batch.push(document(text, *row - 1));
             }
             Err(error) => {
-                send(app, std::mem::take(&mut batch), by, out).await?;
+                send(app, std::mem::take(&mut batch), context, out).await?;
                 n_bytes = 0;
                 out.send(Ok(error_line(*row, &error))).await.map_err(|_| ())?;
             }
         }
         if n_bytes >= BATCH_BYTES {
-            send(app, std::mem::take(&mut batch), by, out).await?;
+            send(app, std::mem::take(&mut batch), context, out).await?;
             n_bytes = 0;
         }
     }
-    send(app, batch, by, out).await
+    send(app, batch, context, out).await
 }
 
 async fn send(
     app: &Arc<App>,
     batch: Vec<canonym_core::corpus::AnnotatedDocument>,
-    by: &By,
-    out: &Out,
+    context: &StreamContext,
+    out: &LineSender,
 ) -> Result<(), ()> {
     if batch.is_empty() {
         return Ok(());
     }
     let n_bytes = batch.iter().map(|one| one.document.text.len()).sum();
     let mut lines = Vec::new();
-    if let Err(error) = by.check(app).await {
+    if let Err(error) = context.check(app).await {
         let _ = out.send(Ok(error_line(0, &error))).await;
         return Err(());
     }
-    match link_when_free(app, batch, by).await {
+    match link_when_free(app, batch, context).await {
         Ok(linked) => {
             app.metrics.linked(linked.len(), n_bytes);
             for (document, reasons) in linked {
-                let line = serde_json::to_vec(&LinkedOut::of(document, reasons)).map_err(|_| ())?;
+                let line = serde_json::to_vec(&LinkedOut::new(document, reasons)).map_err(|_| ())?;
                 lines.extend_from_slice(&line);
                 lines.push(b'\n');
             }
@@ -176,17 +183,17 @@ async fn send(
 async fn link_when_free(
     app: &Arc<App>,
     batch: Vec<canonym_core::corpus::AnnotatedDocument>,
-    by: &By,
+    context: &StreamContext,
 ) -> ApiResult<crate::batcher::Linked> {
     for _ in 0..600 {
-        match app.batcher.link(by.engine.clone(), batch.clone(), by.how).await {
+        match app.batcher.link(context.engine.clone(), batch.clone(), context.mode).await {
             Err(error) if error.retry_after.is_some() => {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await
             }
             result => return result,
         }
     }
-    app.batcher.link(by.engine.clone(), batch, by.how).await
+    app.batcher.link(context.engine.clone(), batch, context.mode).await
 }
 
 fn error_line(row: usize, error: &ApiError) -> Bytes {

@@ -23,20 +23,20 @@ pub struct Occurrence {
 
 /// The unreviewed occurrences of the text of a mark in `text`. Case matters only if the mark is all upper case. For a rejected mark only those with
 /// the same prediction.
-pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, (mark, id): (&MarkState, i64)) -> Vec<Occurrence> {
+pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, mark: &MarkState, id: i64) -> Vec<Occurrence> {
     let [_] = mark.spans.as_slice() else { return Vec::new() };
     let is_decided = |span: Span| {
         marks.values().any(|other| {
-            let same_place = other.spans == [(span.start, span.end)];
+            let has_same_span = other.spans == [(span.start, span.end)];
             (other.is_human() && overlap(&other.spans(), &[span]))
-                || (other.state == State::Rejected && !other.is_deleted && same_place)
+                || (other.state == State::Rejected && !other.is_deleted && has_same_span)
         })
     };
     let open_at = |span: Span| {
         let open = marks.iter().filter(|(_, other)| other.is_open() && other.spans == [(span.start, span.end)]);
         open.map(|(id, _)| *id).find(|other| *other != id)
     };
-    let found = places(text, &mark.text).into_iter().filter(|span| !is_decided(*span));
+    let found = find_words(text, &mark.text).into_iter().filter(|span| !is_decided(*span));
     found
         .map(|span| Occurrence { span, mark: open_at(span) })
         .filter(|one| mark.state != State::Rejected || one.mark.is_some())
@@ -44,7 +44,7 @@ pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, (mark, id): (&M
 }
 
 /// Occurrences of `words` in `text` as whole words.
-pub fn places(text: &str, words: &str) -> Vec<Span> {
+pub fn find_words(text: &str, words: &str) -> Vec<Span> {
     let all_upper = words.chars().any(char::is_uppercase) && !words.chars().any(char::is_lowercase);
     let same = |a: char, b: char| match (all_upper, a.is_ascii() && b.is_ascii()) {
         (true, _) => a == b,
@@ -100,8 +100,8 @@ pub fn decisions(text: &str, mark: &MarkState, occurrence: &Occurrence) -> Vec<D
 pub fn context(text: &str, span: Span) -> String {
     let (before, rest) = text.split_at(span.start as usize);
     let start = before.char_indices().rev().nth(CONTEXT - 1).map_or(0, |(at, _)| at);
-    let behind = &rest[span.len()..];
-    let end = behind.char_indices().nth(CONTEXT).map_or(behind.len(), |(at, _)| at);
+    let after = &rest[span.len()..];
+    let end = after.char_indices().nth(CONTEXT).map_or(after.len(), |(at, _)| at);
     let whole = &text[start..span.end as usize + end];
     whole.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
@@ -112,12 +112,12 @@ mod tests {
 
     fn check(text: &str, words: &str, expected: &[&str]) {
         let found: Vec<String> =
-            places(text, words).iter().map(|span| format!("{}:{}", span.start, span.of(text))).collect();
+            find_words(text, words).iter().map(|span| format!("{}:{}", span.start, span.of(text))).collect();
         assert_eq!(found, expected, "{words} in {text}");
     }
 
     #[test]
-    fn the_same_words_are_found_as_words() {
+    fn whole_word_occurrences_are_found() {
         check("Fever, fevers, hay fever: FEVER", "fever", &["0:Fever", "19:fever", "26:FEVER"]);
         check("A CT of the ct-guided kind", "CT", &["2:CT"]);
         check("🧪 Öl, öl", "öl", &["5:Öl", "10:öl"]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn context_is_cut_at_letters() {
+    fn context_is_cut_at_character_boundaries() {
         let text = format!("{}fever{}", "é".repeat(50), "🧪".repeat(50));
         let start = text.find("fever").unwrap();
         let shown = context(&text, Span::new(start, start + 5));

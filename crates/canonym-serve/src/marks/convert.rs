@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym_core::kb::KnowledgeBase;
 
-use super::{CandidateRow, MarkState, Named, Original, Source, State, rounded, stored};
+use super::{CandidateRow, MarkState, Named, Original, Source, State, rounded, span_pairs};
 use crate::times::{Millis, rfc3339};
 
 /// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
@@ -31,7 +31,7 @@ const COMMENT: &str = "comment";
 
 /// How annotations without a recorded source are imported. Those of a system are predictions either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unmarked {
+pub enum DefaultSource {
     /// As unreviewed predictions.
     Pred,
     /// As gold annotations.
@@ -39,11 +39,11 @@ pub enum Unmarked {
 }
 
 /// Whether an annotation has a recorded source, or signs of a system.
-pub fn is_marked(annotation: &Annotation) -> bool {
-    annotation.is_linked() || said_source(&annotation.attributes).is_some()
+pub fn has_recorded_source(annotation: &Annotation) -> bool {
+    annotation.is_linked() || recorded_source(&annotation.attributes).is_some()
 }
 
-fn said_source(attributes: &[Attribute]) -> Option<&Attribute> {
+fn recorded_source(attributes: &[Attribute]) -> Option<&Attribute> {
     attributes.iter().find(|one| one.name == SOURCE && ["GOLD", "USER", "SILVER", "PRED"].contains(&one.value.as_str()))
 }
 
@@ -51,7 +51,7 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|one| one.name == name).map(|one| one.value.as_str()).filter(|value| !value.is_empty())
 }
 
-/// Whether [`tell_origin`] writes attributes of this name.
+/// Whether [`write_origin`] writes attributes of this name.
 pub fn is_origin(name: &str) -> bool {
     [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, COMMENT].contains(&name)
 }
@@ -63,24 +63,24 @@ pub fn take_comment(attributes: &mut Vec<Attribute>) -> Option<String> {
 }
 
 /// Comments as an attribute.
-pub fn comment(remarks: &[String]) -> Attribute {
-    Attribute { name: COMMENT.to_owned(), value: remarks.join(" | ") }
+pub fn comment(comments: &[String]) -> Attribute {
+    Attribute { name: COMMENT.to_owned(), value: comments.join(" | ") }
 }
 
 /// IDs that stand for "no concept" in files.
 const NO_CONCEPT: [&str; 5] = ["-1", "-", "NIL", "None", "CUI-less"];
 
-/// Converts an annotation of a file to a mark: gold or user if recorded so, a prediction if a system made it, otherwise by `unmarked`.
-pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, unmarked: Unmarked, at: Millis) -> MarkState {
-    let source = match said_source(&annotation.attributes).map(|said| said.value.as_str()) {
+/// Converts an annotation of a file to a mark: gold or user if recorded so, a prediction if a system made it, otherwise by `default_source`.
+pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: DefaultSource, at: Millis) -> MarkState {
+    let source = match recorded_source(&annotation.attributes).map(|source| source.value.as_str()) {
         Some("GOLD") => Source::Gold,
         Some("USER") => Source::User,
-        None if !annotation.is_linked() && unmarked == Unmarked::Gold => Source::Gold,
+        None if !annotation.is_linked() && default_source == DefaultSource::Gold => Source::Gold,
         _ => Source::Pred,
     };
     let ids: Vec<&str> = annotation.ids.iter().map(String::as_str).filter(|id| !id.is_empty()).collect();
     let concept = concept_of(kb, &ids);
-    let says_none = annotation.nil || (!ids.is_empty() && ids.iter().all(|id| NO_CONCEPT.contains(id)));
+    let is_marked_nil = annotation.nil || (!ids.is_empty() && ids.iter().all(|id| NO_CONCEPT.contains(id)));
     let original = Original {
         concept: concept.as_ref().map(|concept| concept.id.clone()),
         ids: annotation.ids.clone(),
@@ -92,18 +92,18 @@ pub fn of_file(kb: &KnowledgeBase, annotation: &Annotation, unmarked: Unmarked, 
     };
     let is_pred = source == Source::Pred;
     MarkState {
-        spans: stored(&annotation.spans),
+        spans: span_pairs(&annotation.spans),
         text: annotation.text.clone(),
         kind: annotation.semantic_type.clone(),
         source,
         state: if is_pred { State::Open } else { State::Accepted },
-        is_nil: concept.is_none() && says_none,
+        is_nil: concept.is_none() && is_marked_nil,
         concept,
         is_unsure: value(&annotation.attributes, UNSURE) == Some("true"),
         score: annotation.score.map(rounded),
         p_mention: annotation.p_mention.map(rounded),
         p_link: annotation.p_link.map(rounded),
-        candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
+        candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
         by: None,
         at,
         model: value(&annotation.attributes, MODEL).filter(|_| is_pred).map(str::to_owned),
@@ -124,10 +124,10 @@ fn concept_of(kb: &KnowledgeBase, ids: &[&str]) -> Option<Named> {
 }
 
 /// Converts an annotation of a model to an unreviewed prediction.
-pub fn of_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
+pub fn from_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
     let best = annotation.candidates.first().filter(|_| !annotation.nil);
     MarkState {
-        spans: stored(&annotation.spans),
+        spans: span_pairs(&annotation.spans),
         text: annotation.text.clone(),
         kind: annotation.semantic_type.clone(),
         source: Source::Pred,
@@ -138,7 +138,7 @@ pub fn of_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
         score: annotation.score.map(rounded),
         p_mention: annotation.p_mention.map(rounded),
         p_link: annotation.p_link.map(rounded),
-        candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
+        candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
         by: None,
         at,
         model: Some(model.to_owned()),
@@ -203,13 +203,13 @@ pub fn to_file(mark: &MarkState) -> Annotation {
 }
 
 /// Adds source, annotator, time, unsure flag and comments of a mark as attributes.
-pub fn tell_origin(annotation: &mut Annotation, mark: &MarkState, by: Option<&str>, remarks: &[String]) {
-    let said = said_source(&annotation.attributes).map(|said| said.value.clone());
+pub fn write_origin(annotation: &mut Annotation, mark: &MarkState, by: Option<&str>, comments: &[String]) {
+    let recorded = recorded_source(&annotation.attributes).map(|source| source.value.clone());
     // Imported SILVER predictions stay SILVER.
-    let source = said.clone().filter(|said| said == "SILVER" && mark.is_open());
-    let source = source.unwrap_or_else(|| mark.source.word().to_owned());
-    match said {
-        Some(said) => replace(&mut annotation.attributes, (SOURCE, &said), &source),
+    let source = recorded.clone().filter(|source| source == "SILVER" && mark.is_open());
+    let source = source.unwrap_or_else(|| mark.source.name().to_owned());
+    match recorded {
+        Some(recorded) => replace(&mut annotation.attributes, SOURCE, &recorded, &source),
         None => annotation.attributes.push(Attribute { name: SOURCE.to_owned(), value: source }),
     }
     let mut set = |name: &str, value: &str| match annotation.attributes.iter_mut().find(|one| one.name == name) {
@@ -228,22 +228,22 @@ pub fn tell_origin(annotation: &mut Annotation, mark: &MarkState, by: Option<&st
     if mark.is_unsure {
         set(UNSURE, "true");
     }
-    if !remarks.is_empty() {
-        set(COMMENT, &remarks.join(" | "));
+    if !comments.is_empty() {
+        set(COMMENT, &comments.join(" | "));
     }
     if !mark.is_unsure {
         annotation.attributes.retain(|one| one.name != UNSURE);
     }
 }
 
-fn replace(attributes: &mut [Attribute], (name, before): (&str, &str), after: &str) {
+fn replace(attributes: &mut [Attribute], name: &str, before: &str, after: &str) {
     if let Some(one) = attributes.iter_mut().find(|one| one.name == name && one.value == before) {
         one.value = after.to_owned();
     }
 }
 
 /// A comment on one line, with author and time; imported comments already have them.
-pub fn remark(by: &str, at: &str, text: &str) -> String {
+pub fn comment_line(by: &str, at: &str, text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
     if text.starts_with('[') { text } else { format!("[{by}, {at}] {text}") }
 }

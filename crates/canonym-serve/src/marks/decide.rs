@@ -10,13 +10,13 @@ use utoipa::ToSchema;
 
 use super::disagree::{SETTLE, fitness};
 use super::predict::Reviewed;
-use super::{Change, Changes, MarkState, Named, Source, State, stored};
+use super::{Change, Changes, MarkState, Named, Source, State, span_pairs};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
 use crate::times::Millis;
 
 /// The longest time recorded for a document.
-const MOST_SECONDS: f64 = 24.0 * 3600.0;
+const MAX_SECONDS: f64 = 24.0 * 3600.0;
 
 /// A decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -98,7 +98,7 @@ pub enum Decision {
     Finish {
         /// Whether it is finished.
         value: bool,
-        /// How many open predictions this accepts, as the person was told; where it is another number, nothing is done. Needed where there are some.
+        /// How many open predictions this accepts, as the client knows it; another number is a conflict. Required if there are any.
         #[serde(default)]
         accepts: Option<usize>,
         /// Seconds spent on the document without pauses, measured in the browser.
@@ -123,7 +123,7 @@ pub struct Keep {
 
 impl Decision {
     /// The kind of its event.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Decision::Add { .. } => "add",
             Decision::Accept { .. } => "accept",
@@ -142,7 +142,7 @@ impl Decision {
     /// Seconds spent on the document; at most a day, in case of a wrong clock.
     pub fn seconds(&self) -> Option<f64> {
         match self {
-            Decision::Finish { value: true, seconds, .. } => seconds.map(|seconds| seconds.clamp(0.0, MOST_SECONDS)),
+            Decision::Finish { value: true, seconds, .. } => seconds.map(|seconds| seconds.clamp(0.0, MAX_SECONDS)),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ pub struct DocumentState<'a> {
     /// Whether it is finished.
     pub is_finished: bool,
     /// The changes of the event that finished it; empty if it is open.
-    pub finished_with: Vec<Change>,
+    pub last_finish_changes: Vec<Change>,
     /// The user who decides.
     pub user: i64,
     /// The time of the decision.
@@ -190,25 +190,25 @@ impl DocumentState<'_> {
         let mut changes = Changes::default();
         match decision {
             Decision::Add { spans, kind, concept, is_nil } => {
-                let mark = self.added(spans, kind.as_deref(), concept.as_deref(), *is_nil)?;
-                changes.marks.push(self.placed(mark, kind.is_some())?);
+                let mark = self.new_mark(spans, kind.as_deref(), concept.as_deref(), *is_nil)?;
+                changes.marks.push(self.add_or_replace(mark, kind.is_some())?);
             }
             Decision::Finish { value, accepts, .. } => {
-                changes.marks = if *value { self.accepted(*accepts)? } else { self.reopened() };
+                changes.marks = if *value { self.accept_open(*accepts)? } else { self.reopen() };
                 changes.finished = Some((self.is_finished, *value));
             }
-            Decision::Accept { mark } => changes.marks.push(self.changed(*mark, |_| ())?),
-            Decision::Reject { mark } => changes.marks.push(self.rejected(*mark)?),
+            Decision::Accept { mark } => changes.marks.push(self.revise(*mark, |_| ())?),
+            Decision::Reject { mark } => changes.marks.push(self.reject(*mark)?),
             Decision::Concept { mark, concept } => {
                 let named = self.concept(concept)?;
-                let change = self.changed(*mark, |mark| {
+                let change = self.revise(*mark, |mark| {
                     mark.concept = Some(named);
                     mark.is_nil = false;
                 })?;
                 changes.marks.push(change);
             }
             Decision::Nil { mark } => {
-                let change = self.changed(*mark, |mark| {
+                let change = self.revise(*mark, |mark| {
                     mark.concept = None;
                     mark.is_nil = true;
                 })?;
@@ -222,18 +222,18 @@ impl DocumentState<'_> {
             Decision::Spans { mark, spans } => {
                 let spans = from_pairs(&OffsetMap::new(self.text), spans)?;
                 let text = surface(self.text, &spans);
-                let change = self.changed(*mark, |mark| {
-                    mark.spans = stored(&spans);
+                let change = self.revise(*mark, |mark| {
+                    mark.spans = span_pairs(&spans);
                     mark.text = text;
                 })?;
                 changes.marks.push(change);
             }
             Decision::Type { mark, kind } => {
                 let kind = checked_type(kind)?;
-                changes.marks.push(self.changed(*mark, |mark| mark.kind = kind)?);
+                changes.marks.push(self.revise(*mark, |mark| mark.kind = kind)?);
             }
-            Decision::Delete { mark } => changes.marks.push(self.deleted(*mark)?),
-            Decision::Settle { marks, keep } => changes.marks = self.settled(marks, keep)?,
+            Decision::Delete { mark } => changes.marks.push(self.delete(*mark)?),
+            Decision::Settle { marks, keep } => changes.marks = self.settle(marks, keep)?,
         }
         self.drop_repeated(&mut changes);
         self.apply(&changes);
@@ -241,13 +241,13 @@ impl DocumentState<'_> {
     }
 
     /// Adds a mention. An unreviewed prediction with the same spans is changed instead.
-    fn placed(&mut self, mark: MarkState, has_kind: bool) -> ApiResult<Change> {
+    fn add_or_replace(&mut self, mark: MarkState, has_kind: bool) -> ApiResult<Change> {
         let same = self.marks.iter().find(|(_, other)| other.is_open() && other.spans == mark.spans);
         let Some(id) = same.map(|(id, _)| *id) else {
             self.next_mark += 1;
             return Ok(Change { id: self.next_mark - 1, before: None, after: Some(mark) });
         };
-        self.changed(id, |other| {
+        self.revise(id, |other| {
             other.concept = mark.concept;
             other.is_nil = mark.is_nil;
             if has_kind {
@@ -256,33 +256,33 @@ impl DocumentState<'_> {
         })
     }
 
-    /// Every open prediction as accepted; an error where there are others than the person was told of, or some and the person was told of none.
-    fn accepted(&self, told: Option<usize>) -> ApiResult<Vec<Change>> {
+    /// Accepts all open predictions; fails unless their number is the one that the client expected.
+    fn accept_open(&self, expected: Option<usize>) -> ApiResult<Vec<Change>> {
         let open: Vec<i64> = self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
         let n = open.len();
-        let message = match told {
+        let message = match expected {
             None if n > 0 => format!("finishing would accept {n} open predictions, and `accepts` does not say so"),
-            Some(told) if told != n => format!("finishing would accept {n} open predictions, not {told}"),
-            _ => return open.into_iter().map(|id| self.changed(id, |_| ())).collect(),
+            Some(expected) if expected != n => format!("finishing would accept {n} open predictions, not {expected}"),
+            _ => return open.into_iter().map(|id| self.revise(id, |_| ())).collect(),
         };
         Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"))
     }
 
     /// Undoes what finishing accepted, where nobody has decided since.
-    fn reopened(&self) -> Vec<Change> {
+    fn reopen(&self) -> Vec<Change> {
         let unchanged = |change: &&Change| change.after.as_ref() == self.marks.get(&change.id);
         let back =
             |change: &Change| Change { id: change.id, before: change.after.clone(), after: change.before.clone() };
-        self.finished_with.iter().filter(unchanged).map(back).collect()
+        self.last_finish_changes.iter().filter(unchanged).map(back).collect()
     }
 
     /// Removes unreviewed predictions that a human annotation now repeats, as the next prediction would.
     fn drop_repeated(&self, changes: &mut Changes) {
-        let made = changes.marks.iter().filter_map(|change| change.after.as_ref());
-        let said = Reviewed::by(made.filter(|mark| mark.is_human()));
+        let added = changes.marks.iter().filter_map(|change| change.after.as_ref());
+        let reviewed = Reviewed::new(added.filter(|mark| mark.is_human()));
         let changed: HashSet<i64> = changes.marks.iter().map(|change| change.id).collect();
         let is_repeated = |(id, mark): &(&i64, &MarkState)| {
-            mark.is_open() && !mark.is_unsure && !changed.contains(id) && said.has(mark)
+            mark.is_open() && !mark.is_unsure && !changed.contains(id) && reviewed.cover(mark)
         };
         let repeated: Vec<Change> = self
             .marks
@@ -314,7 +314,7 @@ impl DocumentState<'_> {
     }
 
     /// A change that makes the mark the user's.
-    fn changed(&self, id: i64, change: impl FnOnce(&mut MarkState)) -> ApiResult<Change> {
+    fn revise(&self, id: i64, change: impl FnOnce(&mut MarkState)) -> ApiResult<Change> {
         let before = self.get(id)?.clone();
         let mut after = MarkState {
             source: Source::User,
@@ -327,16 +327,16 @@ impl DocumentState<'_> {
         Ok(Change { id, before: Some(before), after: Some(after) })
     }
 
-    fn rejected(&self, id: i64) -> ApiResult<Change> {
+    fn reject(&self, id: i64) -> ApiResult<Change> {
         let before = self.get(id)?.clone();
         let after = MarkState { state: State::Rejected, by: Some(self.user), at: self.at, ..before.clone() };
         Ok(Change { id, before: Some(before), after: Some(after) })
     }
 
-    fn deleted(&self, id: i64) -> ApiResult<Change> {
+    fn delete(&self, id: i64) -> ApiResult<Change> {
         let before = self.get(id)?.clone();
         if before.source != Source::User {
-            let message = format!("mention {id} is {} and was not added by a person", before.source.word());
+            let message = format!("mention {id} is {} and was not added by a person", before.source.name());
             return Err(ApiError::bad(message).hint("reject it; rejected mentions are hidden and never trained on"));
         }
         let after = MarkState { is_deleted: true, by: Some(self.user), at: self.at, ..before.clone() };
@@ -344,29 +344,30 @@ impl DocumentState<'_> {
     }
 
     /// Includes every mark of the conflict, changed or not, so that the event records what was resolved.
-    fn settled(&mut self, marks: &[i64], keep: &[Keep]) -> ApiResult<Vec<Change>> {
+    fn settle(&mut self, marks: &[i64], keep: &[Keep]) -> ApiResult<Vec<Change>> {
         if marks.is_empty() {
             return Err(ApiError::bad("`marks` is empty").hint("give the `marks` of the disagreement"));
         }
-        let mut left: BTreeMap<i64, MarkState> = BTreeMap::new();
+        let mut remaining: BTreeMap<i64, MarkState> = BTreeMap::new();
         for id in marks {
             let mark = self.marks.get(id).ok_or_else(|| {
                 ApiError::not_found(format!("mention {id} not found in this document")).hint("reload the disagreements")
             })?;
-            left.insert(*id, mark.clone());
+            remaining.insert(*id, mark.clone());
         }
         let mut changes = Vec::new();
         for keep in keep {
-            let wanted = self.added(&keep.spans, None, keep.concept.as_deref(), keep.is_nil)?;
+            let wanted = self.new_mark(&keep.spans, None, keep.concept.as_deref(), keep.is_nil)?;
             let fit = |mark: &MarkState| fitness(mark, &wanted.spans, wanted.concept_id());
-            let best = left.iter().filter(|(_, mark)| !mark.is_deleted).max_by_key(|(id, mark)| (fit(mark), -**id));
+            let best =
+                remaining.iter().filter(|(_, mark)| !mark.is_deleted).max_by_key(|(id, mark)| (fit(mark), -**id));
             let Some(id) = best.map(|(id, _)| *id) else {
                 changes.push(Change { id: self.next_mark, before: None, after: Some(wanted) });
                 self.next_mark += 1;
                 continue;
             };
-            let before = left.remove(&id);
-            let change = self.changed(id, |mark| {
+            let before = remaining.remove(&id);
+            let change = self.revise(id, |mark| {
                 mark.spans = wanted.spans;
                 mark.text = wanted.text;
                 mark.concept = wanted.concept;
@@ -375,29 +376,29 @@ impl DocumentState<'_> {
             })?;
             changes.push(Change { before, ..change });
         }
-        for (id, mark) in left {
+        for (id, mark) in remaining {
             changes.push(match mark.is_listed() {
-                true => self.rejected(id)?,
+                true => self.reject(id)?,
                 false => Change { id, before: Some(mark.clone()), after: Some(mark) },
             });
         }
         Ok(changes)
     }
 
-    fn added(&self, spans: &Pairs, kind: Option<&str>, concept: Option<&str>, is_nil: bool) -> ApiResult<MarkState> {
+    fn new_mark(&self, spans: &Pairs, kind: Option<&str>, concept: Option<&str>, is_nil: bool) -> ApiResult<MarkState> {
         let spans = from_pairs(&OffsetMap::new(self.text), spans)?;
         if concept.is_some() && is_nil {
             return Err(ApiError::bad("give either `concept` or `is_nil`, not both"));
         }
         let concept = concept.map(|id| self.concept(id)).transpose()?;
-        let of_concept = concept.as_ref().and_then(|concept| {
+        let default_kind = concept.as_ref().and_then(|concept| {
             let found = self.kb.find(&concept.id)?;
             self.kb.types(found).next().map(str::to_owned)
         });
         Ok(MarkState {
             text: surface(self.text, &spans),
-            spans: stored(&spans),
-            kind: kind.map(checked_type).transpose()?.or(of_concept).unwrap_or_default(),
+            spans: span_pairs(&spans),
+            kind: kind.map(checked_type).transpose()?.or(default_kind).unwrap_or_default(),
             source: Source::User,
             state: State::Accepted,
             concept,

@@ -16,7 +16,7 @@ use crate::times::Millis;
 pub const SETTLE: &str = "settle";
 
 /// Kinds of events that are not decisions on a mark.
-const SILENT: [&str; 6] = ["import", "predict", "comment", "undo", "redo", "unsure"];
+const NOT_DECISIONS: [&str; 6] = ["import", "predict", "comment", "undo", "redo", "unsure"];
 
 /// A mention that an annotator decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct Conflict {
     /// The marks involved, in order.
     pub marks: Vec<i64>,
     /// The span from the first to the last byte of them.
-    pub hull: Span,
+    pub extent: Span,
     /// The answers, most frequent first.
     pub answers: Vec<Answer>,
     /// Whether it was settled and reopened by a later decision.
@@ -75,29 +75,29 @@ pub struct Conflict {
 
 /// The conflicts of a document, in text order.
 pub fn conflicts(events: &[Event]) -> Vec<Conflict> {
-    let said = last_decisions(events);
-    let kept: BTreeMap<i64, BTreeSet<Key<'_>>> = said
+    let decisions = last_decisions(events);
+    let kept: BTreeMap<i64, BTreeSet<Key<'_>>> = decisions
         .iter()
-        .map(|(person, said)| (*person, said.values().filter(|one| one.is_kept).map(|one| one.claim.key()).collect()))
+        .map(|(person, of)| (*person, of.values().filter(|one| one.is_kept).map(|one| one.claim.key()).collect()))
         .collect();
-    let mut joined: BTreeMap<i64, i64> = BTreeMap::new();
-    let people: Vec<i64> = said.keys().copied().collect();
+    let mut parents: BTreeMap<i64, i64> = BTreeMap::new();
+    let people: Vec<i64> = decisions.keys().copied().collect();
     for (row, one) in people.iter().enumerate() {
         for other in &people[row + 1..] {
-            for (a, b) in across(&said[one], &said[other]) {
-                if differ(a, b, (&kept[one], &kept[other])) {
-                    join(&mut joined, a.claim.mark, b.claim.mark);
+            for (a, b) in overlapping_pairs(&decisions[one], &decisions[other]) {
+                if differ(a, b, &kept[one], &kept[other]) {
+                    unite(&mut parents, a.claim.mark, b.claim.mark);
                 }
             }
         }
     }
-    let marks: Vec<i64> = joined.keys().copied().collect();
+    let marks: Vec<i64> = parents.keys().copied().collect();
     let mut groups: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for mark in marks {
-        groups.entry(first(&joined, mark)).or_default().push(mark);
+        groups.entry(root(&parents, mark)).or_default().push(mark);
     }
-    let mut conflicts: Vec<Conflict> = groups.into_values().map(|marks| conflict(&said, marks)).collect();
-    conflicts.sort_by_key(|conflict| (conflict.hull.start, conflict.marks[0]));
+    let mut conflicts: Vec<Conflict> = groups.into_values().map(|marks| conflict(&decisions, marks)).collect();
+    conflicts.sort_by_key(|conflict| (conflict.extent.start, conflict.marks[0]));
     conflicts
 }
 
@@ -111,18 +111,18 @@ fn last_decisions(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, LastDecision>
             _ => false,
         };
     }
-    let mut said: BTreeMap<i64, BTreeMap<i64, LastDecision>> = BTreeMap::new();
-    let counts = |event: &&Event| !SILENT.contains(&event.kind.as_str()) && !undone.contains(&event.batch);
+    let mut decisions: BTreeMap<i64, BTreeMap<i64, LastDecision>> = BTreeMap::new();
+    let counts = |event: &&Event| !NOT_DECISIONS.contains(&event.kind.as_str()) && !undone.contains(&event.batch);
     for event in events.iter().filter(counts) {
         let Some(person) = event.person else { continue };
         let is_settled = event.kind == SETTLE;
         // Reopening a document restores the predictions that finishing accepted.
         for change in event.changes.marks.iter().filter(|change| change.is_open_again()) {
-            said.values_mut().for_each(|of| {
+            decisions.values_mut().for_each(|of| {
                 of.remove(&change.id);
             });
         }
-        let words: Vec<LastDecision> = event
+        let made: Vec<LastDecision> = event
             .changes
             .marks
             .iter()
@@ -137,14 +137,15 @@ fn last_decisions(events: &[Event]) -> BTreeMap<i64, BTreeMap<i64, LastDecision>
             })
             .collect();
         if is_settled {
-            let spoke = |of: &BTreeMap<i64, LastDecision>| words.iter().any(|word| of.contains_key(&word.claim.mark));
-            for others in said.values_mut().filter(|of| spoke(of)) {
-                others.extend(words.iter().map(|word| (word.claim.mark, word.clone())));
+            let has_decided =
+                |of: &BTreeMap<i64, LastDecision>| made.iter().any(|one| of.contains_key(&one.claim.mark));
+            for others in decisions.values_mut().filter(|of| has_decided(of)) {
+                others.extend(made.iter().map(|one| (one.claim.mark, one.clone())));
             }
         }
-        said.entry(person).or_default().extend(words.into_iter().map(|word| (word.claim.mark, word)));
+        decisions.entry(person).or_default().extend(made.into_iter().map(|one| (one.claim.mark, one)));
     }
-    said
+    decisions
 }
 
 fn claim(mark: i64, state: &MarkState) -> Claim {
@@ -152,67 +153,72 @@ fn claim(mark: i64, state: &MarkState) -> Claim {
 }
 
 /// Decisions of two annotators on one mark, or on overlapping marks that only one of them has.
-fn across<'a>(
+fn overlapping_pairs<'a>(
     one: &'a BTreeMap<i64, LastDecision>,
     other: &'a BTreeMap<i64, LastDecision>,
 ) -> Vec<(&'a LastDecision, &'a LastDecision)> {
     let mut pairs: Vec<(&LastDecision, &LastDecision)> =
-        one.iter().filter_map(|(mark, said)| Some((said, other.get(mark)?))).collect();
+        one.iter().filter_map(|(mark, decision)| Some((decision, other.get(mark)?))).collect();
     let alone =
-        |of: &'a BTreeMap<i64, LastDecision>, beside: &'a BTreeMap<i64, LastDecision>| -> Vec<&'a LastDecision> {
-            of.iter().filter(|(mark, _)| !beside.contains_key(mark)).map(|(_, said)| said).collect()
+        |of: &'a BTreeMap<i64, LastDecision>, other: &'a BTreeMap<i64, LastDecision>| -> Vec<&'a LastDecision> {
+            of.iter().filter(|(mark, _)| !other.contains_key(mark)).map(|(_, decision)| decision).collect()
         };
     let others = alone(other, one);
-    for said in alone(one, other) {
-        let over = others.iter().filter(|beside| overlap(&said.claim.spans, &beside.claim.spans));
-        pairs.extend(over.map(|beside| (said, *beside)));
+    for decision in alone(one, other) {
+        let overlapping = others.iter().filter(|other| overlap(&decision.claim.spans, &other.claim.spans));
+        pairs.extend(overlapping.map(|other| (decision, *other)));
     }
     pairs
 }
 
-/// Whether two decisions differ; `kept` holds all mentions of each of the two annotators.
-fn differ(one: &LastDecision, other: &LastDecision, kept: (&BTreeSet<Key<'_>>, &BTreeSet<Key<'_>>)) -> bool {
+/// Whether two decisions conflict, given all mentions that each of the two annotators keeps.
+fn differ(
+    one: &LastDecision,
+    other: &LastDecision,
+    kept_by_one: &BTreeSet<Key<'_>>,
+    kept_by_other: &BTreeSet<Key<'_>>,
+) -> bool {
     let (a, b) = (one.claim.key(), other.claim.key());
     let is_same_mark = one.claim.mark == other.claim.mark;
     match (one.is_kept, other.is_kept) {
-        (true, true) => a != b && !kept.1.contains(&a) && !kept.0.contains(&b),
-        (true, false) => (is_same_mark || a == b) && !kept.1.contains(&a),
-        (false, true) => (is_same_mark || a == b) && !kept.0.contains(&b),
+        (true, true) => a != b && !kept_by_other.contains(&a) && !kept_by_one.contains(&b),
+        (true, false) => (is_same_mark || a == b) && !kept_by_other.contains(&a),
+        (false, true) => (is_same_mark || a == b) && !kept_by_one.contains(&b),
         (false, false) => false,
     }
 }
 
-/// The first mark of the group of a mark.
-fn first(joined: &BTreeMap<i64, i64>, mut mark: i64) -> i64 {
-    while let Some(above) = joined.get(&mark).filter(|above| **above != mark) {
+/// The first mark of the group of a mark (union-find).
+fn root(parents: &BTreeMap<i64, i64>, mut mark: i64) -> i64 {
+    while let Some(above) = parents.get(&mark).filter(|above| **above != mark) {
         mark = *above;
     }
     mark
 }
 
-fn join(joined: &mut BTreeMap<i64, i64>, one: i64, other: i64) {
-    joined.entry(one).or_insert(one);
-    joined.entry(other).or_insert(other);
-    let (a, b) = (first(joined, one), first(joined, other));
-    joined.insert(a.max(b), a.min(b));
+fn unite(parents: &mut BTreeMap<i64, i64>, one: i64, other: i64) {
+    parents.entry(one).or_insert(one);
+    parents.entry(other).or_insert(other);
+    let (a, b) = (root(parents, one), root(parents, other));
+    parents.insert(a.max(b), a.min(b));
 }
 
-fn conflict(said: &BTreeMap<i64, BTreeMap<i64, LastDecision>>, marks: Vec<i64>) -> Conflict {
+fn conflict(decisions: &BTreeMap<i64, BTreeMap<i64, LastDecision>>, marks: Vec<i64>) -> Conflict {
     let mut answers: Vec<Answer> = Vec::new();
-    let (mut is_reopened, mut hull): (bool, Option<Span>) = (false, None);
-    for (person, of) in said {
-        let words: Vec<&LastDecision> =
-            marks.iter().filter_map(|mark| of.get(mark)).filter(|word| word.by == *person).collect();
-        let Some(at) = words.iter().map(|word| word.at).max() else { continue };
+    let (mut is_reopened, mut extent): (bool, Option<Span>) = (false, None);
+    for (person, of) in decisions {
+        let latest: Vec<&LastDecision> =
+            marks.iter().filter_map(|mark| of.get(mark)).filter(|one| one.by == *person).collect();
+        let Some(at) = latest.iter().map(|one| one.at).max() else { continue };
         let mut claims: Vec<Claim> = Vec::new();
-        for word in words {
-            is_reopened |= word.is_settled;
-            for span in &word.claim.spans {
-                let before = hull.unwrap_or(*span);
-                hull = Some(Span { start: before.start.min(span.start), end: before.end.max(span.end) });
+        for decision in latest {
+            is_reopened |= decision.is_settled;
+            for span in &decision.claim.spans {
+                let before = extent.unwrap_or(*span);
+                extent = Some(Span { start: before.start.min(span.start), end: before.end.max(span.end) });
             }
-            if word.is_kept && claims.iter().all(|claim| claim.key() != word.claim.key()) {
-                claims.push(word.claim.clone());
+            if decision.is_kept && claims.iter().all(|claim| claim.key() != decision.claim.key()) {
+                claims.push(decision.claim.clone());
             }
         }
         claims.sort_by(|a, b| a.key().cmp(&b.key()));
@@ -223,7 +229,7 @@ fn conflict(said: &BTreeMap<i64, BTreeMap<i64, LastDecision>>, marks: Vec<i64>) 
         }
     }
     answers.sort_by_key(|answer| (std::cmp::Reverse(answer.people.len()), answer.claims.is_empty()));
-    Conflict { marks, hull: hull.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
+    Conflict { marks, extent: extent.unwrap_or(Span { start: 0, end: 0 }), answers, is_reopened }
 }
 
 /// How close a mark is to a wanted mention; the greatest is best.
@@ -297,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn different_words_about_one_mark_are_a_disagreement() {
+    fn different_decisions_on_one_mark_conflict() {
         check(
             &[
                 (1, "accept", 7, (0, 5), "A"),
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_across_each_other_are_a_disagreement_unless_one_saw_both() {
+    fn overlapping_marks_conflict_unless_one_annotator_has_both() {
         check(
             &[
                 (1, "add", 1, (0, 10), "A"),
@@ -325,7 +331,7 @@ mod tests {
                 (1, "accept", 3, (20, 30), "A"),
                 (1, "accept", 4, (24, 30), "B"),
                 (2, "accept", 3, (20, 30), "A"),
-                // The same said with a mark of one's own is the same.
+                // Equal annotations with marks of their own agree.
                 (1, "add", 5, (40, 50), "A"),
                 (2, "add", 6, (40, 50), "A"),
             ],
@@ -336,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_was_not_said() {
+    fn undone_decisions_do_not_count() {
         let rows = [
             (1, "accept", 7, (0, 5), "A"),
             (2, "reject", 7, (0, 5), "x"),
@@ -348,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_place_opens_again_where_somebody_says_otherwise_later() {
+    fn later_decision_reopens_a_settled_conflict() {
         let rows = [
             (1, "accept", 7, (0, 9), "A"),
             (1, "accept", 6, (2, 5), "N"),

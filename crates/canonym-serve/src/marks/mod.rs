@@ -31,7 +31,7 @@ pub enum Source {
 
 impl Source {
     /// The name in files and in the API.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Source::Gold => "GOLD",
             Source::User => "USER",
@@ -54,7 +54,7 @@ pub enum State {
 
 impl State {
     /// The name in files and in the API.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             State::Open => "open",
             State::Accepted => "accepted",
@@ -85,7 +85,7 @@ pub struct CandidateRow {
 
 impl CandidateRow {
     /// A candidate with its score rounded as in files.
-    pub fn of(record: &CandidateRecord) -> CandidateRow {
+    pub fn new(record: &CandidateRecord) -> CandidateRow {
         CandidateRow { id: record.id.clone(), name: record.name.clone(), score: rounded(record.score) }
     }
 }
@@ -201,7 +201,7 @@ impl MarkState {
 }
 
 /// Spans as stored.
-pub fn stored(spans: &[Span]) -> Vec<(u32, u32)> {
+pub fn span_pairs(spans: &[Span]) -> Vec<(u32, u32)> {
     spans.iter().map(|span| (span.start, span.end)).collect()
 }
 

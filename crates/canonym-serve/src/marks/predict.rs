@@ -14,18 +14,18 @@ pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next
     let is_old = |mark: &MarkState| mark.is_open() && !mark.is_unsure;
     let mut old: BTreeMap<i64, &MarkState> =
         marks.iter().filter(|(_, mark)| is_old(mark)).map(|(id, mark)| (*id, mark)).collect();
-    let mut in_place: HashMap<&[(u32, u32)], Vec<i64>> = HashMap::new();
+    let mut by_spans: HashMap<&[(u32, u32)], Vec<i64>> = HashMap::new();
     for (id, mark) in old.iter().rev() {
-        in_place.entry(&mark.spans).or_default().push(*id);
+        by_spans.entry(&mark.spans).or_default().push(*id);
     }
-    let kept = Reviewed::by(marks.values().filter(|mark| !is_old(mark)));
+    let reviewed = Reviewed::new(marks.values().filter(|mark| !is_old(mark)));
     let mut changes = Vec::new();
     for mark in predicted {
-        if kept.has(&mark) {
+        if reviewed.cover(&mark) {
             continue;
         }
-        let same_place = in_place.get_mut(mark.spans.as_slice()).and_then(Vec::pop);
-        let (id, before) = match same_place {
+        let same_spans = by_spans.get_mut(mark.spans.as_slice()).and_then(Vec::pop);
+        let (id, before) = match same_spans {
             Some(id) => (id, old.remove(&id).cloned()),
             None => {
                 *next_mark += 1;
@@ -44,50 +44,50 @@ type Key<'a> = (&'a [(u32, u32)], Option<&'a str>);
 /// The annotations and rejections that stay, by concept; predictions that repeat them are dropped.
 pub struct Reviewed<'a> {
     /// Spans where a person rejected a concept or is unsure: matched exactly.
-    there: HashSet<Key<'a>>,
+    exact: HashSet<Key<'a>>,
     /// Spans where a person annotated a concept: matched by overlap. Sorted and disjoint.
-    across: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
+    by_overlap: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
 }
 
 impl<'a> Reviewed<'a> {
     /// Collects the marks.
-    pub fn by(marks: impl Iterator<Item = &'a MarkState>) -> Reviewed<'a> {
-        let mut reviewed = Reviewed { there: HashSet::new(), across: HashMap::new() };
+    pub fn new(marks: impl Iterator<Item = &'a MarkState>) -> Reviewed<'a> {
+        let mut reviewed = Reviewed { exact: HashSet::new(), by_overlap: HashMap::new() };
         for mark in marks.filter(|mark| !mark.is_deleted) {
             if mark.state == State::Rejected || mark.source == Source::Pred {
-                reviewed.there.insert((&mark.spans, mark.concept_id()));
+                reviewed.exact.insert((&mark.spans, mark.concept_id()));
             } else {
-                reviewed.across.entry(mark.concept_id()).or_default().extend(&mark.spans);
+                reviewed.by_overlap.entry(mark.concept_id()).or_default().extend(&mark.spans);
             }
         }
-        for spans in reviewed.across.values_mut() {
+        for spans in reviewed.by_overlap.values_mut() {
             spans.sort_unstable();
             spans.dedup_by(|next, before| {
-                let is_across = next.0 < before.1;
-                if is_across {
+                let is_overlapping = next.0 < before.1;
+                if is_overlapping {
                     before.1 = before.1.max(next.1);
                 }
-                is_across
+                is_overlapping
             });
         }
         reviewed
     }
 
-    /// Whether they repeat a prediction.
-    pub fn has(&self, mark: &MarkState) -> bool {
-        let is_across = |spans: &Vec<(u32, u32)>| {
+    /// Whether a prediction repeats one of them.
+    pub fn cover(&self, mark: &MarkState) -> bool {
+        let is_overlapping = |spans: &Vec<(u32, u32)>| {
             mark.spans.iter().any(|(start, end)| {
                 let next = spans.partition_point(|(_, other_end)| other_end <= start);
                 spans.get(next).is_some_and(|(other_start, _)| other_start < end)
             })
         };
-        self.there.contains(&(mark.spans.as_slice(), mark.concept_id()))
-            || self.across.get(&mark.concept_id()).is_some_and(is_across)
+        self.exact.contains(&(mark.spans.as_slice(), mark.concept_id()))
+            || self.by_overlap.get(&mark.concept_id()).is_some_and(is_overlapping)
     }
 }
 
 /// Whether a prediction overlaps an annotation and contradicts it.
-pub fn disagrees(human: &MarkState, predicted: &MarkState) -> bool {
+pub fn contradicts(human: &MarkState, predicted: &MarkState) -> bool {
     human.is_human()
         && predicted.is_open()
         && human.concept_id() != predicted.concept_id()
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn human_marks_stay_and_disagreements_are_kept() {
+    fn reviewed_marks_stay_and_conflicts_are_kept() {
         let pred = |span, concept| mark(Source::Pred, State::Open, span, concept);
         let marks = BTreeMap::from([
             (1, mark(Source::Gold, State::Accepted, (0, 5), "A")),
@@ -132,9 +132,9 @@ mod tests {
             (5, pred((40, 45), "E")),
         ]);
         let new = vec![
-            pred((0, 3), "A"),   // a person said so
-            pred((10, 15), "X"), // a person said otherwise
-            pred((20, 25), "C"), // a person refused it
+            pred((0, 3), "A"),   // repeats an annotation
+            pred((10, 15), "X"), // contradicts an annotation
+            pred((20, 25), "C"), // repeats a rejection
             pred((30, 35), "Y"), // another concept than before
             pred((50, 55), "Z"), // new
         ];
@@ -151,11 +151,11 @@ mod tests {
             .collect();
         assert_eq!(shown, ["6 ->X", "4 D>Y", "7 ->Z", "5 E>-"]);
         assert_eq!(next, 8);
-        assert!(disagrees(&marks[&2], changes[0].after.as_ref().unwrap()));
+        assert!(contradicts(&marks[&2], changes[0].after.as_ref().unwrap()));
     }
 
     #[test]
-    fn marks_by_the_ten_thousand_are_replaced_in_one_walk() {
+    fn many_marks_are_replaced_in_linear_time() {
         // Each comparison with all others would be ten thousand million of them.
         let n = 100_000;
         let row = |id: u32, source, state, concept| (i64::from(id), mark(source, state, (4 * id, 4 * id + 3), concept));
@@ -172,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_across_a_decision_of_a_person_is_found_by_its_concept() {
+    fn overlapping_prediction_of_the_same_concept_repeats_an_annotation() {
         let human = |span, concept| mark(Source::User, State::Accepted, span, concept);
         let marks = [human((0, 10), "A"), human((2, 4), "A"), human((20, 30), "A"), human((12, 18), "B")];
-        let reviewed = Reviewed::by(marks.iter());
-        let has = |span, concept| reviewed.has(&mark(Source::Pred, State::Open, span, concept));
-        assert!(has((9, 12), "A") && has((5, 6), "A") && has((29, 40), "A") && has((17, 19), "B"));
-        assert!(!has((10, 20), "A") && !has((12, 18), "A") && !has((0, 12), "B") && !has((0, 40), "C"));
+        let reviewed = Reviewed::new(marks.iter());
+        let cover = |span, concept| reviewed.cover(&mark(Source::Pred, State::Open, span, concept));
+        assert!(cover((9, 12), "A") && cover((5, 6), "A") && cover((29, 40), "A") && cover((17, 19), "B"));
+        assert!(!cover((10, 20), "A") && !cover((12, 18), "A") && !cover((0, 12), "B") && !cover((0, 40), "C"));
     }
 }

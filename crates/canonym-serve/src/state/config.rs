@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_address_is_scheme_and_name() {
+    fn public_url_is_scheme_and_host() {
         let of = |text: &str| text.parse::<PublicUrl>();
         assert_eq!(of("https://Links.example.org/").unwrap().host(), "links.example.org");
         assert!(!of("http://links.example.org:8080").unwrap().is_https());

@@ -10,7 +10,7 @@ use crate::store::jobs::{End, STOPPED};
 #[derive(Debug, Default)]
 pub struct JobControl {
     /// Ends of jobs that are not stored yet.
-    pub(crate) ended: Mutex<Vec<(i64, End)>>,
+    pub(crate) unstored_ends: Mutex<Vec<(i64, End)>>,
     pub(crate) cancelled: Mutex<HashSet<i64>>,
     woken: Mutex<bool>,
     wakes: Condvar,
@@ -48,7 +48,8 @@ impl JobControl {
         self.stops.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn ends(&self, id: i64) -> Option<End> {
+    /// How a job has to end early: it was cancelled, or the server is stopping.
+    pub(crate) fn interruption(&self, id: i64) -> Option<End> {
         if lock(&self.cancelled).contains(&id) {
             return Some(End::Cancelled);
         }

@@ -30,21 +30,21 @@ use crate::marks::disagree::{Conflict, conflicts};
 use crate::metrics::Metrics;
 use crate::store::folder::{self, MODELS};
 use crate::store::members::{self, Named};
-use crate::store::{Store, events, jobs, models, people, projects};
+use crate::store::{FILE, Store, events, jobs, models, people, projects};
 use crate::times::Millis;
 use crate::wire::{Person, Role};
 
 /// Requests that may call the model without waiting in the batch queue: names, and candidates of one mention.
-const UNBATCHED: usize = 2;
+const MAX_UNBATCHED: usize = 2;
 
 /// Concurrent imports, and threads that may wait for a password hash.
-const CONCURRENT: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 
 /// How long the result of a write probe is reused, in milliseconds.
 const PROBE_TTL: Millis = 5_000;
 
 /// Uploads of the maximum size that may be held in memory.
-const UPLOADS: usize = 4;
+const MAX_UPLOADS: usize = 4;
 
 /// The state of the quality checks of the terminology.
 #[derive(Debug, Default)]
@@ -124,20 +124,25 @@ impl App {
         let store = Store::open(&config.data)?;
         let lock = if config.owns_jobs { Some(folder::lock(&config.data)?) } else { None };
         let now = config.clock.now();
-        let prepared = store.write(|transaction| {
+        let opened = store.write(|transaction| {
             people::ensure_local(transaction, now)?;
             // Without ownership another process may be running them.
             let stopped = if config.owns_jobs { jobs::end_stopped(transaction, now)? } else { Vec::new() };
             let base_model = models::ensure_base(transaction, engine.name(), now)?;
             Ok((base_model, people::has_accounts(transaction)?, stopped))
         });
-        let (base_model, has_accounts, stopped) =
-            prepared.map_err(|error| canonym_core::Error::invalid(error.message))?;
+        let (base_model, has_accounts, stopped) = opened.map_err(|error| {
+            let failed = canonym_core::Error::artifact(&config.data.join(FILE), error.message);
+            match error.hint {
+                Some(hint) => failed.with_hint(hint),
+                None => failed,
+            }
+        })?;
         for folder in stopped.into_iter().map(|id| model_folder(&config.data, id)).filter(|folder| folder.exists()) {
             std::fs::remove_dir_all(&folder).map_err(|error| canonym_core::Error::io("remove", &folder, error))?;
         }
         let audit = Audit::new(&config.data);
-        let upload_kib = UPLOADS * config.max_upload_bytes.div_ceil(1024);
+        let upload_kib = MAX_UPLOADS * config.max_upload_bytes.div_ceil(1024);
         Ok(Arc::new(App {
             batcher: Batcher::new(config.batcher),
             engine,
@@ -149,10 +154,10 @@ impl App {
             limiter: Limiter::default(),
             jobs: JobControl::default(),
             base_model,
-            unbatched_permits: Semaphore::new(UNBATCHED),
-            import_permits: Arc::new(Semaphore::new(CONCURRENT)),
+            unbatched_permits: Semaphore::new(MAX_UNBATCHED),
+            import_permits: Arc::new(Semaphore::new(MAX_CONCURRENT)),
             upload_permits: Arc::new(Semaphore::new(upload_kib)),
-            hash_permits: Semaphore::new(CONCURRENT),
+            hash_permits: Semaphore::new(MAX_CONCURRENT),
             presence: Presence::default(),
             lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
@@ -202,9 +207,9 @@ impl App {
         let name = auth::checked_name(name)?;
         let hash = auth::hash(auth::checked_password(password, name)?)?;
         let now = self.now();
-        self.store.write(|transaction| people::put(transaction, name, (Role::Admin, &hash), now))?;
+        self.store.write(|transaction| people::put(transaction, name, Role::Admin, &hash, now))?;
         self.accounts_exist();
-        self.audit.note(now, ("command line", None), "admin put", name);
+        self.audit.record(now, "command line", None, "admin put", name);
         Ok(())
     }
 
@@ -246,9 +251,9 @@ impl App {
     }
 
     /// The folder of a model: inside the data folder, which may have been moved since the model was trained.
-    pub fn model_path(&self, kept: &Path) -> PathBuf {
-        let here = kept.file_name().map(|name| self.config.data.join(MODELS).join(name));
-        here.filter(|here| here.is_dir()).unwrap_or_else(|| kept.to_owned())
+    pub fn model_path(&self, stored: &Path) -> PathBuf {
+        let here = stored.file_name().map(|name| self.config.data.join(MODELS).join(name));
+        here.filter(|here| here.is_dir()).unwrap_or_else(|| stored.to_owned())
     }
 
     /// The engine of the model that a project uses, if the person is a member; without a project that of the server.
@@ -271,13 +276,13 @@ impl App {
         if let Some(engine) = self.engines().get(&model) {
             return Ok(engine.clone());
         }
-        let kept = self.store.read(|connection| models::get(connection, model))?;
-        let engine = match (&kept.folder, &self.trainer) {
+        let stored = self.store.read(|connection| models::get(connection, model))?;
+        let engine = match (&stored.folder, &self.trainer) {
             // The base model of an earlier start has no folder; the current base model replaces it.
             (None, _) => self.engine.clone(),
             (Some(folder), Some(trainer)) => trainer.open(&self.model_path(folder)).map_err(|error| {
                 let hint = "switch the project to an older model";
-                ApiError::unavailable(format!("cannot open model “{}”: {error}", kept.model.name)).hint(hint)
+                ApiError::unavailable(format!("cannot open model “{}”: {error}", stored.model.name)).hint(hint)
             })?,
             (Some(_), None) => {
                 let hint = "switch the project to the base model";
@@ -296,11 +301,7 @@ impl App {
     }
 
     /// The conflicts between the annotators of a document.
-    pub fn conflicts_of(
-        &self,
-        connection: &Connection,
-        (document, version): (i64, i64),
-    ) -> ApiResult<Arc<Vec<Conflict>>> {
+    pub fn conflicts_of(&self, connection: &Connection, document: i64, version: i64) -> ApiResult<Arc<Vec<Conflict>>> {
         let known = || self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, conflicts)) = known().get(&document)
             && *of == version

@@ -27,9 +27,11 @@ pub fn of_document(connection: &Connection, document: i64, names: &HashMap<i64, 
 /// Adds a comment; its number.
 pub fn add(
     connection: &Connection,
-    (document, mark): (i64, Option<i64>),
+    document: i64,
+    mark: Option<i64>,
     person: i64,
-    (at, text): (Millis, &str),
+    at: Millis,
+    text: &str,
 ) -> ApiResult<i64> {
     let sql = "INSERT INTO comments (document_id, mark_id, person_id, at, text) VALUES (?1, ?2, ?3, ?4, ?5)";
     connection.execute(sql, params![document, mark, person, at, text])?;

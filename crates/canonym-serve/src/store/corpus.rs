@@ -17,45 +17,46 @@ const PAGE: usize = 200;
 /// Hands the documents of a project to `take` one after the other, with the marks that are wanted. Ids are written as the first file did that the project
 /// took, with the prefix of the knowledge base or without.
 pub fn for_each_document(
-    (kb, connection): (&KnowledgeBase, &Connection),
+    kb: &KnowledgeBase,
+    connection: &Connection,
     project: i64,
     wanted: impl Fn(&MarkState) -> bool,
-    mut take: impl FnMut(&documents::Kept, AnnotatedDocument) -> ApiResult<()>,
+    mut take: impl FnMut(&documents::StoredDocument, AnnotatedDocument) -> ApiResult<()>,
 ) -> ApiResult<()> {
     let mut after = 0;
     let mut is_raw = None;
     let names = people::names(connection)?;
     loop {
-        let page = documents::page(connection, project, (after, PAGE), None)?;
+        let page = documents::page(connection, project, after, PAGE, None)?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.id;
-        for kept in &page {
+        for stored in &page {
             abort::check()?;
-            let mut document = kept.restore()?;
-            let marks = documents::marks(connection, kept.id)?;
-            let mut remarks: BTreeMap<Option<i64>, Vec<String>> = BTreeMap::new();
-            for one in comments::of_document(connection, kept.id, &names)? {
-                remarks.entry(one.mark).or_default().push(convert::remark(&one.by, &one.at, &one.text));
+            let mut document = stored.restore()?;
+            let marks = documents::marks(connection, stored.id)?;
+            let mut comments_by_mark: BTreeMap<Option<i64>, Vec<String>> = BTreeMap::new();
+            for one in comments::of_document(connection, stored.id, &names)? {
+                comments_by_mark.entry(one.mark).or_default().push(convert::comment_line(&one.by, &one.at, &one.text));
             }
             let is_shown = |(_, mark): &(i64, &MarkState)| mark.is_listed() && wanted(mark);
             let mut shown: Vec<(i64, &MarkState)> =
                 marks.iter().map(|(id, held)| (*id, &held.mark)).filter(is_shown).collect();
             // Imported marks keep their order; others follow in text order.
-            let place = |mark: &MarkState| (mark.original.is_none()).then(|| mark.spans.first().copied());
-            shown.sort_by_key(|(_, mark)| place(mark));
+            let position = |mark: &MarkState| (mark.original.is_none()).then(|| mark.spans.first().copied());
+            shown.sort_by_key(|(_, mark)| position(mark));
             is_raw = is_raw.or_else(|| convert::has_raw_ids(kb, marks.values().map(|held| &held.mark)));
-            let written = |(id, mark): (i64, &MarkState)| {
+            let annotation_of = |(id, mark): (i64, &MarkState)| {
                 let mut annotation = convert::to_file(mark);
-                let remarks = remarks.get(&Some(id)).map_or(&[][..], Vec::as_slice);
-                convert::tell_origin(&mut annotation, mark, convert::decided_by(mark, &names).as_deref(), remarks);
+                let comments = comments_by_mark.get(&Some(id)).map_or(&[][..], Vec::as_slice);
+                convert::write_origin(&mut annotation, mark, convert::decided_by(mark, &names).as_deref(), comments);
                 annotation
             };
-            document.annotations = shown.into_iter().map(written).collect();
-            document.attributes.extend(remarks.remove(&None).map(|remarks| convert::comment(&remarks)));
+            document.annotations = shown.into_iter().map(annotation_of).collect();
+            document.attributes.extend(comments_by_mark.remove(&None).map(|comments| convert::comment(&comments)));
             if is_raw == Some(true) {
                 document.annotations.iter_mut().for_each(|one| convert::strip_ids(kb, one));
             }
-            take(kept, document)?;
+            take(stored, document)?;
         }
     }
 }

@@ -7,23 +7,23 @@ use canonym_core::text::Span;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::events::NewEvent;
-use super::stored;
+use super::parse_json;
 use crate::error::ApiResult;
 use crate::marks::disagree::SETTLE;
 use crate::marks::{Change, Changes, Source, State};
 use crate::times::{DAY, Millis};
 
 /// A longer pause between decisions does not count as work.
-const PAUSE: Millis = 5 * 60 * 1000;
+const MAX_PAUSE: Millis = 5 * 60 * 1000;
 
 /// Kinds of events that are not decisions.
-const OTHER: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
+const NOT_DECISIONS: [&str; 5] = ["import", "predict", "comment", "undo", "redo"];
 
-/// The tables that [`note`] and [`count_mark`] fill.
+/// The tables that [`record_event`] and [`count_mark`] fill.
 const TABLES: [&str; 5] = ["mark_counts", "decision_counts", "work", "said", "chosen"];
 
 /// Every table derived from events, with the derived columns and an order of its rows.
-pub const FOLLOWS: [(&str, &str, &str); 7] = [
+pub const DERIVED_TABLES: [(&str, &str, &str); 7] = [
     ("marks", "*", "id"),
     ("documents", "id, is_finished, version", "id"),
     ("mark_counts", "*", "1, 2, 3"),
@@ -60,13 +60,14 @@ pub fn count_mark(connection: &Connection, project: i64, mark: i64, by: i64) -> 
 }
 
 /// Updates the derived tables for event `id`.
-pub fn note(
+pub fn record_event(
     connection: &Connection,
     project: i64,
-    (id, event): (i64, &NewEvent<'_>),
+    id: i64,
+    event: &NewEvent<'_>,
     changes: &Changes,
 ) -> ApiResult<()> {
-    let Some(person) = event.person.filter(|_| !OTHER.contains(&event.kind)) else { return Ok(()) };
+    let Some(person) = event.person.filter(|_| !NOT_DECISIONS.contains(&event.kind)) else { return Ok(()) };
     let sql = "INSERT INTO decision_counts (project_id, day, kind, n) VALUES (?1, ?2, ?3, 1)
         ON CONFLICT DO UPDATE SET n = n + 1";
     connection.prepare_cached(sql)?.execute(params![project, event.at.div_euclid(DAY), event.kind])?;
@@ -74,11 +75,11 @@ pub fn note(
         ON CONFLICT DO UPDATE SET last_at = excluded.last_at, spent =
             CASE WHEN excluded.last_at - last_at BETWEEN 0 AND ?5
             THEN coalesce(spent, 0) + excluded.last_at - last_at ELSE spent END";
-    connection.prepare_cached(sql)?.execute(params![project, event.document, person, event.at, PAUSE])?;
+    connection.prepare_cached(sql)?.execute(params![project, event.document, person, event.at, MAX_PAUSE])?;
     for change in &changes.marks {
         // Resolving a conflict is not an independent decision.
         if event.kind != SETTLE {
-            note_said(connection, (project, event.document, person), change)?;
+            record_decision(connection, project, event.document, person, change)?;
         }
         let concept = change.after.as_ref().filter(|mark| mark.source == Source::User && mark.is_listed());
         if let Some(concept) = concept.and_then(|mark| mark.concept_id()) {
@@ -90,7 +91,13 @@ pub fn note(
     Ok(())
 }
 
-fn note_said(connection: &Connection, (project, document, person): (i64, i64, i64), change: &Change) -> ApiResult<()> {
+fn record_decision(
+    connection: &Connection,
+    project: i64,
+    document: i64,
+    person: i64,
+    change: &Change,
+) -> ApiResult<()> {
     if change.is_open_again() {
         connection.prepare_cached("DELETE FROM said WHERE mark_id = ?1")?.execute([change.id])?;
         return Ok(());
@@ -140,7 +147,7 @@ pub fn decisions(connection: &Connection, project: i64) -> ApiResult<Vec<(i64, S
 }
 
 /// Time per annotator and document: the time between decisions, without long pauses.
-pub fn times(connection: &Connection, project: i64) -> ApiResult<Vec<Millis>> {
+pub fn durations(connection: &Connection, project: i64) -> ApiResult<Vec<Millis>> {
     let sql = "SELECT spent FROM work WHERE project_id = ?1 AND spent IS NOT NULL";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([project], |row| row.get(0))?;
@@ -157,7 +164,7 @@ pub struct Rating {
     /// The concept, or why there is none.
     pub label: String,
     /// The document and the spans; `None` if it was rejected.
-    pub place: Option<(i64, Vec<Span>)>,
+    pub location: Option<(i64, Vec<Span>)>,
 }
 
 /// The decisions on marks that several annotators reviewed, by mark.
@@ -170,15 +177,20 @@ pub fn ratings_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec
     while let Some(row) = rows.next()? {
         let (mark, document): (i64, i64) = (row.get(0)?, row.get(3)?);
         let has_spans = row.get::<_, Option<String>>(4)?.is_some();
-        let spans = if has_spans { Some(stored::<Vec<(u32, u32)>>(row, 4, ("said", mark))?) } else { None };
+        let spans = if has_spans { Some(parse_json::<Vec<(u32, u32)>>(row, 4, "said", mark)?) } else { None };
         let spans = spans.map(|spans| spans.into_iter().map(|(start, end)| Span { start, end }).collect());
-        all.push(Rating { mark, person: row.get(1)?, label: row.get(2)?, place: spans.map(|spans| (document, spans)) });
+        all.push(Rating {
+            mark,
+            person: row.get(1)?,
+            label: row.get(2)?,
+            location: spans.map(|spans| (document, spans)),
+        });
     }
     Ok(all)
 }
 
 /// The concepts that a person used last in a project, most recent first.
-pub fn chosen_last(connection: &Connection, (project, person): (i64, i64), limit: usize) -> ApiResult<Vec<String>> {
+pub fn recent_concepts(connection: &Connection, project: i64, person: i64, limit: usize) -> ApiResult<Vec<String>> {
     let sql = "SELECT concept FROM chosen WHERE project_id = ?1 AND person_id = ?2 ORDER BY event_id DESC LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![project, person, limit as i64], |row| row.get(0))?;

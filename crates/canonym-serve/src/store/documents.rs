@@ -8,25 +8,25 @@ use canonym_core::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{found, next_number, retire, stored};
+use super::{next_number, or_not_found, parse_json, reserve_numbers};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 
-/// The other content of an imported document, kept for export.
+/// The other content of an imported document, stored for export.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct ImportedContent {
     sections: Vec<(String, u32, u32)>,
-    relations: Vec<Row2>,
+    relations: Vec<StoredRelation>,
     attributes: Vec<(String, String)>,
     residue: Option<(String, serde_json::Value)>,
 }
 
 /// A relation: key, kind, arguments, attributes.
-type Row2 = (String, String, Vec<(String, String)>, Vec<(String, String)>);
+type StoredRelation = (String, String, Vec<(String, String)>, Vec<(String, String)>);
 
-impl Beside {
+impl ImportedContent {
     /// The other content of a document.
-    pub fn of(read: &AnnotatedDocument) -> Beside {
+    pub fn of_document(read: &AnnotatedDocument) -> ImportedContent {
         let pairs = |attributes: &[Attribute]| -> Vec<(String, String)> {
             attributes.iter().map(|one| (one.name.clone(), one.value.clone())).collect()
         };
@@ -35,7 +35,7 @@ impl Beside {
             let arguments = one.arguments.iter().map(|end| (end.role.clone(), end.target.clone())).collect();
             (one.key.clone(), one.kind.clone(), arguments, pairs(&one.attributes))
         };
-        Beside {
+        ImportedContent {
             sections: read.document.sections.iter().map(section).collect(),
             relations: read.relations.iter().map(relation).collect(),
             attributes: pairs(&read.attributes),
@@ -53,31 +53,31 @@ impl Beside {
     }
 }
 
-impl Kept {
+impl StoredDocument {
     /// The document as imported, without annotations.
     pub fn restore(&self) -> ApiResult<AnnotatedDocument> {
         let attributes = |pairs: &[(String, String)]| -> Vec<Attribute> {
             pairs.iter().map(|(name, value)| Attribute { name: name.clone(), value: value.clone() }).collect()
         };
         let argument = |(role, target): &(String, String)| Argument { role: role.clone(), target: target.clone() };
-        let relation = |(key, kind, arguments, pairs): &Row2| Relation {
+        let relation = |(key, kind, arguments, pairs): &StoredRelation| Relation {
             key: key.clone(),
             kind: kind.clone(),
             arguments: arguments.iter().map(argument).collect(),
             attributes: attributes(pairs),
         };
-        let residue = self.beside.residue.as_ref().map(|(format, content)| {
+        let residue = self.content.residue.as_ref().map(|(format, content)| {
             let format = format.parse().map_err(|error: canonym_core::Error| {
                 ApiError::damaged(&format!("cannot read row {} of table `documents`: {error}", self.id))
             })?;
             Ok::<_, ApiError>(Box::new(Residue { format, content: content.clone() }))
         });
-        let sections = self.beside.sections();
+        let sections = self.content.sections();
         Ok(AnnotatedDocument {
             document: Document { id: self.external_id.clone(), text: self.text.clone(), sections },
             annotations: Vec::new(),
-            relations: self.beside.relations.iter().map(relation).collect(),
-            attributes: attributes(&self.beside.attributes),
+            relations: self.content.relations.iter().map(relation).collect(),
+            attributes: attributes(&self.content.attributes),
             residue: residue.transpose()?,
         })
     }
@@ -85,7 +85,7 @@ impl Kept {
 
 /// A stored document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct StoredDocument {
     /// The number.
     pub id: i64,
     /// The project.
@@ -95,7 +95,7 @@ pub struct Kept {
     /// The text.
     pub text: String,
     /// Its other content.
-    pub beside: Beside,
+    pub content: ImportedContent,
     /// Whether it is finished.
     pub is_finished: bool,
     /// The number of its last event.
@@ -104,23 +104,23 @@ pub struct Kept {
 
 const COLUMNS: &str = "SELECT id, project_id, external_id, text, beside, is_finished, version FROM documents";
 
-fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
+fn document_of(row: &Row<'_>) -> rusqlite::Result<StoredDocument> {
     let id = row.get(0)?;
-    Ok(Kept {
+    Ok(StoredDocument {
         id,
         project: row.get(1)?,
         external_id: row.get(2)?,
         text: row.get(3)?,
-        beside: stored(row, 4, ("documents", id))?,
+        content: parse_json(row, 4, "documents", id)?,
         is_finished: row.get(5)?,
         version: row.get(6)?,
     })
 }
 
 /// One document.
-pub fn get(connection: &Connection, id: i64) -> ApiResult<Kept> {
+pub fn get(connection: &Connection, id: i64) -> ApiResult<StoredDocument> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
-    found(statement.query_row([id], kept), &format!("document {id}"))
+    or_not_found(statement.query_row([id], document_of), &format!("document {id}"))
 }
 
 /// Whether a document is finished.
@@ -132,16 +132,17 @@ pub fn is_finished(connection: &Connection, id: i64) -> ApiResult<bool> {
 /// The text of a document.
 pub fn text(connection: &Connection, id: i64) -> ApiResult<String> {
     let mut statement = connection.prepare_cached("SELECT text FROM documents WHERE id = ?1")?;
-    found(statement.query_row([id], |row| row.get(0)), &format!("document {id}"))
+    or_not_found(statement.query_row([id], |row| row.get(0)), &format!("document {id}"))
 }
 
 /// Up to `limit` documents of a project after the one numbered `after`, optionally only unfinished or finished ones.
 pub fn page(
     connection: &Connection,
     project: i64,
-    (after, limit): (i64, usize),
+    after: i64,
+    limit: usize,
     finished: Option<bool>,
-) -> ApiResult<Vec<Kept>> {
+) -> ApiResult<Vec<StoredDocument>> {
     let state = match finished {
         None => "",
         Some(true) => "AND is_finished = 1",
@@ -149,7 +150,7 @@ pub fn page(
     };
     let sql = format!("{COLUMNS} WHERE project_id = ?1 AND id > ?2 {state} ORDER BY id LIMIT ?3");
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![project, after, limit as i64], kept)?;
+    let rows = statement.query_map(params![project, after, limit as i64], document_of)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -163,12 +164,12 @@ pub struct Unfinished {
 }
 
 /// The unreviewed predictions of a document, in the column order of their index.
-const OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
+const IS_OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
 
 /// The unfinished documents of a project, in order, with the minimum of `measure`, an SQL expression, over their unreviewed predictions.
 pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiResult<Vec<Unfinished>> {
     let sql = format!(
-        "SELECT d.id, (SELECT min({measure}) FROM marks m WHERE {OPEN}),
+        "SELECT d.id, (SELECT min({measure}) FROM marks m WHERE {IS_OPEN}),
             EXISTS (SELECT 1 FROM marks m WHERE m.document_id = d.id AND m.was_read)
         FROM documents d WHERE d.project_id = ?1 AND d.is_finished = 0 ORDER BY d.id"
     );
@@ -215,28 +216,28 @@ pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> A
     if is_there {
         return Ok(None);
     }
-    let beside = serde_json::to_string(&Beside::of(read))?;
+    let content = serde_json::to_string(&ImportedContent::of_document(read))?;
     let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version)
         VALUES (?5, ?1, ?2, ?3, ?4, 0, 0)";
     let number = next_number(connection, "documents")?;
-    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, beside, number])?;
+    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, content, number])?;
     Ok(Some(connection.last_insert_rowid()))
 }
 
 /// Renames a document; false if the ID is taken.
-pub fn rename(connection: &Connection, kept: &Kept, external_id: &str) -> ApiResult<bool> {
+pub fn rename(connection: &Connection, stored: &StoredDocument, external_id: &str) -> ApiResult<bool> {
     let sql = "SELECT 1 FROM documents WHERE project_id = ?1 AND external_id = ?2 AND id <> ?3";
-    if connection.prepare_cached(sql)?.exists(params![kept.project, external_id, kept.id])? {
+    if connection.prepare_cached(sql)?.exists(params![stored.project, external_id, stored.id])? {
         return Ok(false);
     }
-    connection.execute("UPDATE documents SET external_id = ?2 WHERE id = ?1", params![kept.id, external_id])?;
+    connection.execute("UPDATE documents SET external_id = ?2 WHERE id = ?1", params![stored.id, external_id])?;
     Ok(true)
 }
 
 /// Deletes documents with their events and marks; `of` is the column that selects them by number. What is derived from the events of their project
 /// must be rebuilt afterwards.
 pub fn delete(connection: &Connection, of: &str, number: i64) -> ApiResult<()> {
-    retire(connection, "documents")?;
+    reserve_numbers(connection, "documents")?;
     for table in ["times", "comments", "answers", "marks", "events"] {
         let sql = format!("DELETE FROM {table} WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)");
         connection.execute(&sql, [number])?;
@@ -247,7 +248,7 @@ pub fn delete(connection: &Connection, of: &str, number: i64) -> ApiResult<()> {
 
 /// A mark with the last event that changed it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HeldMark {
+pub struct StoredMark {
     /// The event.
     pub event: i64,
     /// The mark.
@@ -255,54 +256,73 @@ pub struct HeldMark {
 }
 
 /// All marks of a document, hidden ones included.
-pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, HeldMark>> {
+pub fn marks(connection: &Connection, document: i64) -> ApiResult<BTreeMap<i64, StoredMark>> {
     let sql = "SELECT id, event_id, body FROM marks WHERE document_id = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([document])?;
     let mut marks = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
-        marks.insert(id, HeldMark { event: row.get(1)?, mark: stored(row, 2, ("marks", id))? });
+        marks.insert(id, StoredMark { event: row.get(1)?, mark: parse_json(row, 2, "marks", id)? });
     }
     Ok(marks)
 }
 
 /// The unreviewed predictions of a document.
 pub fn open_marks(connection: &Connection, document: i64) -> ApiResult<Vec<MarkState>> {
-    let sql = format!("SELECT m.body, m.id FROM marks m JOIN documents d ON {OPEN} WHERE d.id = ?1 ORDER BY m.id");
+    let sql = format!("SELECT m.body, m.id FROM marks m JOIN documents d ON {IS_OPEN} WHERE d.id = ?1 ORDER BY m.id");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([document])?;
     let mut marks = Vec::new();
     while let Some(row) = rows.next()? {
-        marks.push(stored(row, 0, ("marks", row.get(1)?))?);
+        marks.push(parse_json(row, 0, "marks", row.get(1)?)?);
     }
     Ok(marks)
 }
 
-/// A document, the number of a mark in it, and the mark.
-pub type Placed = (i64, i64, MarkState);
+/// A mark of a concept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConceptMention {
+    /// The document.
+    pub document: i64,
+    /// The number of the mark.
+    pub id: i64,
+    /// The mark.
+    pub mark: MarkState,
+}
 
-/// Up to `limit` visible marks of a concept in a project, after the given document and mark.
+/// Where a list of mentions goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MentionCursor {
+    /// The document of the last mention.
+    pub document: i64,
+    /// The mark of the last mention.
+    pub mark: i64,
+}
+
+/// Up to `limit` visible marks of a concept in a project after the cursor.
 pub fn mentions(
     connection: &Connection,
-    (project, concept): (i64, &str),
-    ((document, mark), limit): ((i64, i64), usize),
-) -> ApiResult<Vec<Placed>> {
+    project: i64,
+    concept: &str,
+    after: MentionCursor,
+    limit: usize,
+) -> ApiResult<Vec<ConceptMention>> {
     let sql = "SELECT m.document_id, m.id, m.body FROM marks m JOIN documents d ON d.id = m.document_id
         WHERE json_extract(m.body, '$.concept.id') = ?2 AND d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected'
         AND (m.document_id, m.id) > (?3, ?4) ORDER BY m.document_id, m.id LIMIT ?5";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![project, concept, document, mark, limit as i64])?;
+    let mut rows = statement.query(params![project, concept, after.document, after.mark, limit as i64])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let id = row.get(1)?;
-        found.push((row.get(0)?, id, stored(row, 2, ("marks", id))?));
+        found.push(ConceptMention { document: row.get(0)?, id, mark: parse_json(row, 2, "marks", id)? });
     }
     Ok(found)
 }
 
 /// The number of visible marks of a concept in a project, and of documents with one.
-pub fn n_mentions(connection: &Connection, (project, concept): (i64, &str)) -> ApiResult<(usize, usize)> {
+pub fn n_mentions(connection: &Connection, project: i64, concept: &str) -> ApiResult<(usize, usize)> {
     let sql = "SELECT count(*), count(DISTINCT m.document_id) FROM marks m JOIN documents d ON d.id = m.document_id
         WHERE json_extract(m.body, '$.concept.id') = ?2 AND d.project_id = ?1 AND NOT m.is_deleted AND m.state <> 'rejected'";
     let row = connection.query_row(sql, params![project, concept], |row| {
@@ -318,14 +338,24 @@ pub fn of_mark(connection: &Connection, mark: i64) -> ApiResult<i64> {
     row.ok_or_else(|| ApiError::not_found(format!("mention {mark} not found")))
 }
 
-/// The numbers of visible marks and of unreviewed predictions of a document.
-pub fn counts(connection: &Connection, document: i64) -> ApiResult<(usize, usize)> {
+/// The marks of a document in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarkCounts {
+    /// Visible marks.
+    pub n_marks: usize,
+    /// Unreviewed predictions.
+    pub n_open: usize,
+}
+
+/// Counts the marks of a document.
+pub fn counts(connection: &Connection, document: i64) -> ApiResult<MarkCounts> {
     let sql = format!(
         "SELECT (SELECT count(*) FROM marks m WHERE m.document_id = d.id AND m.is_deleted = 0 AND m.state <> 'rejected'),
-            (SELECT count(*) FROM marks m WHERE {OPEN}) FROM documents d WHERE d.id = ?1"
+            (SELECT count(*) FROM marks m WHERE {IS_OPEN}) FROM documents d WHERE d.id = ?1"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let counts =
-        statement.query_row([document], |row| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize)))?;
+    let counts = statement.query_row([document], |row| {
+        Ok(MarkCounts { n_marks: row.get::<_, i64>(0)? as usize, n_open: row.get::<_, i64>(1)? as usize })
+    })?;
     Ok(counts)
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
-use super::{derived, stored};
+use super::{derived, parse_json};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{Change, Changes, Event};
 use crate::times::Millis;
@@ -41,7 +41,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         kind: row.get(4)?,
         model: row.get(5)?,
         undoes: row.get(6)?,
-        changes: stored(row, 7, ("events", id))?,
+        changes: parse_json(row, 7, "events", id)?,
     })
 }
 
@@ -66,21 +66,21 @@ pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> Ap
     if new.batch.is_none() {
         connection.prepare_cached("UPDATE events SET batch = id WHERE id = ?1")?.execute([id])?;
     }
-    take_over(connection, (id, new), changes)?;
+    update_derived(connection, id, new, changes)?;
     Ok(id)
 }
 
 /// Updates everything that is derived from events.
-fn take_over(connection: &Connection, (id, event): (i64, &NewEvent<'_>), changes: &Changes) -> ApiResult<()> {
+fn update_derived(connection: &Connection, id: i64, event: &NewEvent<'_>, changes: &Changes) -> ApiResult<()> {
     let project = derived::project_of(connection, event.document)?;
-    apply(connection, (project, event.document, id), changes)?;
+    apply(connection, project, event.document, id, changes)?;
     let sql = "UPDATE documents SET version = ?2 WHERE id = ?1";
     connection.prepare_cached(sql)?.execute([event.document, id])?;
-    derived::note(connection, project, (id, event), changes)
+    derived::record_event(connection, project, id, event, changes)
 }
 
 /// Applies the changes of an event to the marks.
-fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), changes: &Changes) -> ApiResult<()> {
+fn apply(connection: &Connection, project: i64, document: i64, event: i64, changes: &Changes) -> ApiResult<()> {
     for change in &changes.marks {
         derived::count_mark(connection, project, change.id, -1)?;
         let Some(mark) = &change.after else {
@@ -94,8 +94,8 @@ fn apply(connection: &Connection, (project, document, event): (i64, i64, i64), c
         connection.prepare_cached(sql)?.execute(params![
             change.id,
             document,
-            mark.source.word(),
-            mark.state.word(),
+            mark.source.name(),
+            mark.state.name(),
             mark.is_deleted,
             event,
             body,
@@ -146,7 +146,7 @@ fn rebuild_of(connection: &Connection, wanted: &str) -> ApiResult<()> {
             kind: &kind,
             ..NewEvent::default()
         };
-        take_over(connection, (id, &event), &stored(row, 2, ("events", id))?)?;
+        update_derived(connection, id, &event, &parse_json(row, 2, "events", id)?)?;
     }
     Ok(())
 }
@@ -205,9 +205,14 @@ pub fn set_next_mark(connection: &Connection, next: i64) -> ApiResult<()> {
 }
 
 /// The stored response to an earlier request with the same client ID.
-pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i64) -> ApiResult<Option<Value>> {
+pub fn stored_response(
+    connection: &Connection,
+    person: i64,
+    client_id: &str,
+    document: i64,
+) -> ApiResult<Option<Value>> {
     let sql = "SELECT document_id, answer, rowid FROM answers WHERE person_id = ?1 AND client_id = ?2";
-    let answer = |row: &Row<'_>| Ok((row.get(0)?, stored(row, 1, ("answers", row.get(2)?))?));
+    let answer = |row: &Row<'_>| Ok((row.get(0)?, parse_json(row, 1, "answers", row.get(2)?)?));
     let row: Option<(i64, Value)> = connection.query_row(sql, params![person, client_id], answer).optional()?;
     match row {
         Some((of, _)) if of != document => {
@@ -220,11 +225,12 @@ pub fn answer(connection: &Connection, person: i64, client_id: &str, document: i
 }
 
 /// Stores the response to a request.
-pub fn keep_answer(
+pub fn store_response(
     connection: &Connection,
     person: i64,
     client_id: &str,
-    (document, answer): (i64, &str),
+    document: i64,
+    answer: &str,
 ) -> ApiResult<()> {
     let sql = "INSERT INTO answers (person_id, client_id, document_id, answer) VALUES (?1, ?2, ?3, ?4)";
     connection.execute(sql, params![person, client_id, document, answer])?;
@@ -232,14 +238,14 @@ pub fn keep_answer(
 }
 
 /// The changes of the event that last finished a document.
-pub fn finished_with(connection: &Connection, document: i64) -> ApiResult<Vec<Change>> {
+pub fn last_finish_changes(connection: &Connection, document: i64) -> ApiResult<Vec<Change>> {
     let finished = |event: &&Event| matches!(event.changes.finished, Some((_, true)));
     let all = of_document(connection, document)?;
     Ok(all.iter().rev().find(finished).map(|event| event.changes.marks.clone()).unwrap_or_default())
 }
 
 /// The batches of a person on a document that can be undone and redone, latest last.
-pub fn stacks(events: &[Event], person: i64) -> (Vec<i64>, Vec<i64>) {
+pub fn undo_stacks(events: &[Event], person: i64) -> (Vec<i64>, Vec<i64>) {
     let (mut done, mut undone): (Vec<i64>, Vec<i64>) = Default::default();
     for event in events.iter().filter(|event| event.person == Some(person)) {
         match (event.kind.as_str(), event.undoes) {

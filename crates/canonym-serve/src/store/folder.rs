@@ -15,7 +15,7 @@ const LOCK: &str = "canonym.lock";
 pub const MODELS: &str = "models";
 
 /// Suffixes of the files that SQLite keeps beside an open database.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
+const WAL_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
 /// Creates the folder and the database file with access for the owner only; fails if existing ones are readable by others.
 pub fn prepare(folder: &Path) -> Result<PathBuf> {
@@ -28,26 +28,26 @@ pub fn prepare(folder: &Path) -> Result<PathBuf> {
     let path = folder.join(FILE);
     // Permissions of an empty folder are restricted; one with files may be a home folder.
     if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
-        close(folder)?;
+        make_private(folder)?;
     }
-    private(&path, OpenOptions::new().append(true).create(true))?;
-    let beside = BESIDE.iter().map(|end| folder.join(format!("{FILE}{end}")));
-    for path in [folder.to_owned(), path.clone()].into_iter().chain(beside) {
-        refuse_open(&path)?;
+    open_private(&path, OpenOptions::new().append(true).create(true))?;
+    let logs = WAL_SUFFIXES.iter().map(|end| folder.join(format!("{FILE}{end}")));
+    for path in [folder.to_owned(), path.clone()].into_iter().chain(logs) {
+        check_private(&path)?;
     }
     Ok(path)
 }
 
 /// Opens a file; a new one is accessible to its owner only.
-pub fn private(path: &Path, options: &mut OpenOptions) -> Result<File> {
+pub fn open_private(path: &Path, options: &mut OpenOptions) -> Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path).map_err(|error| Error::io("open", path, error))
 }
 
 /// Fails if other users can access a file or folder.
-fn refuse_open(path: &Path) -> Result<()> {
-    if !is_open(path) {
+fn check_private(path: &Path) -> Result<()> {
+    if !is_exposed(path) {
         return Ok(());
     }
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
@@ -57,19 +57,19 @@ fn refuse_open(path: &Path) -> Result<()> {
 
 /// Whether other users can access a file or folder.
 #[cfg(unix)]
-pub fn is_open(path: &Path) -> bool {
+pub fn is_exposed(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
-pub fn is_open(_: &Path) -> bool {
+pub fn is_exposed(_: &Path) -> bool {
     false
 }
 
 /// Removes the permissions of other users.
 #[cfg(unix)]
-pub fn close(path: &Path) -> Result<()> {
+pub fn make_private(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let closed = std::fs::metadata(path).and_then(|metadata| {
         let mode = metadata.permissions().mode() & 0o700;
@@ -79,14 +79,14 @@ pub fn close(path: &Path) -> Result<()> {
 }
 
 #[cfg(not(unix))]
-pub fn close(_: &Path) -> Result<()> {
+pub fn make_private(_: &Path) -> Result<()> {
     Ok(())
 }
 
 /// Locks the folder for one server until the file is dropped.
 pub fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
-    let mut file = private(&path, OpenOptions::new().read(true).write(true).create(true))?;
+    let mut file = open_private(&path, OpenOptions::new().read(true).write(true).create(true))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -120,18 +120,18 @@ fn identity(_: &Metadata) -> Identity {
 
 /// Opened files with their identities.
 #[derive(Debug)]
-pub struct Opened(Vec<(PathBuf, Identity)>);
+pub struct OpenFiles(Vec<(PathBuf, Identity)>);
 
-impl Opened {
+impl OpenFiles {
     /// The database and its write-ahead log, which both must exist.
-    pub fn of(path: &Path) -> Result<Opened> {
+    pub fn of_database(path: &Path) -> Result<OpenFiles> {
         let mut log = path.as_os_str().to_owned();
-        log.push(BESIDE[0]);
+        log.push(WAL_SUFFIXES[0]);
         let known = |path: PathBuf| match std::fs::metadata(&path) {
             Ok(metadata) => Ok((path, identity(&metadata))),
             Err(error) => Err(Error::io("open", &path, error)),
         };
-        Ok(Opened([path.to_owned(), PathBuf::from(log)].into_iter().map(known).collect::<Result<_>>()?))
+        Ok(OpenFiles([path.to_owned(), PathBuf::from(log)].into_iter().map(known).collect::<Result<_>>()?))
     }
 
     /// The file that was removed or replaced, if any.

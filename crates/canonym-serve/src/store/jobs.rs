@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{found, next_number, stored};
+use super::{next_number, or_not_found, parse_json, parse_name};
 use crate::engine::Progress;
 use crate::error::{ApiError, ApiResult};
 use crate::times::{Millis, rfc3339};
@@ -17,9 +17,9 @@ const COLUMNS: &str =
 
 fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
     let (started, ended): (Option<Millis>, Option<Millis>) = (row.get(7)?, row.get(8)?);
-    let state = JobState::of(&row.get::<_, String>(3)?);
-    let progress: f64 = row.get(4)?;
     let id = row.get(0)?;
+    let state = parse_name(row, 3, "jobs", id, JobState::parse)?;
+    let progress: f64 = row.get(4)?;
     let passed = started.map_or(0, |started| now - started) as f64 / 1000.0;
     let is_known = state == JobState::Running && progress > 0.01;
     Ok(Job {
@@ -33,9 +33,9 @@ fn job(row: &Row<'_>, now: Millis) -> rusqlite::Result<Job> {
         started_at: started.map(rfc3339),
         ended_at: ended.map(rfc3339),
         eta_seconds: is_known.then(|| (passed * (1.0 - progress) / progress).round().max(0.0)),
-        curve: stored(row, 9, ("jobs", id))?,
+        curve: parse_json(row, 9, "jobs", id)?,
         model: row.get(10)?,
-        settings: stored(row, 11, ("jobs", id))?,
+        settings: parse_json(row, 11, "jobs", id)?,
     })
 }
 
@@ -49,20 +49,21 @@ pub fn of_project(connection: &Connection, project: i64, now: Millis) -> ApiResu
 /// One job.
 pub fn get(connection: &Connection, id: i64, now: Millis) -> ApiResult<Job> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
-    found(statement.query_row([id], |row| job(row, now)), &format!("job {id}"))
+    or_not_found(statement.query_row([id], |row| job(row, now)), &format!("job {id}"))
 }
 
 /// The settings of a job.
 pub fn settings(connection: &Connection, id: i64) -> ApiResult<serde_json::Value> {
     let sql = "SELECT settings FROM jobs WHERE id = ?1";
-    Ok(connection.query_row(sql, [id], |row| stored(row, 0, ("jobs", id)))?)
+    Ok(connection.query_row(sql, [id], |row| parse_json(row, 0, "jobs", id))?)
 }
 
 /// Adds a queued job; returns its number.
 pub fn add(
     connection: &Connection,
     project: i64,
-    (kind, settings): (&str, &serde_json::Value),
+    kind: &str,
+    settings: &serde_json::Value,
     at: Millis,
 ) -> ApiResult<i64> {
     let number = next_number(connection, "jobs")?;

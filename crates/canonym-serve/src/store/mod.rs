@@ -26,7 +26,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
 use serde::de::DeserializeOwned;
 
-use self::folder::Opened;
+use self::folder::OpenFiles;
 use crate::abort;
 use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 
@@ -52,22 +52,22 @@ const MAX_READERS: usize = 8;
 const MAX_STATEMENTS: usize = 64;
 
 /// The page cache of a connection, in KiB.
-const CACHE: i64 = 8 << 10;
+const CACHE_KIB: i64 = 8 << 10;
 
 /// The size that the write-ahead log is truncated to, in bytes.
 const MAX_LOG: i64 = 64 << 20;
 
 /// The timeout for locks of other processes.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// SQLite instructions between two checks for an aborted request.
-const STEPS: std::ffi::c_int = 10_000;
+const INSTRUCTIONS_PER_CHECK: std::ffi::c_int = 10_000;
 
 /// The open database.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    opened: Opened,
+    opened: OpenFiles,
     /// Set when SQLite finds the file damaged: writes are refused from then on.
     is_damaged: AtomicBool,
     writer: Mutex<Connection>,
@@ -91,7 +91,7 @@ impl Store {
             ));
         }
         migrate(&mut writer, &path)?;
-        let opened = Opened::of(&path)?;
+        let opened = OpenFiles::of_database(&path)?;
         Ok(Store {
             path,
             opened,
@@ -112,7 +112,7 @@ impl Store {
         work: impl FnOnce(&Transaction<'_>) -> ApiResult<T>,
     ) -> ApiResult<T> {
         self.check()?;
-        self.noted((|| {
+        self.note_damage((|| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = work(&transaction)?;
             abort::commit()?;
@@ -122,16 +122,16 @@ impl Store {
     }
 
     /// Checkpoints and truncates the write-ahead log, unless a reader needs it; for use after large changes.
-    pub fn cut_log(&self) {
+    pub fn truncate_log(&self) {
         let writer = lock(&self.writer);
         if self.check().is_err() {
             return;
         }
-        let cut = writer
+        let truncated = writer
             .busy_timeout(Duration::ZERO)
             .and_then(|()| writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
-            .and(writer.busy_timeout(BUSY));
-        if let Err(error) = cut {
+            .and(writer.busy_timeout(BUSY_TIMEOUT));
+        if let Err(error) = truncated {
             // It is truncated the next time.
             tracing::warn!("cannot truncate the write-ahead log of the database: {error}");
         }
@@ -154,7 +154,7 @@ impl Store {
         };
         let value = {
             let transaction = reader.transaction()?;
-            self.noted(work(&transaction))
+            self.note_damage(work(&transaction))
         };
         let mut readers = lock(&self.readers);
         if readers.len() < MAX_READERS {
@@ -179,7 +179,7 @@ impl Store {
         }
     }
 
-    fn noted<T>(&self, result: ApiResult<T>) -> ApiResult<T> {
+    fn note_damage<T>(&self, result: ApiResult<T>) -> ApiResult<T> {
         if result.as_ref().is_err_and(|error| error.code == DATABASE_DAMAGED) {
             self.is_damaged.store(true, Ordering::Relaxed);
         }
@@ -211,15 +211,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     // After a large import the log is truncated when it is next reset.
     connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     // A negative number means KiB.
-    connection.pragma_update(None, "cache_size", -CACHE)?;
-    connection.progress_handler(STEPS, Some(abort::is_aborted))?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.progress_handler(INSTRUCTIONS_PER_CHECK, Some(abort::is_aborted))?;
     connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     Ok(())
 }
@@ -255,7 +255,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()>
 }
 
 /// Parses the JSON in a column of row `id` of a table; an error names table and row.
-pub fn stored<T: DeserializeOwned>(row: &Row<'_>, column: usize, (table, id): (&str, i64)) -> rusqlite::Result<T> {
+pub fn parse_json<T: DeserializeOwned>(row: &Row<'_>, column: usize, table: &str, id: i64) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| {
         let message = format!("cannot read row {id} of table `{table}`: {error}");
@@ -263,8 +263,23 @@ pub fn stored<T: DeserializeOwned>(row: &Row<'_>, column: usize, (table, id): (&
     })
 }
 
+/// Parses a name in a column of row `id` of a table; an error names table and row.
+pub fn parse_name<T>(
+    row: &Row<'_>,
+    column: usize,
+    table: &str,
+    id: i64,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let name: String = row.get(column)?;
+    parse(&name).ok_or_else(|| {
+        let message = format!("cannot read row {id} of table `{table}`: unknown value `{name}`");
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, message.into())
+    })
+}
+
 /// Keeps the numbers of deleted rows from being reused: a stale number must not refer to something else.
-pub fn retire(connection: &Connection, table: &str) -> rusqlite::Result<()> {
+pub fn reserve_numbers(connection: &Connection, table: &str) -> rusqlite::Result<()> {
     let sql = format!(
         "INSERT INTO counters (name, next) SELECT '{table}', coalesce(max(id), 0) + 1 FROM {table} WHERE true
             ON CONFLICT DO UPDATE SET next = max(next, excluded.next)"
@@ -282,7 +297,7 @@ pub fn next_number(connection: &Connection, table: &str) -> rusqlite::Result<Opt
 }
 
 /// The value of a single row, or 404.
-pub fn found<T>(result: rusqlite::Result<T>, what: &str) -> ApiResult<T> {
+pub fn or_not_found<T>(result: rusqlite::Result<T>, what: &str) -> ApiResult<T> {
     result.map_err(|error| match error {
         rusqlite::Error::QueryReturnedNoRows => ApiError::not_found(format!("{what} not found")),
         error => error.into(),

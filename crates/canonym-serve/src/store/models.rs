@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{found, next_number, retire, stored};
+use super::{next_number, or_not_found, parse_json, reserve_numbers};
 use crate::engine::{DevFigures, Trained};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
@@ -14,7 +14,7 @@ use crate::wire::Model;
 
 /// A stored model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KeptModel {
+pub struct StoredModel {
     /// The JSON of the model; `is_current` is not set yet.
     pub model: Model,
     /// The folder; `None` for the base model.
@@ -34,11 +34,11 @@ struct Figures {
 
 const COLUMNS: &str = "SELECT id, name, project_id, parent_id, folder, card, dev, made_at FROM models";
 
-fn kept(row: &Row<'_>) -> rusqlite::Result<KeptModel> {
+fn model_of(row: &Row<'_>) -> rusqlite::Result<StoredModel> {
     let id = row.get(0)?;
     let has_figures = row.get::<_, Option<String>>(6)?.is_some();
     let folder: Option<String> = row.get(4)?;
-    let figures = if has_figures { Some(stored::<Figures>(row, 6, ("models", id))?) } else { None };
+    let figures = if has_figures { Some(parse_json::<Figures>(row, 6, "models", id)?) } else { None };
     let (dev, others) = figures.map(|figures| (figures.own, figures.others)).unzip();
     let others: BTreeMap<i64, DevFigures> = others.unwrap_or_default();
     let model = Model {
@@ -52,7 +52,7 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<KeptModel> {
         dev_on: dev.as_ref().map(|_| row.get(0)).transpose()?,
         dev,
     };
-    Ok(KeptModel { model, folder: folder.map(PathBuf::from), others })
+    Ok(StoredModel { model, folder: folder.map(PathBuf::from), others })
 }
 
 /// The number of the base model; each name has a row.
@@ -67,10 +67,10 @@ pub fn ensure_base(connection: &Connection, name: &str, at: Millis) -> ApiResult
 }
 
 /// The models that a project may use, oldest first.
-pub fn of_project(connection: &Connection, project: i64) -> ApiResult<Vec<KeptModel>> {
+pub fn of_project(connection: &Connection, project: i64) -> ApiResult<Vec<StoredModel>> {
     let sql = format!("{COLUMNS} WHERE project_id IS NULL OR project_id = ?1 ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map([project], kept)?;
+    let rows = statement.query_map([project], model_of)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -82,7 +82,7 @@ pub fn rename(connection: &Connection, id: i64, name: &str) -> ApiResult<()> {
 
 /// Deletes a model; references from models and jobs are cleared.
 pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
-    retire(connection, "models")?;
+    reserve_numbers(connection, "models")?;
     connection.execute("UPDATE models SET parent_id = NULL WHERE parent_id = ?1", [id])?;
     connection.execute("UPDATE jobs SET model_id = NULL WHERE model_id = ?1", [id])?;
     connection.execute("DELETE FROM models WHERE id = ?1", [id])?;
@@ -90,18 +90,29 @@ pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
 }
 
 /// One model.
-pub fn get(connection: &Connection, id: i64) -> ApiResult<KeptModel> {
+pub fn get(connection: &Connection, id: i64) -> ApiResult<StoredModel> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
-    found(statement.query_row([id], kept), &format!("model {id}"))
+    or_not_found(statement.query_row([id], model_of), &format!("model {id}"))
+}
+
+/// A trained model that is not stored yet.
+#[derive(Debug, Clone, Copy)]
+pub struct NewModel<'a> {
+    /// The project that trained it.
+    pub project: i64,
+    /// The model that the project used before.
+    pub parent: i64,
+    /// Its folder.
+    pub folder: &'a str,
+    /// The result of the training.
+    pub trained: &'a Trained,
+    /// Scores of other models on the same held-out documents, by their numbers.
+    pub others: &'a BTreeMap<i64, DevFigures>,
 }
 
 /// Adds a trained model; returns its number.
-pub fn add(
-    connection: &Connection,
-    (project, parent): (i64, Option<i64>),
-    (folder, trained, others): (&str, &Trained, &BTreeMap<i64, DevFigures>),
-    at: Millis,
-) -> ApiResult<i64> {
+pub fn add(connection: &Connection, new: &NewModel<'_>, at: Millis) -> ApiResult<i64> {
+    let NewModel { project, parent, folder, trained, others } = *new;
     let figures = |own: &DevFigures| Figures { own: own.clone(), others: others.clone() };
     let dev = trained.dev.as_ref().map(|own| serde_json::to_string(&figures(own))).transpose()?;
     let sql = "INSERT INTO models (id, name, project_id, parent_id, folder, card, dev, made_at)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::found;
+use super::{or_not_found, parse_name};
 use crate::error::{ApiError, ApiResult};
 use crate::times::{Millis, rfc3339};
 use crate::wire::{LOCAL, Person, Role, TokenRow};
@@ -21,7 +21,9 @@ pub struct PersonChange {
 }
 
 fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
-    Ok(Person { id: row.get(0)?, name: row.get(1)?, role: Role::of(&row.get::<_, String>(2)?), is_active: row.get(3)? })
+    let id = row.get(0)?;
+    let role = parse_name(row, 2, "people", id, Role::parse)?;
+    Ok(Person { id, name: row.get(1)?, role, is_active: row.get(3)? })
 }
 
 /// Makes sure that the local user exists.
@@ -56,10 +58,10 @@ pub fn names(connection: &Connection) -> ApiResult<HashMap<i64, String>> {
 }
 
 /// Adds an account, or sets the password and role of an existing one and revokes its keys.
-pub fn put(connection: &Connection, name: &str, (role, password): (Role, &str), at: Millis) -> ApiResult<Person> {
+pub fn put(connection: &Connection, name: &str, role: Role, password: &str, at: Millis) -> ApiResult<Person> {
     let sql = "INSERT INTO people (name, role, password, made_at) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (name) DO UPDATE SET role = ?2, password = ?3, is_active = 1";
-    connection.execute(sql, params![name, role.word(), password, at])?;
+    connection.execute(sql, params![name, role.name(), password, at])?;
     let person = by_name(connection, name)?.map(|(person, _)| person);
     let person = person.ok_or_else(|| ApiError::internal(&"the person is gone"))?;
     remove_keys(connection, person.id, "")?;
@@ -75,14 +77,14 @@ pub fn by_name(connection: &Connection, name: &str) -> ApiResult<Option<(Person,
 /// An account by number.
 pub fn get(connection: &Connection, id: i64) -> ApiResult<Person> {
     let row = connection.query_row("SELECT id, name, role, is_active FROM people WHERE id = ?1", [id], person);
-    found(row, &format!("person {id}"))
+    or_not_found(row, &format!("person {id}"))
 }
 
 /// Changes the given fields.
 pub fn change(connection: &Connection, id: i64, change: &PersonChange) -> ApiResult<()> {
     let sql = "UPDATE people SET role = coalesce(?2, role), password = coalesce(?3, password),
         is_active = coalesce(?4, is_active) WHERE id = ?1";
-    connection.execute(sql, params![id, change.role.map(Role::word), change.password, change.is_active])?;
+    connection.execute(sql, params![id, change.role.map(Role::name), change.password, change.is_active])?;
     Ok(())
 }
 
@@ -91,15 +93,23 @@ pub fn local(connection: &Connection) -> ApiResult<Person> {
     Ok(connection.query_row("SELECT id, name, role, is_active FROM people WHERE id = 0", [], person)?)
 }
 
-/// Stores the hash of a key.
-pub fn add_key(
-    connection: &Connection,
-    (hash, kind, name): (&str, &str, &str),
-    person: i64,
-    (at, expires): (Millis, Option<Millis>),
-) -> ApiResult<()> {
+/// A key of an account: a session, a token or a known browser.
+#[derive(Debug, Clone, Copy)]
+pub struct NewKey<'a> {
+    /// The hash of the key.
+    pub hash: &'a str,
+    /// `session`, `token` or `device`.
+    pub kind: &'a str,
+    /// The name of a token; empty otherwise.
+    pub name: &'a str,
+    /// When it expires; never if `None`.
+    pub expires: Option<Millis>,
+}
+
+/// Stores a key.
+pub fn add_key(connection: &Connection, person: i64, key: &NewKey<'_>, at: Millis) -> ApiResult<()> {
     let sql = "INSERT INTO keys (hash, person_id, kind, name, expires_at, made_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    connection.execute(sql, params![hash, person, kind, name, expires, at])?;
+    connection.execute(sql, params![key.hash, person, key.kind, key.name, key.expires, at])?;
     Ok(())
 }
 
@@ -142,15 +152,8 @@ pub fn remove_token(connection: &Connection, person: i64, id: &str) -> ApiResult
     Ok(connection.execute(sql, params![person, TOKEN_ID as i64, id])? > 0)
 }
 
-/// Stores a known browser and keeps the last `limit` of the account.
-pub fn add_device(
-    connection: &Connection,
-    person: i64,
-    (hash, limit): (&str, usize),
-    at: Millis,
-    end: Millis,
-) -> ApiResult<()> {
-    add_key(connection, (hash, "device", ""), person, (at, Some(end)))?;
+/// Deletes the known browsers of an account except the last `limit`.
+pub fn keep_last_devices(connection: &Connection, person: i64, limit: usize) -> ApiResult<()> {
     let sql = "DELETE FROM keys WHERE person_id = ?1 AND kind = 'device' AND hash NOT IN
         (SELECT hash FROM keys WHERE person_id = ?1 AND kind = 'device' ORDER BY made_at DESC, rowid DESC LIMIT ?2)";
     connection.execute(sql, params![person, limit as i64])?;

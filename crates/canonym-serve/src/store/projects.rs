@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{documents, events, found, next_number, retire};
+use super::{documents, events, next_number, or_not_found, reserve_numbers};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
 use crate::wire::{NewProject, Person, Project, ProjectPatch, Role};
@@ -39,17 +39,17 @@ pub fn all(connection: &Connection, person: &Person) -> ApiResult<Vec<Project>> 
 /// One project.
 pub fn get(connection: &Connection, id: i64) -> ApiResult<Project> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE p.id = ?1"))?;
-    found(statement.query_row([id], project), &format!("project {id}"))
+    or_not_found(statement.query_row([id], project), &format!("project {id}"))
 }
 
 /// 404 if the project does not exist.
 pub fn check(connection: &Connection, id: i64) -> ApiResult<()> {
     let row = connection.query_row("SELECT 1 FROM projects WHERE id = ?1", [id], |_| Ok(()));
-    found(row, &format!("project {id}"))
+    or_not_found(row, &format!("project {id}"))
 }
 
 /// Adds a project; returns its number.
-pub fn add(connection: &Connection, new: &NewProject, (kb, strategy): (&str, &str), at: Millis) -> ApiResult<i64> {
+pub fn add(connection: &Connection, new: &NewProject, kb: &str, strategy: &str, at: Millis) -> ApiResult<i64> {
     let sql = "INSERT INTO projects (id, name, description, guideline, strategy, kb_fingerprint, made_at)
         VALUES (?7, ?1, ?2, ?3, ?4, ?5, ?6)";
     let number = next_number(connection, "projects")?;
@@ -70,12 +70,12 @@ pub fn patch(connection: &Connection, id: i64, patch: &ProjectPatch) -> ApiResul
 
 /// Deletes a project with its documents, jobs and models.
 pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
-    retire(connection, "projects")?;
+    reserve_numbers(connection, "projects")?;
     documents::delete(connection, "project_id", id)?;
     events::rebuild_project(connection, id)?;
     connection.execute("UPDATE projects SET model_id = NULL WHERE id = ?1", [id])?;
     for table in ["jobs", "models"] {
-        retire(connection, table)?;
+        reserve_numbers(connection, table)?;
         connection.execute(&format!("DELETE FROM {table} WHERE project_id = ?1"), [id])?;
     }
     connection.execute("DELETE FROM members WHERE project_id = ?1", [id])?;
@@ -86,7 +86,7 @@ pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
 /// The model that the project uses; `None` for the base model.
 pub fn model(connection: &Connection, id: i64) -> ApiResult<Option<i64>> {
     let row = connection.query_row("SELECT model_id FROM projects WHERE id = ?1", [id], |row| row.get(0));
-    found(row, &format!("project {id}"))
+    or_not_found(row, &format!("project {id}"))
 }
 
 /// Switches to another model.

@@ -87,15 +87,16 @@ pub enum JobState {
 
 impl JobState {
     /// The state with this name.
-    pub fn of(word: &str) -> JobState {
-        match word {
+    pub fn parse(name: &str) -> Option<JobState> {
+        Some(match name {
+            "NEW" => JobState::New,
             "QUEUED" => JobState::Queued,
             "RUNNING" => JobState::Running,
             "SUCCEEDED" => JobState::Succeeded,
             "FAILED" => JobState::Failed,
             "CANCELLED" => JobState::Cancelled,
-            _ => JobState::New,
-        }
+            _ => return None,
+        })
     }
 
     /// Whether it has finished.

@@ -92,7 +92,7 @@ pub struct LinkedOut {
 
 impl LinkedOut {
     /// Converts a linked document, with the evidence if there is any.
-    pub fn of(linked: AnnotatedDocument, reasons: Vec<Explanation>) -> LinkedOut {
+    pub fn new(linked: AnnotatedDocument, reasons: Vec<Explanation>) -> LinkedOut {
         let map = OffsetMap::new(&linked.document.text);
         let mut reasons = reasons.into_iter();
         let annotation = |annotation: &Annotation| AnnotationOut {
@@ -103,7 +103,7 @@ impl LinkedOut {
             p_mention: annotation.p_mention.map(rounded),
             p_link: annotation.p_link.map(rounded),
             nil: annotation.nil,
-            candidates: annotation.candidates.iter().map(CandidateRow::of).collect(),
+            candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
             explanation: reasons.next(),
         };
         let annotations = linked.annotations.iter().map(annotation).collect();

@@ -20,7 +20,7 @@ pub enum Role {
 
 impl Role {
     /// Its name.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Role::Annotator => "annotator",
             Role::Curator => "curator",
@@ -29,12 +29,8 @@ impl Role {
     }
 
     /// The role with this name.
-    pub fn of(word: &str) -> Role {
-        match word {
-            "admin" => Role::Admin,
-            "curator" => Role::Curator,
-            _ => Role::Annotator,
-        }
+    pub fn parse(name: &str) -> Option<Role> {
+        [Role::Annotator, Role::Curator, Role::Admin].into_iter().find(|role| role.name() == name)
     }
 }
 

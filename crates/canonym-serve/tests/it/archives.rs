@@ -1,4 +1,4 @@
-//! Archives are read where they are: what belongs together is one document, and what is hostile costs an error that names it.
+//! Archives are read in place; hostile ones are errors that name the member.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
-use crate::support::{Ruled, Server, config, rules};
+use crate::support::Server;
 
 fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -24,7 +24,7 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Imports into a new project; its number, the status and the answer.
+/// Imports into a new project; returns its number, the status and the response.
 async fn import(server: &Server, query: &str, bytes: Vec<u8>) -> (i64, u16, Value) {
     let project = server.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
     let response = server.send(Method::POST, &format!("/api/v1/projects/{project}/import?{query}"), bytes).await;
@@ -33,7 +33,7 @@ async fn import(server: &Server, query: &str, bytes: Vec<u8>) -> (i64, u16, Valu
     (project, status, serde_json::from_slice(&bytes).unwrap())
 }
 
-/// The status and message of an archive that is refused whole and leaves nothing.
+/// The message of an archive that is rejected and imports nothing.
 async fn refused(server: &Server, bytes: Vec<u8>) -> String {
     let (project, status, answer) = import(server, "filename=a.zip", bytes).await;
     assert_eq!(status, 422, "{answer}");
@@ -48,9 +48,8 @@ async fn names(server: &Server, project: i64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_collection_of_brat_is_read_with_its_folders() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn brat_archive_is_imported_with_its_folders() {
+    let server = Server::temporary();
     let bytes = zipped(&[
         ("wards/annotation.conf", b"[entities]\n"),
         ("wards/a/1.txt", b"She had delirium."),
@@ -63,7 +62,7 @@ async fn a_collection_of_brat_is_read_with_its_folders() {
     assert_eq!(names(&server, project).await, ["1", "2"]);
     let first = server.documents(project).await[0];
     assert_eq!(server.document(first).await["marks"][0]["concept"]["id"], "T:2");
-    // What brat is exported as comes back the same.
+    // A brat export can be imported again.
     let export = format!("/api/v1/projects/{project}/export?format=brat");
     let exported = to_bytes(server.send(Method::GET, &export, "").await.into_body(), usize::MAX).await.unwrap();
     let (_, status, report) = import(&server, "filename=again.zip&format=brat", exported.to_vec()).await;
@@ -71,9 +70,8 @@ async fn a_collection_of_brat_is_read_with_its_folders() {
 }
 
 #[tokio::test]
-async fn files_of_several_formats_lie_in_one_archive_and_packed_ones_stand_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn archive_may_mix_formats_and_files_may_be_gzipped() {
+    let server = Server::temporary();
     let pubtator = b"7|t|Delirium.\n7|a|\n7\t0\t8\tDelirium\tDisorder\tT:2\n\n";
     let lines = gzipped(b"{\"id\": \"8\", \"text\": \"Pepcid.\"}\n");
     let mixed = zipped(&[("a.pubtator", pubtator), ("deep/er/b.jsonl.gz", &lines), ("c.txt", b"Pain.")]);
@@ -84,7 +82,7 @@ async fn files_of_several_formats_lie_in_one_archive_and_packed_ones_stand_alone
 }
 
 #[tokio::test]
-async fn names_in_archives_lead_nowhere() {
+async fn member_names_are_never_used_as_paths() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(&folder.path().join("data"));
     let hostile = ["../../up.txt", "/etc/absolute.txt", "..\\..\\back.txt", "C:\\drive.txt", "a/../b/./dots.txt"];
@@ -94,14 +92,14 @@ async fn names_in_archives_lead_nowhere() {
     for name in names(&server, project).await {
         assert!(!name.contains('/') && name != "..", "{name}");
     }
-    // Nothing lies beside the folder of data, and nothing but the database within it.
+    // Nothing was written outside the data folder, and only the database inside it.
     let there = |path: &std::path::Path| -> Vec<String> {
         let entries = std::fs::read_dir(path).unwrap();
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
     };
     assert_eq!(there(folder.path()), ["data"]);
     assert!(there(&folder.path().join("data")).iter().all(|name| name.starts_with("canonym.")));
-    // A name that is no path of a page either.
+    // Control characters of a member name are not repeated.
     let (_, status, report) =
         import(&server, "filename=x.zip", zipped(&[("a\nb\u{7}.pubtator", b"1|t|x\n1|q|\n\n")])).await;
     assert_eq!(status, 422);
@@ -110,9 +108,8 @@ async fn names_in_archives_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn the_member_that_is_at_fault_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn problems_name_the_archive_member() {
+    let server = Server::temporary();
     let bytes = zipped(&[
         ("a/good.txt", b"Pain."),
         ("a/bad.pubtator", b"1|t|Pain.\n1|a|\n1\t?\t9\tPain\tX\tT:2\n\n"),
@@ -135,29 +132,26 @@ async fn the_member_that_is_at_fault_is_named() {
 }
 
 #[tokio::test]
-async fn what_expands_without_end_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = config(folder.path());
-    config.max_unpacked_bytes = 4 << 20;
-    let server = Server::with(Ruled::new("first", rules()), None, config);
+async fn decompression_bombs_are_rejected() {
+    let server = Server::configured(|config| config.max_unpacked_bytes = 4 << 20);
     let zeros = vec![b' '; 3 << 20];
-    // One stream that becomes a thousand times as long as it came.
+    // One stream that expands a thousandfold.
     let message = refused(&server, gzipped(&zeros)).await;
     assert!(message.contains("more than 200-fold"), "{message}");
-    // A member of that kind among others.
+    // Such a member among others.
     let bytes = zipped(&[("good.txt", b"Pain."), ("bomb.txt", &zeros)]);
     let (_, status, report) = import(&server, "filename=a.zip", bytes).await;
     assert_eq!((status, &report["n_documents"]), (200, &json!(1)), "{report}");
     assert!(report["problems"][0]["message"].as_str().unwrap().contains("bomb.txt"), "{report}");
-    // Many that are too much together.
+    // Members that exceed the limit together.
     let names = ["a.txt", "b.txt"];
     let message = refused(&server, zipped(&names.map(|name| (name, &zeros[..])))).await;
     assert!(message.contains("the limit is 4194304"), "{message}");
-    // Too many.
+    // Too many members.
     let many: Vec<String> = (0..50_001).map(|at| format!("{at}.txt")).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|name| (name.as_str(), &b""[..])).collect();
     assert!(refused(&server, zipped(&many)).await.contains("the limit is 50000"));
-    // What expands less than that, but is too long.
+    // Expands less, but is too long.
     let mut state = 1u32;
     let letters = std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -168,14 +162,13 @@ async fn what_expands_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn damaged_archives_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn damaged_archives_are_rejected() {
+    let server = Server::temporary();
     let good = zipped(&[("a.txt", b"She had delirium, and was confused.")]);
     assert!(refused(&server, good[..good.len() - 30].to_vec()).await.contains("damaged"));
     assert!(refused(&server, zipped(&[])).await.contains("no documents"));
     assert!(refused(&server, zipped(&[("__MACOSX/._a.txt", b"x")])).await.contains("no documents"));
-    // The text is another than its sum says.
+    // The text does not match its checksum.
     let mut changed = good.clone();
     let at = changed.windows(5).position(|window| window == b"a.txt").unwrap() + 12;
     changed[at] ^= 0x55;

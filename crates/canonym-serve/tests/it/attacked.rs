@@ -1,4 +1,4 @@
-//! What an attacker of the server tried, point by point.
+//! One test for each attack on the server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
@@ -15,17 +15,14 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tower::ServiceExt;
 
-use crate::flow::CORPUS;
-use crate::people::{PASSWORD, login, number_of, three};
-use crate::support::{Ruled, Server, config, rules};
+use crate::people::{PASSWORD, account_id, login, sign_in_three, three_accounts};
+use crate::support::{CORPUS, Server, config, open};
 
 #[tokio::test]
-async fn a_new_password_by_the_command_line_ends_logins_and_tokens() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, ..] = three(&server).await;
+async fn command_line_password_reset_ends_sessions_and_tokens() {
+    let (server, [ada, ..]) = three_accounts().await;
     let token = ada.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
-    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
+    let script = server.with_headers(&[("authorization", &format!("Bearer {token}"))]);
     script.get("/projects").await;
     server.app.put_admin("ada", "another horse").unwrap();
     for gone in [&ada, &script] {
@@ -34,7 +31,7 @@ async fn a_new_password_by_the_command_line_ends_logins_and_tokens() {
 }
 
 /// The status of a login from an address.
-async fn login_from(server: &Server, address: [u8; 4], cookie: &str, (name, password): (&str, &str)) -> StatusCode {
+async fn login_from(server: &Server, address: [u8; 4], cookie: &str, name: &str, password: &str) -> StatusCode {
     let request = Request::builder()
         .method(Method::POST)
         .uri("/api/v1/login")
@@ -47,9 +44,8 @@ async fn login_from(server: &Server, address: [u8; 4], cookie: &str, (name, pass
 }
 
 #[tokio::test]
-async fn strangers_cannot_keep_anybody_from_logging_in() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::at_one_time(folder.path());
+async fn attackers_cannot_lock_out_known_browsers() {
+    let server = Server::with_stopped_clock();
     server.app.put_admin("ada", PASSWORD).unwrap();
     let (stranger, home) = ([203, 0, 113, 9], [198, 51, 100, 7]);
     let body = json!({"name": "ada", "password": PASSWORD}).to_string();
@@ -57,29 +53,28 @@ async fn strangers_cannot_keep_anybody_from_logging_in() {
     let device = answer.headers().get_all("set-cookie").iter().nth(1).unwrap().to_str().unwrap().to_owned();
     assert!(device.contains("HttpOnly; SameSite=Strict; Path=/api/v1/login"), "{device}");
     let device = device.split(';').next().unwrap();
-    // Many names, and one again and again.
+    // Many names, and one name many times.
     let mut statuses = Vec::new();
     for row in 0..60 {
-        statuses.push(login_from(&server, stranger, "", (&format!("name {row}"), "wrong horse")).await);
-        statuses.push(login_from(&server, stranger, "", ("ada", "wrong horse")).await);
+        statuses.push(login_from(&server, stranger, "", &format!("name {row}"), "wrong horse").await);
+        statuses.push(login_from(&server, stranger, "", "ada", "wrong horse").await);
     }
     assert!(statuses.iter().filter(|status| **status == 401).count() <= 40, "{statuses:?}");
     assert_eq!(statuses.last().unwrap(), &StatusCode::TOO_MANY_REQUESTS);
-    // Others are not kept out, and a browser that is known not even from the address of the attack.
-    assert_eq!(login_from(&server, home, "", ("ada", PASSWORD)).await, 200);
-    assert_eq!(login_from(&server, stranger, "", ("ada", PASSWORD)).await, 429);
-    assert_eq!(login_from(&server, stranger, device, ("ada", PASSWORD)).await, 200);
-    // Being known lets nobody in, and is of one person.
-    assert_eq!(login_from(&server, home, device, ("ada", "wrong horse")).await, 401);
-    assert_eq!(login_from(&server, stranger, device, ("name 3", "wrong horse")).await, 429);
-    let known = server.asked_with(&[("cookie", &device.replace("canonym_device", "canonym_session"))]);
+    // Other addresses can sign in, and a known browser can even from the address of the attack.
+    assert_eq!(login_from(&server, home, "", "ada", PASSWORD).await, 200);
+    assert_eq!(login_from(&server, stranger, "", "ada", PASSWORD).await, 429);
+    assert_eq!(login_from(&server, stranger, device, "ada", PASSWORD).await, 200);
+    // A known browser still needs the password, and belongs to one account.
+    assert_eq!(login_from(&server, home, device, "ada", "wrong horse").await, 401);
+    assert_eq!(login_from(&server, stranger, device, "name 3", "wrong horse").await, 429);
+    let known = server.with_headers(&[("cookie", &device.replace("canonym_device", "canonym_session"))]);
     assert_eq!(known.fail(Method::GET, "/projects", "").await.0, 401);
 }
 
 #[tokio::test]
-async fn names_and_passwords_are_bounded_before_anything_is_done() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn overlong_credentials_are_rejected() {
+    let server = Server::temporary();
     server.app.put_admin("ada", PASSWORD).unwrap();
     let body = |name: &str, password: &str| json!({"name": name, "password": password}).to_string();
     for (long, status) in [(100, 400), (1_000_000, 413)] {
@@ -91,7 +86,7 @@ async fn names_and_passwords_are_bounded_before_anything_is_done() {
     login(&server, "ada").await;
 }
 
-/// A stream of events, of which the first line was read.
+/// Opens an event stream and reads its first line.
 async fn listen(server: &Server) -> BodyDataStream {
     let response = server.send(Method::GET, "/api/v1/events", Body::empty()).await;
     assert_eq!(response.status(), 200);
@@ -100,55 +95,50 @@ async fn listen(server: &Server) -> BodyDataStream {
     stream
 }
 
-/// Reads what is left of a stream that ends.
-async fn ends(mut stream: BodyDataStream, of: &str) {
+/// Fails if a stream does not end.
+async fn assert_stream_ends(mut stream: BodyDataStream, of: &str) {
     let rest = async { while stream.next().await.is_some() {} };
     tokio::time::timeout(Duration::from_secs(10), rest).await.unwrap_or_else(|_| panic!("the stream of {of} goes on"));
 }
 
 #[tokio::test]
-async fn streams_end_with_the_login_of_the_one_who_listens() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn event_streams_end_with_their_session() {
+    let server = Server::temporary();
     let local = listen(&server).await;
-    let [ada, cyd, ann] = three(&server).await;
-    ends(local, "the time before accounts").await;
+    let [ada, cyd, ann] = sign_in_three(&server).await;
+    assert_stream_ends(local, "the time before accounts").await;
     let mut stays = listen(&ada).await;
 
     let streams = [listen(&ann).await, listen(&cyd).await];
     ann.post("/logout", json!({})).await;
-    let path = format!("/people/{}", number_of(&ada, "cyd").await);
+    let path = format!("/people/{}", account_id(&ada, "cyd").await);
     ada.patch(&path, json!({"is_active": false})).await;
     for (stream, of) in streams.into_iter().zip(["a logout", "a deactivation"]) {
-        ends(stream, of).await;
+        assert_stream_ends(stream, of).await;
     }
     ada.patch(&path, json!({"is_active": true})).await;
     let cyd = login(&server, "cyd").await;
     let elsewhere = login(&server, "cyd").await;
     let stream = listen(&elsewhere).await;
     cyd.post("/password", json!({"old": PASSWORD, "new": "another horse"})).await;
-    ends(stream, "a new password").await;
+    assert_stream_ends(stream, "a new password").await;
     let token = ada.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
-    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
+    let script = server.with_headers(&[("authorization", &format!("Bearer {token}"))]);
     let stream = listen(&script).await;
     let id = ada.get("/tokens").await["tokens"][0]["id"].as_str().unwrap().to_owned();
     ada.delete(&format!("/tokens/{id}")).await;
-    ends(stream, "a token").await;
-    // Who may still listen does.
+    assert_stream_ends(stream, "a token").await;
+    // Other streams continue.
     ada.project(CORPUS).await;
     while !String::from_utf8_lossy(&stays.next().await.unwrap().unwrap()).contains("event: import") {}
 }
 
 #[tokio::test]
-async fn a_change_that_was_answered_as_too_late_is_not_made() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = config(folder.path());
-    config.timeout = Duration::from_millis(300);
-    let server = Server::with(Ruled::new("first", rules()), None, config);
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn timed_out_change_is_rolled_back() {
+    let server = Server::configured(|config| config.timeout = Duration::from_millis(300));
+    let (_, [id, ..]) = server.corpus().await;
     let before = server.document(id).await;
-    // Somebody else writes all the time.
+    // Another thread holds the writer.
     let (held, holds) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let app = server.app.clone();
@@ -166,16 +156,15 @@ async fn a_change_that_was_answered_as_too_late_is_not_made() {
     assert!(answer["error"]["hint"].as_str().unwrap().contains("nothing was changed"), "{answer}");
     release.send(()).unwrap();
     other.join().unwrap().unwrap();
-    // What waited for its turn has it before the runtime ends; none of it is kept.
+    // The waiting write runs before the runtime ends, and is rolled back.
     tokio::task::spawn_blocking(|| ()).await.unwrap();
     server.app.store.write(|_| Ok(())).unwrap();
     assert_eq!(server.document(id).await, before);
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_is_interrupted() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn aborted_query_is_interrupted() {
+    let server = Server::temporary();
     let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
     let request = Arc::new(RequestState::default());
     assert!(request.abort());
@@ -183,18 +172,15 @@ async fn what_nobody_waits_for_is_interrupted() {
         server.app.store.read(|connection| Ok(connection.query_row(endless, [], |row| row.get::<_, i64>(0))?))
     });
     assert_eq!(read.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
-    // What is being kept cannot be given up any more.
+    // A committed request cannot be aborted.
     let request = Arc::new(RequestState::default());
     abort::during(Some(request.clone()), || server.app.store.write(|_| Ok(()))).unwrap();
     assert!(!request.abort());
 }
 
 #[tokio::test]
-async fn damaged_rows_are_told_and_change_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn damaged_rows_are_errors_and_change_nothing() {
+    let (server, project, ids) = Server::with_corpus().await;
     server.decide(ids[0], json!({"kind": "add", "spans": [[0, 1]]})).await;
     server.post(&format!("/documents/{}/undo", ids[0]), json!({"client_id": "c"})).await;
     server.post(&format!("/documents/{}/redo", ids[0]), json!({})).await;
@@ -227,7 +213,9 @@ async fn damaged_rows_are_told_and_change_nothing() {
             "documents",
         ),
         ("UPDATE models SET dev = '{'", Method::GET, "/models".to_owned(), "models"),
-        ("UPDATE jobs SET curve = '[1'", Method::GET, "/jobs/1".to_owned(), "jobs"),
+        ("UPDATE projects SET strategy = 'odd'", Method::GET, "/documents/1".to_owned(), "projects"),
+        ("UPDATE jobs SET state = 'ODD'", Method::GET, "/jobs/1".to_owned(), "jobs"),
+        ("UPDATE jobs SET state = 'FAILED', curve = '[1'", Method::GET, "/jobs/1".to_owned(), "jobs"),
         ("UPDATE documents SET beside = '[]' WHERE id = 2", Method::GET, "/documents/2".to_owned(), "documents"),
         ("UPDATE marks SET body = '{}' WHERE document_id = 3", Method::GET, "/documents/3".to_owned(), "marks"),
     ];
@@ -241,7 +229,8 @@ async fn damaged_rows_are_told_and_change_nothing() {
         assert_eq!(answer["error"]["code"], "damaged");
         assert!(answer["error"]["message"].as_str().unwrap().contains(&format!("`{table}`")), "{answer}");
     }
-    // Nothing was taken back of what could not be read.
+    assert!(damage("UPDATE projects SET strategy = 'margin'") > 0);
+    // Nothing was undone that could not be read.
     assert_eq!(
         server.document(ids[0]).await["marks"]
             .as_array()
@@ -251,16 +240,17 @@ async fn damaged_rows_are_told_and_change_nothing() {
             .count(),
         1
     );
+    assert!(damage("UPDATE people SET role = 'odd'") > 0);
+    let response = server.send(Method::GET, "/api/v1/people", "").await;
+    assert_eq!(response.status(), 500);
 }
 
 #[tokio::test]
-async fn the_first_admin_closes_a_server_that_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn first_admin_requires_sign_in_on_a_running_server() {
+    let server = Server::temporary();
     server.get("/projects").await;
     // Another process, as `canonym serve --add-admin` is.
-    let looks_in = ServeConfig { owns_jobs: false, ..config(folder.path()) };
-    let other = canonym_serve::open(Ruled::new("first", rules()), None, looks_in).unwrap();
+    let other = open(ServeConfig { owns_jobs: false, ..config(server.folder()) }).unwrap();
     other.put_admin("ada", PASSWORD).unwrap();
     assert_eq!(server.fail(Method::GET, "/projects", "").await.0, 401);
     assert_eq!(server.get("/about").await["needs_login"], true);
@@ -268,13 +258,13 @@ async fn the_first_admin_closes_a_server_that_runs() {
 }
 
 #[tokio::test]
-async fn a_folder_of_data_has_one_server() {
+async fn data_folder_is_locked_by_one_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let project = server.project(CORPUS).await;
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
     server.app.store.write(|transaction| canonym_serve::store::jobs::start(transaction, 1, 0)).unwrap();
-    let error = canonym_serve::open(Ruled::new("first", rules()), None, config(folder.path())).unwrap_err();
+    let error = open(config(folder.path())).unwrap_err();
     assert!(
         error.to_string().contains(&format!("in use by another server, process {}", std::process::id())),
         "{error}"
@@ -286,10 +276,8 @@ async fn a_folder_of_data_has_one_server() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_job_is_kept_as_soon_as_it_can_be() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn end_of_a_job_is_stored_once_writing_works_again() {
+    let (server, project, _) = Server::with_corpus().await;
     let sql = |sql: &str| server.app.store.write(|transaction| Ok(transaction.execute_batch(sql)?)).unwrap();
     sql("CREATE TRIGGER full BEFORE UPDATE OF ended_at ON jobs BEGIN SELECT RAISE(ABORT, 'no room'); END");
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
@@ -298,7 +286,7 @@ async fn the_end_of_a_job_is_kept_as_soon_as_it_can_be() {
     sql("DROP TRIGGER full");
     server.run_jobs().await;
     assert_eq!(server.get("/jobs/1").await["state"], "SUCCEEDED");
-    // One that cannot be read is not the next one for ever.
+    // A job that cannot be read fails instead of blocking the queue.
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
     sql("UPDATE jobs SET settings = '{' WHERE id = 2");
     server.run_jobs().await;
@@ -307,35 +295,30 @@ async fn the_end_of_a_job_is_kept_as_soon_as_it_can_be() {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_that_would_be_lost() {
+async fn nothing_is_acknowledged_once_database_files_are_gone() {
     for gone in ["canonym.sqlite", "canonym.sqlite-wal"] {
-        let folder = tempfile::tempdir().unwrap();
-        let server = Server::new(folder.path());
-        let project = server.project(CORPUS).await;
-        let id = server.documents(project).await[0];
+        let (server, _, [id, ..]) = Server::with_corpus().await;
+        let folder = server.folder();
         server.get("/ready").await;
-        std::fs::rename(folder.path().join(gone), folder.path().join("elsewhere")).unwrap();
+        std::fs::rename(folder.join(gone), folder.join("elsewhere")).unwrap();
         let body = json!({"decisions": [{"kind": "add", "spans": [[0, 1]]}]}).to_string();
         let path = format!("/documents/{id}/decisions");
         assert_eq!(server.fail(Method::POST, &path, body.clone()).await.0, 503, "{gone}");
-        std::fs::write(folder.path().join(gone), "something else").unwrap();
+        std::fs::write(folder.join(gone), "something else").unwrap();
         assert_eq!(server.fail(Method::POST, &path, body.clone()).await.0, 503, "{gone}");
         for _ in 0..5 {
             server.app.now();
         }
         assert_eq!(server.fail(Method::GET, "/ready", "").await.0, 503, "{gone}");
-        // What comes back whole goes on.
-        std::fs::rename(folder.path().join("elsewhere"), folder.path().join(gone)).unwrap();
+        // Writes work again once the file is restored.
+        std::fs::rename(folder.join("elsewhere"), folder.join(gone)).unwrap();
         server.post(&path, serde_json::from_str(&body).unwrap()).await;
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn full_disk_is_reported_and_changes_nothing() {
+    let (server, project, [id, ..]) = Server::with_corpus().await;
     server
         .app
         .store
@@ -358,9 +341,9 @@ async fn a_full_disk_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_database_is_not_opened() {
+fn damaged_database_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || canonym_serve::open(Ruled::new("first", rules()), None, config(folder.path()));
+    let open = || open(config(folder.path()));
     drop(open().unwrap());
     let path = folder.path().join("canonym.sqlite");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -374,11 +357,11 @@ fn a_damaged_database_is_not_opened() {
 
 #[cfg(unix)]
 #[test]
-fn the_folder_of_data_is_closed_to_others() {
+fn data_folder_is_private_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("a/b");
-    let open = || canonym_serve::open(Ruled::new("first", rules()), None, config(&data));
+    let open = || open(config(&data));
     let app = open().unwrap();
     let mode = |name: &str| std::fs::metadata(data.join(name)).unwrap().permissions().mode() & 0o777;
     let modes = ["", "canonym.sqlite", "canonym.sqlite-wal", "canonym.lock"].map(mode);
@@ -397,9 +380,8 @@ fn the_folder_of_data_is_closed_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_finish_asking_is_not_waited_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn incomplete_requests_time_out() {
+    let server = Server::temporary();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(canonym_serve::server::serve(listener, server.app.clone()));
@@ -407,7 +389,7 @@ async fn who_does_not_finish_asking_is_not_waited_for() {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        // The clock runs ahead wherever everybody waits.
+        // The paused clock advances while all tasks wait.
         stream.read_to_string(&mut answer).await.unwrap();
         answer
     };
@@ -424,10 +406,8 @@ async fn who_does_not_finish_asking_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn slow_uploads_keep_nobody_from_importing() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn slow_uploads_do_not_block_imports() {
+    let (server, project, _) = Server::with_corpus().await;
     let mut slow = Vec::new();
     for _ in 0..20 {
         let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
@@ -437,12 +417,12 @@ async fn slow_uploads_keep_nobody_from_importing() {
             .body(Body::from_stream(ReceiverStream::new(receiver)));
         let answer = tokio::spawn(server.router.clone().oneshot(request.unwrap()));
         sender.send(Ok("Pain".into())).await.unwrap();
-        // It was taken: there is room for the next.
+        // The first chunk was read, so the channel has room for the next.
         sender.send(Ok(" ".into())).await.unwrap();
         slow.push((sender, answer));
     }
     server.project(CORPUS).await;
-    // What all of them may hold together is bounded.
+    // The memory of all uploads together is limited.
     let room = server.app.upload_permits.available_permits();
     let much = server.app.upload_permits.clone().try_acquire_many_owned(room as u32).unwrap();
     let path = format!("/projects/{project}/import?format=text");
@@ -456,20 +436,17 @@ async fn slow_uploads_keep_nobody_from_importing() {
 }
 
 #[tokio::test]
-async fn behind_a_proxy_the_server_has_another_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = ServeConfig {
-        public_url: Some("https://links.example.org".parse().unwrap()),
-        trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
-        ..config(folder.path())
-    };
-    let server = Server::with(Ruled::new("first", rules()), None, config);
+async fn public_url_is_accepted_behind_a_proxy() {
+    let server = Server::configured(|config| {
+        config.public_url = Some("https://links.example.org".parse().unwrap());
+        config.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    });
     server.app.put_admin("ada", PASSWORD).unwrap();
     let page = ("origin", "https://links.example.org");
     let body = json!({"name": "ada", "password": PASSWORD}).to_string();
-    // Proxies hand the name on, or call the server by that of this machine.
+    // Proxies forward the public host, or use the local one.
     for host in ["links.example.org", "127.0.0.1:7878"] {
-        let asked = server.asked_with(&[("host", host), page, ("x-canonym", "1")]);
+        let asked = server.with_headers(&[("host", host), page, ("x-canonym", "1")]);
         let answer = asked.send(Method::POST, "/api/v1/login", body.clone()).await;
         assert_eq!(answer.status(), 200, "{host}");
         assert!(
@@ -481,26 +458,24 @@ async fn behind_a_proxy_the_server_has_another_name() {
         ("links.example.org", "http://links.example.org"),
         ("links.example.org", "https://evil.example"),
     ] {
-        let asked = server.asked_with(&[("host", host), ("origin", origin), ("x-canonym", "1")]);
+        let asked = server.with_headers(&[("host", host), ("origin", origin), ("x-canonym", "1")]);
         let status = asked.send(Method::POST, "/api/v1/login", body.clone()).await.status();
-        // A name with another scheme is the same server, asked without TLS on the way.
+        // The same host with another scheme is this server, behind a proxy that ends TLS.
         assert_eq!(status, if origin.starts_with("http://links") { 200 } else { 403 }, "{host} {origin}");
     }
 }
 
 #[tokio::test]
-async fn who_came_in_and_who_may_do_what_is_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, _] = three(&server).await;
+async fn sign_ins_and_permission_changes_are_audited() {
+    let (server, [ada, cyd, _]) = three_accounts().await;
     let project = ada.project(CORPUS).await;
-    ada.let_all_in(project).await;
+    ada.add_all_members(project).await;
     server.fail(Method::POST, "/login", json!({"name": "ada", "password": "wrong horse"}).to_string()).await;
-    let path = format!("/people/{}", number_of(&ada, "ann").await);
+    let path = format!("/people/{}", account_id(&ada, "ann").await);
     ada.patch(&path, json!({"role": "curator"})).await;
     cyd.text(&format!("/projects/{project}/export?format=jsonl")).await;
     cyd.post("/tokens", json!({"name": "script"})).await;
-    let record = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let record = std::fs::read_to_string(server.folder().join("audit.jsonl")).unwrap();
     let lines: Vec<serde_json::Value> = record.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let did = |who: &str, did: &str, what: &str| {
         let found = lines.iter().any(|line| line["who"] == who && line["did"] == did && line["what"] == what);
@@ -517,15 +492,14 @@ async fn who_came_in_and_who_may_do_what_is_recorded() {
 }
 
 #[tokio::test]
-async fn small_holes_are_closed() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    // A token is of somebody, also where nobody has an account.
-    let wrong = server.asked_with(&[("authorization", "Bearer 00")]);
+async fn wrong_tokens_weak_passwords_and_lookalike_names_are_rejected() {
+    let server = Server::temporary();
+    // A wrong token is rejected even without accounts.
+    let wrong = server.with_headers(&[("authorization", "Bearer 00")]);
     assert_eq!(wrong.fail(Method::GET, "/projects", "").await.0, 401);
     let own = server.post("/tokens", json!({"name": "own"})).await["token"].as_str().unwrap().to_owned();
-    server.asked_with(&[("authorization", &format!("Bearer {own}"))]).get("/projects").await;
-    let [ada, cyd, _] = three(&server).await;
+    server.with_headers(&[("authorization", &format!("Bearer {own}"))]).get("/projects").await;
+    let [ada, cyd, _] = sign_in_three(&server).await;
     for row in 0..100 {
         cyd.post("/tokens", json!({"name": format!("script {row}")})).await;
     }
@@ -541,10 +515,10 @@ async fn small_holes_are_closed() {
     ] {
         assert_eq!(ada.fail(Method::POST, "/people", person(name, password)).await.0, status, "{name} {password}");
     }
-    let path = format!("/people/{}", number_of(&ada, "cyd").await);
+    let path = format!("/people/{}", account_id(&ada, "cyd").await);
     assert_eq!(ada.fail(Method::PATCH, &path, json!({"password": "12345678"}).to_string()).await.0, 400);
     assert!(server.app.put_admin("eve", "password").is_err());
-    // Methods that clients make up are counted as one.
+    // Unknown methods share one counter.
     for row in 0..50 {
         server.send(Method::from_bytes(format!("M{row}").as_bytes()).unwrap(), "/health", "").await;
     }
@@ -552,12 +526,10 @@ async fn small_holes_are_closed() {
 }
 
 #[tokio::test]
-async fn a_stream_of_texts_ends_with_the_login() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
+async fn link_stream_ends_with_its_session() {
+    let (_, [ada, cyd, ann]) = three_accounts().await;
     let project = cyd.project(CORPUS).await;
-    let number = number_of(&ada, "ann").await;
+    let number = account_id(&ada, "ann").await;
     cyd.post(&format!("/projects/{project}/people"), json!({"id": number})).await;
     for turn in ["out of the project", "logout"] {
         let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
@@ -575,7 +547,7 @@ async fn a_stream_of_texts_ends_with_the_login() {
             "logout" => ann.post("/logout", json!({})).await,
             _ => cyd.delete(&format!("/projects/{project}/people/{number}")).await,
         };
-        // What is sent afterwards is not linked.
+        // Lines sent afterwards are not linked.
         sender.send(Ok(line)).await.ok();
         let mut rest = String::new();
         while let Some(Ok(part)) = answers.next().await {

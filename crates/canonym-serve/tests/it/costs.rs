@@ -1,17 +1,13 @@
-//! What a request, an import and a large knowledge base may cost, and what is told where that is not enough.
+//! Limits on requests, imports and files.
 
 use axum::http::Method;
-use canonym_serve::ServeConfig;
 use serde_json::json;
 
-use crate::flow::CORPUS;
-use crate::support::{Ruled, Server, config, rules};
+use crate::support::{CORPUS, RuleEngine, Server, config, rules};
 
 #[tokio::test]
-async fn the_answer_to_a_long_text_is_bounded() {
-    let folder = tempfile::tempdir().unwrap();
-    let limits = ServeConfig { max_text_bytes: 1000, max_answer_bytes: 20_000, ..config(folder.path()) };
-    let server = Server::with(Ruled::new("first", rules()), None, limits);
+async fn link_responses_have_a_maximum_size() {
+    let server = Server::configured(|config| (config.max_text_bytes, config.max_answer_bytes) = (1000, 20_000));
     let ask = |texts: &[String]| {
         let documents: Vec<_> = texts.iter().map(|text| json!({"text": text})).collect();
         json!({"documents": documents}).to_string()
@@ -24,13 +20,13 @@ async fn the_answer_to_a_long_text_is_bounded() {
     let (status, answer) = server.fail(Method::POST, "/link", ask(&vec![short.clone(); 40])).await;
     assert_eq!(status, 413);
     assert!(answer["error"]["hint"].as_str().unwrap().contains("top_k"), "{answer}");
-    // A stream answers text by text.
+    // A stream responds line by line.
     let lines: Vec<String> = [&short, &"x".repeat(1001), &short].map(|text| json!({"text": text}).to_string()).to_vec();
     let response = server.send(Method::POST, "/api/v1/link/stream", lines.join("\n")).await;
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     assert_eq!((text.lines().count(), text.matches("too_large").count()), (3, 1), "{text}");
-    // Such a text is not imported: it could not be predicted in.
+    // Such a text is not imported, since it could not be linked.
     let project = server.empty_project().await;
     let long = json!({"id": "long", "text": "x".repeat(1001)}).to_string();
     let report = server
@@ -41,9 +37,8 @@ async fn the_answer_to_a_long_text_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_document_has_no_more_marks_than_can_be_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn document_with_too_many_annotations_is_skipped() {
+    let server = Server::temporary();
     let project = server.empty_project().await;
     let document = |n: usize| {
         let annotations: Vec<_> = (0..n).map(|at| json!({"spans": [[at, at + 1]]})).collect();
@@ -56,10 +51,9 @@ async fn a_document_has_no_more_marks_than_can_be_shown() {
 }
 
 #[tokio::test]
-async fn texts_are_linked_in_parts_and_answered_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Ruled::new("first", rules());
-    let server = Server::with(engine.clone(), None, config(folder.path()));
+async fn texts_are_linked_in_batches_and_returned_in_order() {
+    let engine = RuleEngine::new("first", rules());
+    let server = Server::in_temporary_folder(|folder| Server::with(engine.clone(), None, config(folder)));
     let documents: Vec<_> =
         (0..5).map(|row| json!({"id": row.to_string(), "text": "delirium ".repeat(30_000)})).collect();
     let answer = server.post("/link", json!({"documents": documents, "top_k": 1})).await;
@@ -70,7 +64,7 @@ async fn texts_are_linked_in_parts_and_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_knowledge_base_that_is_changed_under_the_server_is_an_error() {
+async fn modified_knowledge_base_file_is_an_error() {
     use std::time::SystemTime;
 
     for is_cut in [false, true] {
@@ -78,9 +72,8 @@ async fn a_knowledge_base_that_is_changed_under_the_server_is_an_error() {
         let path = folder.path().join("test.kb");
         std::fs::write(&path, crate::support::kb_bytes()).unwrap();
         let kb = canonym_core::kb::KnowledgeBase::open_up_to(0, &path).unwrap();
-        let server = Server::with(Ruled::on(kb, "first", rules()), None, config(&folder.path().join("data")));
-        let project = server.project(CORPUS).await;
-        let id = server.documents(project).await[0];
+        let server = Server::with(RuleEngine::on(kb, "first", rules()), None, config(&folder.path().join("data")));
+        let (_, [id, ..]) = server.corpus().await;
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         match is_cut {
             true => file.set_len(4096).unwrap(),
@@ -105,9 +98,8 @@ async fn a_knowledge_base_that_is_changed_under_the_server_is_an_error() {
 }
 
 #[tokio::test]
-async fn the_log_of_the_database_is_emptied_after_a_large_import() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn write_ahead_log_is_truncated_after_a_large_import() {
+    let server = Server::temporary();
     let project = server.empty_project().await;
     let line = |row: usize| {
         let annotations: Vec<_> = (0..400).map(|at| json!({"spans": [[5 * at, 5 * at + 4]]})).collect();
@@ -116,20 +108,19 @@ async fn the_log_of_the_database_is_emptied_after_a_large_import() {
     let file: String = (0..30).map(line).collect();
     let report = server.import(project, "format=jsonl", file.as_bytes()).await;
     assert_eq!(report["n_annotations"], 12_000);
-    let log = std::fs::metadata(folder.path().join("canonym.sqlite-wal")).unwrap().len();
+    let log = std::fs::metadata(server.folder().join("canonym.sqlite-wal")).unwrap().len();
     assert!(log < 1 << 20, "{log}");
 }
 
 #[tokio::test]
-async fn a_server_that_stops_leaves_no_log_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn stopped_server_leaves_an_empty_write_ahead_log() {
+    let server = Server::temporary();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let serving = tokio::spawn(canonym_serve::server::serve(listener, server.app.clone()));
     let project = server.project(CORPUS).await;
     server.app.stop();
     serving.await.unwrap().unwrap();
-    // Nobody has closed the database yet.
-    assert_eq!(std::fs::metadata(folder.path().join("canonym.sqlite-wal")).unwrap().len(), 0);
+    // The database is still open.
+    assert_eq!(std::fs::metadata(server.folder().join("canonym.sqlite-wal")).unwrap().len(), 0);
     assert_eq!(server.documents(project).await.len(), 3);
 }

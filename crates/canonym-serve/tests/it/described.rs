@@ -1,5 +1,5 @@
-//! Every address of the description is asked with requests of the shapes that it gives, and with what nobody should send: no answer is a failure of the
-//! server, every answer has the shape that is described, and what is kept stays whole. The requests depend on a seed alone.
+//! Every route of the OpenAPI document gets generated requests, valid and invalid ones: no response is a server error, every response matches its schema,
+//! and the stored data stays consistent. The requests depend only on a seed.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
@@ -8,23 +8,22 @@ use canonym_serve::store::events;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::flow::CORPUS;
 use crate::scale::derived;
-use crate::schema::{Shapes, below};
+use crate::schema::{Schemas, below};
 use crate::support::Server;
 
-/// Requests for each address and method.
+/// Requests per path and method.
 const N_REQUESTS: usize = 120;
 
-/// A request as it is sent, to be shown where its answer is wrong.
-struct Asked {
+/// A generated request, shown if its response is wrong.
+struct GeneratedRequest {
     method: Method,
     address: String,
     kind: Option<&'static str>,
     body: Vec<u8>,
 }
 
-impl std::fmt::Display for Asked {
+impl std::fmt::Display for GeneratedRequest {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let body: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
         write!(out, "{} {} as {:?}: {body}", self.method, self.address, self.kind)
@@ -32,17 +31,15 @@ impl std::fmt::Display for Asked {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_is_answered_as_described() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn responses_match_openapi_for_generated_requests() {
+    let (server, project, _) = Server::with_corpus().await;
     server.predict(project).await;
     server.app.put_admin("ada", "correct horse").unwrap();
     let token = token(&server).await;
-    // Chance makes other admins, and a curator of this one.
-    server.asked_with(&[("authorization", &format!("Bearer {token}"))]).let_all_in(project).await;
+    // Generated requests may add admins and change the role of this one.
+    server.with_headers(&[("authorization", &format!("Bearer {token}"))]).add_all_members(project).await;
     let description = server.get("/openapi.json").await;
-    let shapes = Shapes(&description["components"]["schemas"]);
+    let schemas = Schemas(&description["components"]["schemas"]);
     let texts = |server: &Server| {
         server.app.store.read(|connection| {
             let mut statement = connection.prepare("SELECT text FROM documents WHERE project_id = 1 AND id < 4")?;
@@ -57,8 +54,8 @@ async fn whatever_is_asked_is_answered_as_described() {
             let mut rng = SplitMix64::new(path.bytes().map(u64::from).sum::<u64>() ^ 7);
             let mut n_good = 0;
             for row in 0..N_REQUESTS {
-                let asked = request(&shapes, (path, method, operation), row % 2 == 1, &mut rng);
-                match answer(&server, &token, &shapes, operation, &asked).await {
+                let asked = request(&schemas, path, method, operation, row % 2 == 1, &mut rng);
+                match answer(&server, &token, &schemas, operation, &asked).await {
                     Ok(status) => n_good += usize::from(status.is_success()),
                     Err(fault) => faults.push(format!("{asked}\n    {fault}")),
                 }
@@ -82,7 +79,7 @@ async fn whatever_is_asked_is_answered_as_described() {
     assert_eq!(whole.unwrap(), "ok");
 }
 
-/// Where chance does not find what is right; these tests train nothing.
+/// Routes for which no valid request is generated, because the tests train no models.
 const NEVER_GOOD: [&str; 7] = [
     "/api/v1/login",
     "/api/v1/password",
@@ -97,25 +94,27 @@ async fn token(server: &Server) -> String {
     let body = json!({"name": "ada", "password": "correct horse"}).to_string();
     let response = server.send(Method::POST, "/api/v1/login", body).await;
     let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let ada = server.asked_with(&[("x-canonym", "1"), ("cookie", &cookie)]);
+    let ada = server.with_headers(&[("x-canonym", "1"), ("cookie", &cookie)]);
     ada.post("/tokens", json!({"name": "tests"})).await["token"].as_str().unwrap().to_owned()
 }
 
-/// A request that has the shape of the description, or a hostile one.
+/// A request that matches the schema, or a hostile one.
 fn request<'a>(
-    shapes: &Shapes<'a>,
-    (path, method, operation): (&str, &str, &'a Value),
+    schemas: &Schemas<'a>,
+    path: &str,
+    method: &str,
+    operation: &'a Value,
     is_hostile: bool,
     rng: &mut SplitMix64,
-) -> Asked {
+) -> GeneratedRequest {
     let mut address = path.to_owned();
     let mut query = Vec::new();
     for parameter in operation["parameters"].as_array().unwrap() {
         let name = parameter["name"].as_str().unwrap();
         let odd = is_hostile && below(rng, 3) == 0;
         let value = match parameter["schema"]["type"].as_str().unwrap() {
-            _ if odd => ODD[below(rng, ODD.len())].to_owned(),
-            // What all others are asked of stays.
+            _ if odd => INVALID_VALUES[below(rng, INVALID_VALUES.len())].to_owned(),
+            // Keeps the data that other requests use.
             "integer" if parameter["in"] == "path" && method == "delete" => (90 + below(rng, 3)).to_string(),
             "integer" if parameter["in"] == "path" => (1 + below(rng, 3)).to_string(),
             _ if name == "id" => ["T:2", "T:1", "X:9"][below(rng, 3)].to_owned(),
@@ -151,23 +150,23 @@ fn request<'a>(
             false => FILES[below(rng, FILES.len())].as_bytes().to_vec(),
         },
         Some((_, content)) => {
-            let mut value = shapes.example(&content["schema"], rng);
+            let mut value = schemas.example(&content["schema"], rng);
             match is_hostile && below(rng, 5) == 0 {
                 true => BODIES[below(rng, BODIES.len())].to_vec(),
                 false => {
                     if is_hostile {
-                        spoil(&mut value, rng);
+                        mutate(&mut value, rng);
                     }
                     value.to_string().into_bytes()
                 }
             }
         }
     };
-    Asked { method: method.to_uppercase().parse().unwrap(), address, kind, body }
+    GeneratedRequest { method: method.to_uppercase().parse().unwrap(), address, kind, body }
 }
 
-/// Values of parameters that nobody should send.
-const ODD: [&str; 20] = [
+/// Invalid values of parameters.
+const INVALID_VALUES: [&str; 20] = [
     "",
     "-1",
     "0",
@@ -190,7 +189,7 @@ const ODD: [&str; 20] = [
     "true,false",
 ];
 
-/// Files of which some can be imported or linked.
+/// Files, some of which can be imported or linked.
 const FILES: [&str; 6] = [
     "x1|t|Delirium.\nx1|a|\nx1\t0\t8\tDelirium\tDisorder\tT:2\n\n",
     "{\"id\": \"x2\", \"text\": \"She was confused.\"}\n",
@@ -200,7 +199,7 @@ const FILES: [&str; 6] = [
     "<collection><document><id>x6</id></document></collection>",
 ];
 
-/// Bodies that nobody should send.
+/// Invalid bodies.
 const BODIES: [&[u8]; 14] = [
     b"",
     b"{",
@@ -218,8 +217,8 @@ const BODIES: [&[u8]; 14] = [
     b"{\"name\": \"a\\u0000b\\n\"}",
 ];
 
-/// Puts something in that does not belong there, or takes something out.
-fn spoil(value: &mut Value, rng: &mut SplitMix64) {
+/// Adds, removes or replaces a random part of a value.
+fn mutate(value: &mut Value, rng: &mut SplitMix64) {
     let goes_deeper = below(rng, 3) > 0;
     match value {
         Value::Object(members) if goes_deeper && !members.is_empty() => {
@@ -227,7 +226,7 @@ fn spoil(value: &mut Value, rng: &mut SplitMix64) {
             match below(rng, 6) {
                 0 => drop(members.remove(&name)),
                 1 => drop(members.insert("no such member".to_owned(), json!(1))),
-                _ => spoil(&mut members[&name], rng),
+                _ => mutate(&mut members[&name], rng),
             }
         }
         Value::Array(items) if goes_deeper && !items.is_empty() => {
@@ -235,7 +234,7 @@ fn spoil(value: &mut Value, rng: &mut SplitMix64) {
             match below(rng, 4) {
                 0 => drop(items.remove(row)),
                 1 => *items = vec![items[row].clone(); 1100],
-                _ => spoil(&mut items[row], rng),
+                _ => mutate(&mut items[row], rng),
             }
         }
         _ => {
@@ -270,13 +269,13 @@ fn encoded(text: &str) -> String {
     text.bytes().map(letter).collect()
 }
 
-/// The status of an answer, or what is wrong with it.
+/// The status of a response, or what is wrong with it.
 async fn answer(
     server: &Server,
     token: &str,
-    shapes: &Shapes<'_>,
+    schemas: &Schemas<'_>,
     operation: &Value,
-    asked: &Asked,
+    asked: &GeneratedRequest,
 ) -> Result<StatusCode, String> {
     let mut request = Request::builder()
         .method(asked.method.clone())
@@ -300,12 +299,12 @@ async fn answer(
     let json = || serde_json::from_slice::<Value>(&bytes).map_err(|error| format!("{status}, no JSON: {error}"));
     if !status.is_success() {
         let mut value = json()?;
-        // What may stand beside an error: the document that is in the way, the report of a file.
+        // Extra fields of an error: the current document, or the report of an import.
         if let Some(members) = value.as_object_mut() {
             members.retain(|name, _| !["document", "report"].contains(&name.as_str()));
         }
         let schema = &operation["responses"]["default"]["content"]["application/json"]["schema"];
-        shapes.check(schema, &value).map_err(|wrong| format!("{status}: {wrong}"))?;
+        schemas.check(schema, &value).map_err(|wrong| format!("{status}: {wrong}"))?;
         let message = value["error"]["message"].as_str().unwrap();
         return match message.is_empty() || message.len() > 4000 {
             true => Err(format!("{status} with a message of {} bytes", message.len())),
@@ -317,7 +316,7 @@ async fn answer(
         return Err(format!("{status} is not described"));
     }
     if let Some(schema) = described["content"]["application/json"].get("schema") {
-        shapes.check(schema, &json()?).map_err(|wrong| format!("{status}: {wrong}"))?;
+        schemas.check(schema, &json()?).map_err(|wrong| format!("{status}: {wrong}"))?;
     }
     Ok(status)
 }

@@ -1,12 +1,11 @@
-//! What people said differently, and how it is settled.
+//! Conflicts between annotators, and how they are settled.
 
 use axum::http::Method;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::people::three;
-use crate::support::{Server, mark_of, shown};
+use crate::people::three_accounts;
+use crate::support::{Server, mark_lines, mark_of};
 
 /// The disagreements of a project as lines.
 async fn lines(server: &Server, project: i64) -> Vec<String> {
@@ -39,23 +38,20 @@ fn check(lines: &[String], expected: Expect) {
 }
 
 #[tokio::test]
-async fn what_people_said_differently_waits_until_it_is_settled() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
-    let project = ada.project(CORPUS).await;
-    ada.let_all_in(project).await;
-    let ids = ada.documents(project).await;
+async fn conflict_stays_open_until_settled() {
+    let (_, [ada, cyd, ann]) = three_accounts().await;
+    let (project, ids) = ada.corpus().await;
+    ada.add_all_members(project).await;
     assert_eq!(lines(&ann, project).await, [""; 0]);
-    // Another concept, behind an emoji.
+    // Different concepts, after an emoji.
     let drug = mark_of(&ada.document(ids[0]).await, "Famotidine");
     ann.decide(ids[0], json!({"kind": "concept", "mark": drug, "concept": "T:1"})).await;
     cyd.decide(ids[0], json!({"kind": "concept", "mark": drug, "concept": "T:5"})).await;
     ada.decide(ids[0], json!({"kind": "accept", "mark": drug})).await;
-    // Other edges, each with a mark of their own.
+    // Different boundaries, each in a mark of its own.
     ann.decide(ids[1], json!({"kind": "add", "spans": [[21, 31]], "concept": "T:5"})).await;
     ada.decide(ids[1], json!({"kind": "add", "spans": [[25, 31]], "concept": "T:5"})).await;
-    // A mention, and none.
+    // A mention, and not a mention.
     let syndrome = mark_of(&ada.document(ids[2]).await, "syndrome");
     ann.decide(ids[2], json!({"kind": "accept", "mark": syndrome})).await;
     ada.decide(ids[2], json!({"kind": "reject", "mark": syndrome})).await;
@@ -76,7 +72,7 @@ async fn what_people_said_differently_waits_until_it_is_settled() {
     let wrong = format!("/projects/{project}/disagreements?cursor=1.x.2");
     assert_eq!(ann.fail(Method::GET, &wrong, "").await.0, 400);
 
-    // Annotators do not settle; curators do, and only what they saw.
+    // Only curators settle, and only the version that they saw.
     let row = &first["disagreements"][1];
     let settle = |version: &Value, keep: Value| json!({"version": version, "decisions": [{"kind": "settle", "marks": row["marks"], "keep": keep}]});
     let path = format!("/documents/{}/decisions", ids[1]);
@@ -84,7 +80,7 @@ async fn what_people_said_differently_waits_until_it_is_settled() {
     assert_eq!(ann.fail(Method::POST, &path, settle(&row["version"], keep.clone()).to_string()).await.0, 403);
     assert_eq!(cyd.fail(Method::POST, &path, settle(&json!(1), keep.clone()).to_string()).await.0, 409);
     cyd.post(&path, settle(&row["version"], keep)).await;
-    let kept = shown(&cyd.document(ids[1]).await);
+    let kept = mark_lines(&cyd.document(ids[1]).await);
     assert!(kept.contains(&"USER accepted [[21,31]] Nothing of T:5".to_owned()), "{kept:?}");
     assert!(!kept.iter().any(|mark| mark.contains("[[25,31]]")), "{kept:?}");
     assert_eq!(lines(&ann, project).await.len(), 2);
@@ -92,13 +88,13 @@ async fn what_people_said_differently_waits_until_it_is_settled() {
     let last = history["events"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["by"], &last["what"]), (&json!("cyd"), &json!("resolved “Nothing of” as Famotidine (T:5)")));
 
-    // Undo brings the marks and the disagreement back, redo takes them away again.
+    // Undo restores the marks and the conflict, redo removes them again.
     cyd.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
     assert_eq!(lines(&ann, project).await.len(), 3);
     cyd.post(&format!("/documents/{}/redo", ids[1]), json!({})).await;
     assert_eq!(lines(&ann, project).await.len(), 2);
 
-    // Who says otherwise later opens it again; what was said before the settlement does not.
+    // A later decision reopens the conflict; earlier ones do not.
     let settled = mark_of(&ann.document(ids[1]).await, "Nothing of");
     ann.decide(ids[1], json!({"kind": "accept", "mark": settled})).await;
     assert_eq!(lines(&ann, project).await.len(), 2);
@@ -109,17 +105,14 @@ async fn what_people_said_differently_waits_until_it_is_settled() {
 }
 
 #[tokio::test]
-async fn a_place_is_settled_in_every_way() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, _, ann] = three(&server).await;
-    let project = ada.project(CORPUS).await;
-    ada.let_all_in(project).await;
-    let id = ada.documents(project).await[1];
+async fn conflict_is_settled_as_none_nil_or_other_mentions() {
+    let (_, [ada, _, ann]) = three_accounts().await;
+    let (project, [_, id, _]) = ada.corpus().await;
+    ada.add_all_members(project).await;
     let cancer = mark_of(&ada.document(id).await, "cancer");
     ann.decide(id, json!({"kind": "accept", "mark": cancer})).await;
     ada.decide(id, json!({"kind": "reject", "mark": cancer})).await;
-    let before = shown(&ada.get(&format!("/documents/{id}?all=1")).await);
+    let before = mark_lines(&ada.get(&format!("/documents/{id}?all=1")).await);
     let keeps = [
         (json!([]), None),
         (json!([{"spans": [[7, 13]], "is_nil": true}]), Some("USER accepted [[7,13]] cancer NIL")),
@@ -132,13 +125,13 @@ async fn a_place_is_settled_in_every_way() {
     for (keep, expected) in keeps {
         ada.decide(id, json!({"kind": "settle", "marks": [cancer], "keep": keep})).await;
         assert_eq!(lines(&ada, project).await, [""; 0], "{keep}");
-        let marks = shown(&ada.document(id).await);
+        let marks = mark_lines(&ada.document(id).await);
         match expected {
             Some(expected) => assert!(marks.contains(&expected.to_owned()), "{keep}: {marks:?}"),
             None => assert_eq!(marks, ["GOLD accepted [[0,13]] Breast cancer T:6"]),
         }
         ada.post(&format!("/documents/{id}/undo"), json!({})).await;
-        assert_eq!(shown(&ada.get(&format!("/documents/{id}?all=1")).await), before, "{keep}");
+        assert_eq!(mark_lines(&ada.get(&format!("/documents/{id}?all=1")).await), before, "{keep}");
         assert_eq!(lines(&ada, project).await.len(), 1);
     }
     let path = format!("/documents/{id}/decisions");

@@ -1,18 +1,14 @@
-//! What was answered is there after a kill, and follows from the events.
+//! Acknowledged changes survive a kill and can be rebuilt from the events.
 
 use axum::http::Method;
 use canonym_serve::store::{documents, events};
 use serde_json::json;
 
-use crate::flow::CORPUS;
-use crate::support::{Server, mark_of, private, shown};
+use crate::support::{Server, create_data_folder, mark_lines, mark_of};
 
 #[tokio::test]
-async fn marks_follow_from_the_events_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn marks_are_rebuilt_from_events() {
+    let (server, project, ids) = Server::with_corpus().await;
     server.predict(project).await;
     let delirium = mark_of(&server.document(ids[0]).await, "delirium");
     server.decide(ids[0], json!({"kind": "accept", "mark": delirium})).await;
@@ -33,25 +29,24 @@ async fn marks_follow_from_the_events_alone() {
 }
 
 #[tokio::test]
-async fn a_kill_loses_nothing_that_was_answered() {
+async fn acknowledged_changes_survive_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let (id, project, before, undoable) = {
         let server = Server::new(folder.path());
-        let project = server.project(CORPUS).await;
-        let id = server.documents(project).await[0];
+        let (project, [id, ..]) = server.corpus().await;
         server.predict(project).await;
         server.decide(id, json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
-        let undoable = shown(&server.document(id).await);
+        let undoable = mark_lines(&server.document(id).await);
         server.decide(id, json!({"kind": "add", "spans": [[0, 1]], "is_nil": true})).await;
-        // A job that waits, and one that runs when the power goes.
+        // A queued job, and one that is running when the server is killed.
         server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
         server.app.store.write(|transaction| canonym_serve::store::jobs::start(transaction, 2, 0)).unwrap();
         let other = server.project("1|t|Pepcid.\n1|a|\n\n").await;
         server.post(&format!("/projects/{other}/jobs"), json!({"kind": "predict"})).await;
         let before = server.document(id).await;
-        // Nothing is closed in order: the folder is copied as it lies there while the server still holds it.
+        // As after a kill: the files are copied while the server still has them open.
         let copy = folder.path().join("copy");
-        private(&copy);
+        create_data_folder(&copy);
         for name in ["canonym.sqlite", "canonym.sqlite-wal"] {
             std::fs::copy(folder.path().join(name), copy.join(name)).unwrap();
         }
@@ -63,22 +58,19 @@ async fn a_kill_loses_nothing_that_was_answered() {
     let job = server.get("/jobs/2").await;
     assert_eq!((&job["state"], &job["error"]), (&json!("FAILED"), &json!("the server was stopped")));
     assert!(!folder.path().join("copy/models/job-2").exists(), "what a job had begun is gone");
-    // What waited goes on waiting, and is done.
+    // The queued job stays queued and runs.
     assert_eq!(server.get("/jobs/3").await["state"], "QUEUED");
     server.run_jobs().await;
     assert_eq!(server.get("/jobs/3").await["state"], "SUCCEEDED");
     assert_eq!(server.get(&format!("/projects/{project}")).await["n_documents"], 3);
-    // Undo goes on where it was.
+    // Undo continues where it was.
     server.post(&format!("/documents/{id}/undo"), json!({})).await;
-    assert_eq!(shown(&server.document(id).await), undoable);
+    assert_eq!(mark_lines(&server.document(id).await), undoable);
 }
 
 #[tokio::test]
-async fn the_same_request_twice_is_one_decision() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn repeated_client_id_applies_once() {
+    let (server, _, ids) = Server::with_corpus().await;
     let body = json!({"client_id": "a", "decisions": [{"kind": "add", "spans": [[0, 1]]}]});
     let path = format!("/documents/{}/decisions", ids[0]);
     let first = server.post(&path, body.clone()).await;
@@ -93,11 +85,8 @@ async fn the_same_request_twice_is_one_decision() {
 }
 
 #[tokio::test]
-async fn decisions_made_together_are_all_kept_or_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn decisions_of_a_request_are_atomic() {
+    let (server, _, [id, ..]) = Server::with_corpus().await;
     let before = server.document(id).await;
     let decisions = json!([{"kind": "add", "spans": [[0, 1]]}, {"kind": "accept", "mark": 999}]);
     let body = json!({"version": before["version"], "decisions": decisions});
@@ -107,11 +96,8 @@ async fn decisions_made_together_are_all_kept_or_none() {
 }
 
 #[tokio::test]
-async fn a_mark_that_a_model_changed_meanwhile_is_a_conflict() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn mark_changed_by_a_model_meanwhile_conflicts() {
+    let (server, project, [id, ..]) = Server::with_corpus().await;
     let gold = mark_of(&server.document(id).await, "Famotidine");
     server.predict(project).await;
     let seen = server.document(id).await;

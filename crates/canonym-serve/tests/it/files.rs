@@ -1,16 +1,14 @@
-//! Files out of projects and into others: what people decided stays what it is, and so does what nobody looked at.
+//! Export and import: the sources and review states of annotations are preserved.
 
 use axum::http::Method;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::support::{Server, mark_of, shown};
+use crate::support::{Server, mark_lines, mark_of};
 
-/// A project with GOLD, a confirmed and a corrected prediction, one of which somebody is not sure and remarked on, one NIL and open predictions.
-async fn decided(server: &Server) -> i64 {
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+/// A project with gold annotations, an accepted prediction that is unsure and has a comment, a NIL annotation, and open predictions.
+async fn reviewed_project(server: &Server) -> i64 {
+    let (project, ids) = server.corpus().await;
     server.predict(project).await;
     let first = server.document(ids[0]).await;
     let delirium = mark_of(&first, "delirium");
@@ -28,16 +26,15 @@ async fn all_marks(server: &Server, project: i64) -> Vec<String> {
         let document = server.document(id).await;
         let marks = document["marks"].as_array().unwrap();
         let told = |mark: &Value| if mark["is_unsure"] == true { " unsure" } else { "" };
-        lines.extend(shown(&document).into_iter().zip(marks).map(|(line, mark)| line + told(mark)));
+        lines.extend(mark_lines(&document).into_iter().zip(marks).map(|(line, mark)| line + told(mark)));
     }
     lines
 }
 
 #[tokio::test]
-async fn sources_survive_every_format_that_can_hold_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = decided(&server).await;
+async fn annotation_sources_round_trip_through_formats() {
+    let server = Server::temporary();
+    let project = reviewed_project(&server).await;
     let before = all_marks(&server, project).await;
     expect![[r#"
         GOLD accepted [[2,12]] Famotidine T:5
@@ -57,13 +54,13 @@ async fn sources_survive_every_format_that_can_hold_them() {
         server.import(again, &named, &exported).await;
         let mut after = all_marks(&server, again).await;
         if format == "texoo" {
-            // What TeXoo has no place for is told before the export.
+            // The unsure flag, which TeXoo cannot hold, is reported before the export.
             after.iter_mut().filter(|line| line.contains("delirium")).for_each(|line| line.push_str(" unsure"));
             let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"].to_string();
             assert!(lost.contains("lost: 1 “unsure” flags"), "{lost}");
         }
         assert_eq!(after, before, "{format}");
-        // And once more: what was read is written as it was.
+        // A second export equals the first.
         if format != "brat" {
             assert_eq!(
                 String::from_utf8(server.export(again, &query).await).unwrap(),
@@ -75,10 +72,9 @@ async fn sources_survive_every_format_that_can_hold_them() {
 }
 
 #[tokio::test]
-async fn who_when_and_remarks_travel_with_a_mark() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = decided(&server).await;
+async fn annotator_time_and_comments_round_trip() {
+    let server = Server::temporary();
+    let project = reviewed_project(&server).await;
     for format in ["jsonl", "bioc-xml", "brat"] {
         let exported = server.export(project, &format!("format={format}&sources=gold,user,pred")).await;
         let again = server.empty_project().await;
@@ -95,10 +91,9 @@ async fn who_when_and_remarks_travel_with_a_mark() {
 }
 
 #[tokio::test]
-async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = decided(&server).await;
+async fn annotations_without_source_are_predictions_by_default() {
+    let server = Server::temporary();
+    let project = reviewed_project(&server).await;
     let all = server.export(project, "format=pubtator&sources=gold,user,pred").await;
     let lost = server.get(&format!("/projects/{project}/export/losses?format=pubtator&sources=gold,user,pred")).await;
     assert_eq!(lost["lines"][0], "2 unreviewed predictions will be indistinguishable from 6 reviewed annotations");
@@ -110,7 +105,7 @@ async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
         assert_eq!(report["n_predictions"], if source == "PRED open" { 8 } else { 0 });
         assert!(all_marks(&server, again).await.iter().all(|line| line.starts_with(source)), "{query}");
     }
-    // What says that a system made it stays a prediction, whatever is told.
+    // Annotations of a system stay predictions, whatever the request says.
     let again = server.empty_project().await;
     let jsonl = server.export(project, "format=jsonl&sources=pred").await;
     server.import(again, "annotations=gold", &jsonl).await;
@@ -121,9 +116,8 @@ async fn what_is_not_marked_as_human_is_a_prediction_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn annotations_called_silver_stay_so_until_somebody_decides() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn silver_annotations_stay_silver_until_reviewed() {
+    let server = Server::temporary();
     let texoo = r#"{"name":"x","documents":[{"begin":0,"length":16,"text":"Delirium, pepcid","id":"1","annotations":[
         {"begin":0,"length":8,"text":"Delirium","source":"SILVER","confidence":0.5,"refId":"T:2"},
         {"begin":10,"length":6,"text":"pepcid","source":"SILVER","confidence":0.5,"refId":"T:5"}]}],"queries":[]}"#;
@@ -131,7 +125,7 @@ async fn annotations_called_silver_stay_so_until_somebody_decides() {
     server.import(project, "format=texoo", texoo.as_bytes()).await;
     let id = server.documents(project).await[0];
     let document = server.document(id).await;
-    assert_eq!(shown(&document), ["PRED open [[0,8]] Delirium T:2", "PRED open [[10,16]] pepcid T:5"]);
+    assert_eq!(mark_lines(&document), ["PRED open [[0,8]] Delirium T:2", "PRED open [[10,16]] pepcid T:5"]);
     server.decide(id, json!({"kind": "accept", "mark": mark_of(&document, "pepcid")})).await;
     let exported = String::from_utf8(server.export(project, "format=texoo&sources=gold,user,pred").await).unwrap();
     let exported: Value = serde_json::from_str(&exported).unwrap();
@@ -140,9 +134,8 @@ async fn annotations_called_silver_stay_so_until_somebody_decides() {
 }
 
 #[tokio::test]
-async fn one_wrong_offset_costs_one_annotation_and_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn wrong_offset_skips_one_annotation_and_is_reported() {
+    let server = Server::temporary();
     let file = "1|t|Pepcid and delirium.\n1|a|\n1\t0\t6\tPepcid\tDrug\tT:5\n1\t12\t20\tdelirium\tDisorder\tT:2\n1\tCID\tT:5\tT:2\n\n";
     let project = server.empty_project().await;
     let report = server.import(project, "filename=notes.txt&annotations=gold", file.as_bytes()).await;
@@ -160,9 +153,8 @@ async fn one_wrong_offset_costs_one_annotation_and_is_told() {
 }
 
 #[tokio::test]
-async fn a_document_of_an_id_that_is_there_is_skipped_or_renamed() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn document_with_an_existing_id_is_skipped_or_renamed() {
+    let server = Server::temporary();
     let project = server.empty_project().await;
     let path = "format=text&filename=pasted.txt";
     server.import(project, path, b"Delirium.").await;
@@ -181,10 +173,9 @@ async fn a_document_of_an_id_that_is_there_is_skipped_or_renamed() {
 }
 
 #[tokio::test]
-async fn files_of_the_application_are_packed_for_browsers_that_take_it() {
+async fn application_files_are_gzipped_if_accepted() {
     use std::io::Read;
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+    let server = Server::temporary();
     let get = async |server: &Server, path: &str| {
         let response = server.send(Method::GET, path, "").await;
         let encoding = response.headers().get("content-encoding").map(|value| value.to_str().unwrap().to_owned());
@@ -194,19 +185,18 @@ async fn files_of_the_application_are_packed_for_browsers_that_take_it() {
     let script = page.split("src=\"").find(|part| part.starts_with("/assets/")).unwrap().split('"').next().unwrap();
     let (encoding, plain) = get(&server, script).await;
     assert_eq!(encoding, None);
-    let (encoding, packed) = get(&server.asked_with(&[("accept-encoding", "br, gzip;q=0.8")]), script).await;
+    let (encoding, packed) = get(&server.with_headers(&[("accept-encoding", "br, gzip;q=0.8")]), script).await;
     assert_eq!(encoding.as_deref(), Some("gzip"));
     assert!(packed.len() < plain.len() / 2);
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, plain);
-    assert_eq!(get(&server.asked_with(&[("accept-encoding", "gzip;q=0")]), script).await.0, None);
+    assert_eq!(get(&server.with_headers(&[("accept-encoding", "gzip;q=0")]), script).await.0, None);
 }
 
 #[tokio::test]
-async fn a_format_without_discontinuous_mentions_says_so_before_the_export() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn export_losses_name_discontinuous_mentions() {
+    let server = Server::temporary();
     let project = server.project("1|t|Breast and ovarian cancer.\n1|a|\n\n").await;
     let id = server.documents(project).await[0];
     server.decide(id, json!({"kind": "add", "spans": [[0, 6], [19, 25]], "concept": "T:6"})).await;

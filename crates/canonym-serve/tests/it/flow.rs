@@ -1,37 +1,18 @@
-//! From an empty folder to an exported project, as annotators go.
+//! The workflow of an annotator, from an empty folder to an export.
 
 use axum::body::Body;
 use axum::http::Method;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::support::{Server, mark_of, shown};
-
-/// Three documents: one with an emoji and a combining mark, one with a nested mention, one with a mention without concept.
-pub const CORPUS: &str = "1|t|🧪 Famotidine-associated de\u{301}lire.
-1|a|She had delirium and was confused.
-1\t2\t12\tFamotidine\tChemical\tT:5
-
-2|t|Breast cancer cells.
-2|a|Nothing of pepcid.
-2\t0\t13\tBreast cancer\tDisorder\t6
-2\t7\t13\tcancer\tDisorder\t6
-
-3|t|A new syndrome.
-3|a|The syndrome is unknown.
-3\t6\t14\tsyndrome\tDisorder\t-1
-
-";
+use crate::support::{CORPUS, Server, mark_lines, mark_of};
 
 #[tokio::test]
 async fn gold_marks_are_shown_with_their_concepts() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+    let (server, project, ids) = Server::with_corpus().await;
     let mut lines = Vec::new();
     for id in &ids {
-        lines.extend(shown(&server.document(*id).await));
+        lines.extend(mark_lines(&server.document(*id).await));
     }
     expect![[r#"
         GOLD accepted [[2,12]] Famotidine T:5
@@ -57,10 +38,8 @@ async fn gold_marks_are_shown_with_their_concepts() {
 }
 
 #[tokio::test]
-async fn what_is_imported_is_exported_letter_by_letter() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn pubtator_export_equals_the_import() {
+    let (server, project, _) = Server::with_corpus().await;
     let exported = server.text(&format!("/projects/{project}/export?format=pubtator")).await;
     assert_eq!(exported, CORPUS);
     let again = server.project(&exported).await;
@@ -74,9 +53,8 @@ async fn what_is_imported_is_exported_letter_by_letter() {
 }
 
 #[tokio::test]
-async fn new_ids_are_written_as_those_of_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn new_concept_ids_follow_the_style_of_the_file() {
+    let server = Server::temporary();
     for (of_file, expected) in [("5", "2"), ("T:5", "T:2"), ("-1", "T:2")] {
         let project =
             server.project(&format!("1|t|Pepcid, delirium.\n1|a|\n1\t0\t6\tPepcid\tDrug\t{of_file}\n\n")).await;
@@ -91,22 +69,19 @@ async fn new_ids_are_written_as_those_of_the_file() {
 }
 
 #[tokio::test]
-async fn the_whole_flow_of_an_annotator() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn annotator_workflow_from_import_to_export() {
+    let (server, project, ids) = Server::with_corpus().await;
 
-    // A mark of one's own on text behind an emoji is there after a reload.
+    // An added mark after an emoji is there after a reload.
     let added = server.decide(ids[0], json!({"kind": "add", "spans": [[24, 31]], "concept": "T:2"})).await;
     assert_eq!(added["marks"][0]["text"], "de\u{301}lire");
     assert_eq!(added["marks"][0]["type"], "Disorder");
     assert_eq!(added["marks"][0]["by"], "local");
     let reloaded = server.document(ids[0]).await;
     assert_eq!(reloaded["version"], added["version"]);
-    assert_eq!(shown(&reloaded)[1], "USER accepted [[24,31]] de\u{301}lire T:2");
+    assert_eq!(mark_lines(&reloaded)[1], "USER accepted [[24,31]] de\u{301}lire T:2");
 
-    // Predictions come with their confidence, and say why.
+    // The queue shows confidence and reason.
     let job = server.predict(project).await;
     assert_eq!((&job["state"], &job["progress"]), (&json!("SUCCEEDED"), &json!(1.0)));
     let queue = server.get(&format!("/projects/{project}/queue")).await;
@@ -116,7 +91,7 @@ async fn the_whole_flow_of_an_annotator() {
         .iter()
         .map(|row| (row["external_id"].as_str().unwrap(), &row["confidence"]))
         .collect();
-    // 1 has {.92, 1.15}, 2 has {1.00}; 3 came with its mark, and nothing was predicted there.
+    // 1 has {.92, 1.15}, 2 has {1.00}; 3 has no predictions.
     assert_eq!(rows, [("1", &json!(0.92)), ("2", &json!(1.0)), ("3", &Value::Null)]);
     assert_eq!(queue["documents"][0]["reason"], "uncertain: “delirium” – Delirium .81 vs Confusion .79");
     assert_eq!(queue["documents"][0]["n_open"], 2);
@@ -132,9 +107,9 @@ async fn the_whole_flow_of_an_annotator() {
     let rejected = server.decide(ids[1], json!({"kind": "reject", "mark": pepcid})).await;
     assert_eq!((&rejected["removed"], &rejected["marks"]), (&json!([pepcid]), &json!([])));
     let all = server.get(&format!("/documents/{}?all=1", ids[1])).await;
-    assert!(shown(&all).contains(&"PRED rejected [[32,38]] pepcid T:5".to_owned()), "{all}");
+    assert!(mark_lines(&all).contains(&"PRED rejected [[32,38]] pepcid T:5".to_owned()), "{all}");
 
-    // Undo and redo are there for each document, whatever was done elsewhere.
+    // Undo and redo are separate for each document.
     let undone = server.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
     assert_eq!(undone["marks"][0]["state"], "open");
     server.post(&format!("/documents/{}/undo", ids[0]), json!({})).await;
@@ -146,7 +121,7 @@ async fn the_whole_flow_of_an_annotator() {
     let (status, _) = server.fail(Method::POST, &format!("/documents/{}/redo", ids[0]), "{}").await;
     assert_eq!(status, 409);
 
-    // Finishing accepts what is open; the document leaves the queue.
+    // Finishing accepts open predictions; the document leaves the queue.
     let finished = server.decide(ids[1], json!({"kind": "finish", "value": true})).await;
     assert_eq!(finished["is_finished"], true);
     assert_eq!(finished["marks"][0]["source"], "USER");
@@ -193,22 +168,19 @@ async fn the_whole_flow_of_an_annotator() {
 }
 
 #[tokio::test]
-async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives_them_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn finishing_accepts_predictions_and_reopening_restores_them() {
+    let (server, project, [id, ..]) = Server::with_corpus().await;
     server.predict(project).await;
     let before = server.document(id).await;
     let finish = |accepts: usize| json!({"kind": "finish", "value": true, "accepts": accepts});
-    // Somebody was told of one prediction, and there are two.
+    // The client expects one open prediction, but there are two.
     let body = json!({"version": before["version"], "decisions": [finish(1)]}).to_string();
     let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
     assert_eq!(
         (status, &answer["error"]["message"]),
         (409, &json!("finishing would accept 2 open predictions, not 1"))
     );
-    // Nor is anything accepted where nobody was told of a number; where nothing is open none is needed.
+    // The number is required, except if there are no open predictions.
     let silent = json!({"kind": "finish", "value": true});
     let body = json!({"version": before["version"], "decisions": [silent]}).to_string();
     let (status, answer) = server.fail(Method::POST, &format!("/documents/{id}/decisions"), body).await;
@@ -217,24 +189,24 @@ async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives
         (409, &json!("finishing would accept 2 open predictions, and `accepts` does not say so"))
     );
     let empty = server.document(server.documents(project).await[2]).await;
-    assert!(!shown(&empty).iter().any(|line| line.starts_with("PRED open")), "{empty}");
+    assert!(!mark_lines(&empty).iter().any(|line| line.starts_with("PRED open")), "{empty}");
     let body = json!({"version": empty["version"], "decisions": [silent]});
     assert_eq!(server.post(&format!("/documents/{}/decisions", empty["id"]), body).await["is_finished"], true);
-    assert_eq!(shown(&server.document(id).await), shown(&before));
+    assert_eq!(mark_lines(&server.document(id).await), mark_lines(&before));
     server.decide(id, finish(2)).await;
-    let pred = |document: &Value| shown(document).iter().filter(|line| line.starts_with("PRED open")).count();
+    let pred = |document: &Value| mark_lines(document).iter().filter(|line| line.starts_with("PRED open")).count();
     assert_eq!(pred(&server.document(id).await), 0);
-    // One step takes all of it back.
+    // One undo reverts all of it.
     server.post(&format!("/documents/{id}/undo"), json!({})).await;
     let undone = server.document(id).await;
-    assert_eq!((&undone["is_finished"], shown(&undone)), (&json!(false), shown(&before)));
-    // Opened again, what nobody decided is open again; what somebody decided since stays.
+    assert_eq!((&undone["is_finished"], mark_lines(&undone)), (&json!(false), mark_lines(&before)));
+    // Reopening makes accepted predictions open again, except those decided on since.
     server.decide(id, finish(2)).await;
     server.decide(id, json!({"kind": "nil", "mark": mark_of(&before, "confused")})).await;
     server.decide(id, json!({"kind": "finish", "value": false})).await;
     let opened = server.document(id).await;
     assert_eq!(
-        shown(&opened),
+        mark_lines(&opened),
         [
             "GOLD accepted [[2,12]] Famotidine T:5",
             "PRED open [[41,49]] delirium T:2",
@@ -247,39 +219,35 @@ async fn finishing_tells_how_many_predictions_it_accepts_and_opening_again_gives
 }
 
 #[tokio::test]
-async fn what_a_person_says_takes_the_place_of_the_same_prediction() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn human_annotation_replaces_the_same_prediction() {
+    let server = Server::temporary();
     let corpus = "1|t|She had delirium and was confused.\n1|a|\n1\t8\t16\tdelirium\tDisorder\n\n";
     let project = server.project(corpus).await;
     let id = server.documents(project).await[0];
     server.predict(project).await;
     let before = server.document(id).await;
     assert_eq!(
-        shown(&before),
+        mark_lines(&before),
         ["GOLD accepted [[8,16]] delirium ?", "PRED open [[8,16]] delirium T:2", "PRED open [[25,33]] confused T:3"]
     );
-    // The gold span is linked to what was predicted there, and the other prediction is marked by hand.
+    // The gold span is linked to the predicted concept, and the other prediction is annotated by hand.
     server.decide(id, json!({"kind": "concept", "mark": mark_of(&before, "delirium"), "concept": "T:2"})).await;
     let added = server.decide(id, json!({"kind": "add", "spans": [[25, 33]], "concept": "T:3"})).await;
     assert_eq!(added["marks"][0]["id"], mark_of(&before, "confused"));
     let after = server.document(id).await;
-    assert_eq!(shown(&after), ["USER accepted [[8,16]] delirium T:2", "USER accepted [[25,33]] confused T:3"]);
+    assert_eq!(mark_lines(&after), ["USER accepted [[8,16]] delirium T:2", "USER accepted [[25,33]] confused T:3"]);
     assert!(after["marks"].as_array().unwrap().iter().all(|mark| mark["disagrees"] == json!([])));
     let exported = server.text(&format!("/projects/{project}/export?format=pubtator&sources=gold,user,pred")).await;
     assert_eq!(exported.lines().filter(|line| line.contains('\t')).count(), 2, "{exported}");
     for _ in 0..2 {
         server.post(&format!("/documents/{id}/undo"), json!({})).await;
     }
-    assert_eq!(shown(&server.document(id).await), shown(&before));
+    assert_eq!(mark_lines(&server.document(id).await), mark_lines(&before));
 }
 
 #[tokio::test]
-async fn each_kind_of_decision_does_what_it_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[1];
+async fn each_kind_of_decision_changes_its_mark() {
+    let (server, project, [_, id, _]) = Server::with_corpus().await;
     let outer = mark_of(&server.document(id).await, "Breast cancer");
     let steps = [
         (json!({"kind": "concept", "mark": outer, "concept": "3"}), "USER accepted [[0,13]] Breast cancer T:3"),
@@ -291,7 +259,7 @@ async fn each_kind_of_decision_does_what_it_says() {
     ];
     for (decision, expected) in steps {
         server.decide(id, decision).await;
-        assert!(shown(&server.document(id).await).contains(&expected.to_owned()), "{expected}");
+        assert!(mark_lines(&server.document(id).await).contains(&expected.to_owned()), "{expected}");
     }
     let unsure = server.decide(id, json!({"kind": "unsure", "mark": outer, "value": true})).await;
     assert_eq!(unsure["marks"][0]["is_unsure"], true);
@@ -299,7 +267,7 @@ async fn each_kind_of_decision_does_what_it_says() {
     assert_eq!(typed["marks"][0]["type"], "Cell");
     let deleted = server.decide(id, json!({"kind": "delete", "mark": outer})).await;
     assert_eq!(deleted["removed"], json!([outer]));
-    // What came with the documents is rejected, not deleted.
+    // Imported annotations can be rejected, but not deleted.
     let seen = server.document(id).await;
     let delete = json!({"kind": "delete", "mark": mark_of(&seen, "cancer")});
     let body = json!({"version": seen["version"], "decisions": [delete]}).to_string();
@@ -309,9 +277,8 @@ async fn each_kind_of_decision_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_same_decision_for_all_that_are_alike() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn decision_is_applied_to_identical_mentions() {
+    let server = Server::temporary();
     let corpus = "1|t|Delirium and delirium.\n1|a|DELIRIUM, deliriums.\n\n2|t|No delirium here.\n2|a|\n\n";
     let project = server.project(corpus).await;
     let ids = server.documents(project).await;
@@ -339,17 +306,14 @@ async fn the_same_decision_for_all_that_are_alike() {
     );
     assert_eq!(server.post(&path, ask("project", true)).await["applied"], 3);
     assert!(server.post(&path, ask("project", false)).await["matches"].as_array().unwrap().is_empty());
-    assert_eq!(shown(&server.document(ids[1]).await), ["USER accepted [[3,11]] delirium T:4"]);
+    assert_eq!(mark_lines(&server.document(ids[1]).await), ["USER accepted [[3,11]] delirium T:4"]);
     server.post(&format!("/documents/{}/undo", ids[1]), json!({})).await;
-    assert_eq!(shown(&server.document(ids[1]).await), ["PRED open [[3,11]] delirium T:2"]);
+    assert_eq!(mark_lines(&server.document(ids[1]).await), ["PRED open [[3,11]] delirium T:2"]);
 }
 
 #[tokio::test]
-async fn candidates_come_from_the_model_spelling_and_what_was_chosen_of_late() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn candidates_come_from_model_names_and_recent_choices() {
+    let (server, _, [id, ..]) = Server::with_corpus().await;
     server.decide(id, json!({"kind": "add", "spans": [[2, 12]], "concept": "T:6"})).await;
     let show = |answer: Value| -> Vec<String> {
         let rows = answer["candidates"].as_array().unwrap().clone();
@@ -364,9 +328,8 @@ async fn candidates_come_from_the_model_spelling_and_what_was_chosen_of_late() {
 }
 
 #[tokio::test]
-async fn a_document_is_left_through_pages_without_loss() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn documents_are_paged_without_gaps() {
+    let server = Server::temporary();
     let corpus: String = (0..7).map(|n| format!("{n}|t|Title {n}.\n{n}|a|\n\n")).collect();
     let project = server.project(&corpus).await;
     let (mut cursor, mut seen) = (String::new(), Vec::new());
@@ -385,8 +348,7 @@ async fn a_document_is_left_through_pages_without_loss() {
 
 #[tokio::test]
 async fn documents_and_projects_are_renamed_and_deleted() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+    let server = Server::temporary();
     let (project, other) = (server.project(CORPUS).await, server.project(CORPUS).await);
     let ids = server.documents(project).await;
     server.predict(project).await;
@@ -400,7 +362,7 @@ async fn documents_and_projects_are_renamed_and_deleted() {
     let body = json!({"external_id": "2"}).to_string();
     let (status, answer) = server.fail(Method::PATCH, &format!("/documents/{}", ids[0]), body).await;
     assert_eq!((status, &answer["error"]["message"]), (409, &json!("document “2” already exists in this project")));
-    // The last document goes; its number is not given again, and what is counted is as if it had never been there.
+    // The number of a deleted document is not reused, and its events are not counted.
     server.delete(&format!("/documents/{}", ids[2])).await;
     assert_eq!(server.fail(Method::GET, &format!("/documents/{}", ids[2]), "").await.0, 404);
     let stats = server.get(&format!("/projects/{project}/stats")).await;
@@ -419,11 +381,8 @@ async fn documents_and_projects_are_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn comments_and_settings_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn comments_and_settings_are_stored() {
+    let (server, project, [id, ..]) = Server::with_corpus().await;
     let comment = server.post(&format!("/documents/{id}/comments"), json!({"text": " look here "})).await;
     assert_eq!((&comment["text"], &comment["by"]), (&json!("look here"), &json!("local")));
     assert_eq!(server.document(id).await["comments"], json!([comment]));
@@ -434,20 +393,17 @@ async fn comments_and_settings_are_kept() {
 }
 
 #[tokio::test]
-async fn time_that_the_page_measured_is_kept_with_the_finishing_decision() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn measured_time_is_stored_when_a_document_is_finished() {
+    let (server, project, ids) = Server::with_corpus().await;
     let path = format!("/projects/{project}/pace");
     assert_eq!(server.get(&path).await["all"], Value::Null);
     server.decide(ids[0], json!({"kind": "finish", "value": true, "seconds": 30.5})).await;
     server.predict(project).await;
     server.decide(ids[1], json!({"kind": "finish", "value": true, "seconds": 10})).await;
-    // Opened and finished again: the times add up.
+    // Reopened and finished again: the times add up.
     server.decide(ids[1], json!({"kind": "finish", "value": false})).await;
     server.decide(ids[1], json!({"kind": "finish", "value": true, "seconds": 4.5})).await;
-    // Nothing was measured of the third: it is estimated from the times of its decisions.
+    // The third was not measured, so its time is estimated from its decisions.
     server.decide(ids[2], json!({"kind": "add", "spans": [[0, 1]]})).await;
     server.decide(ids[2], json!({"kind": "finish", "value": true})).await;
     let pace = server.get(&path).await;
@@ -459,7 +415,7 @@ async fn time_that_the_page_measured_is_kept_with_the_finishing_decision() {
     assert_eq!(models, [(&Value::Null, &json!(30.5)), (&json!("first"), &json!(14.5))]);
     let points: Vec<&Value> = pace["points"].as_array().unwrap().iter().map(|one| &one["external_id"]).collect();
     assert_eq!(points, ["1", "2"]);
-    // A clock that ran wild counts as a day.
+    // A wrong clock counts as a day at most.
     server.decide(ids[2], json!({"kind": "finish", "value": true, "seconds": 1e9})).await;
     assert_eq!(server.get(&path).await["points"][2]["seconds"], 86400.0);
 }

@@ -1,10 +1,9 @@
-//! What nobody should send is answered with an error that says what to do, and changes nothing.
+//! Invalid requests get an error with a hint and change nothing.
 
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::support::{Ruled, Server, config, rules};
+use crate::support::Server;
 
 async fn import(server: &Server, query: &str, body: impl Into<axum::body::Body>) -> (u16, Value) {
     let project = server.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
@@ -15,9 +14,8 @@ async fn import(server: &Server, query: &str, body: impl Into<axum::body::Body>)
 }
 
 #[tokio::test]
-async fn broken_files_are_refused_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn broken_files_import_nothing() {
+    let server = Server::temporary();
     assert_eq!(import(&server, "", "").await.0, 422);
     assert_eq!(import(&server, "format=text", vec![0xff, 0xfe, 0x00]).await.0, 422);
     assert_eq!(import(&server, "format=pubtator", "1|t|Pain.\n1|a|\n1\t?\t9\tPain\tX\tT:2\n\n").await.0, 422);
@@ -34,10 +32,8 @@ async fn broken_files_are_refused_whole() {
 }
 
 #[tokio::test]
-async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn bad_documents_are_skipped_and_reported() {
+    let (server, project, _) = Server::with_corpus().await;
     let lines = "{\"id\":\"1\",\"text\":\"Again.\"}\n{\"id\":\"9\",\"text\":\"New.\"}\nnonsense\n{\"id\":\"10\",\"text\":\"Newer.\",\"annotations\":[{\"spans\":[[0,99]]}]}\n";
     let response =
         server.send(Method::POST, &format!("/api/v1/projects/{project}/import?filename=x.jsonl"), lines).await;
@@ -53,9 +49,8 @@ async fn good_documents_of_a_file_are_taken_and_bad_ones_named() {
 }
 
 #[tokio::test]
-async fn names_of_files_lead_nowhere() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn file_names_are_never_used_as_paths() {
+    let server = Server::temporary();
     let project = server.post("/projects", json!({"name": "../../etc"})).await["id"].as_i64().unwrap();
     let path = format!("/projects/{project}/import?format=text&filename=..%2F..%2F..%2Fetc%2Fpasswd.txt");
     let response = server.send(Method::POST, &format!("/api/v1{path}"), "Pain.").await;
@@ -68,7 +63,7 @@ async fn names_of_files_lead_nowhere() {
         let response = server.send(Method::GET, path, "").await;
         assert_eq!(response.status(), 404, "{path}");
     }
-    // Addresses of the application that are no files are shown by it.
+    // Paths of the application that are not files get its start page.
     let page = server.send(Method::GET, "/projects/7", "").await;
     assert_eq!(
         (page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()),
@@ -77,11 +72,8 @@ async fn names_of_files_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn offsets_that_make_no_sense_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn invalid_offsets_are_rejected() {
+    let (server, _, [id, ..]) = Server::with_corpus().await;
     let path = format!("/documents/{id}/decisions");
     let mut bodies = Vec::new();
     for spans in [
@@ -121,10 +113,8 @@ async fn offsets_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn unknown_things_are_not_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn unknown_ids_return_404() {
+    let (server, project, _) = Server::with_corpus().await;
     let gets = [
         "/projects/99",
         "/projects/x",
@@ -174,11 +164,8 @@ async fn unknown_things_are_not_found() {
 }
 
 #[tokio::test]
-async fn huge_bodies_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = config(folder.path());
-    (config.max_link_bytes, config.max_upload_bytes) = (1000, 2000);
-    let server = Server::with(Ruled::new("first", rules()), None, config);
+async fn large_bodies_return_413() {
+    let server = Server::configured(|config| (config.max_link_bytes, config.max_upload_bytes) = (1000, 2000));
     assert_eq!(server.fail(Method::POST, "/link", json!({"text": "x".repeat(2000)}).to_string()).await.0, 413);
     let project = server.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap();
     let path = format!("/projects/{project}/import?format=text");
@@ -188,14 +175,13 @@ async fn huge_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn a_model_that_panics_spoils_one_request_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn model_panic_fails_only_its_request() {
+    let server = Server::temporary();
     let response = server.send(Method::POST, "/api/v1/link", json!({"text": "PANIC"}).to_string()).await;
     assert_eq!(response.status(), 500);
     let linked = server.post("/link", json!({"text": "delirium"})).await;
     assert_eq!(linked["annotations"][0]["candidates"][0]["id"], "T:2");
-    // In a job it is the reason of the failure.
+    // In a job it is the reason for the failure.
     let project = server.project("1|t|PANIC\n1|a|\n\n").await;
     assert_eq!(server.predict(project).await["state"], "FAILED");
 }

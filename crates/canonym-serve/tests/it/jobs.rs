@@ -9,32 +9,31 @@ use canonym_serve::engine::{CurvePoint, DevFigures, Progress, Trained, Training,
 use canonym_serve::{Engine, Trainer};
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::support::{Ruled, Server, config, mark_of, rules, shown};
+use crate::support::{CORPUS, RuleEngine, Server, config, mark_lines, mark_of, rules};
 
-/// A trainer that does what it is told to, and keeps what it was given.
+/// A trainer that behaves as configured and records the mentions that it was given.
 #[derive(Default)]
-struct Told {
+struct StubTrainer {
     fails: bool,
     /// The documents that are held out, by their ids.
     holds_out: Vec<&'static str>,
-    /// Is called between two steps.
+    /// Called between two steps.
     between: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     given: Mutex<Vec<String>>,
 }
 
-impl Trainer for Told {
+impl Trainer for StubTrainer {
     fn train(
         &self,
         training: &Training,
-        told: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> canonym_core::Result<Trained> {
         let marks = training.documents.iter().flat_map(|one| &one.document.annotations);
         *self.given.lock().unwrap() = marks.map(|one| format!("{} {}", one.text, one.ids.join("|"))).collect();
         for step in 1..=2 {
             let point = Some(CurvePoint { step, loss: 1.0 / step as f64, dev: None });
             let progress = Progress { done: step as f64 / 2.0, message: format!("step {step}"), point };
-            if told(progress).is_break() {
+            if on_progress(progress).is_break() {
                 return Err(canonym_core::Error::invalid("it was told to stop"));
             }
             if let Some(between) = self.between.lock().unwrap().take() {
@@ -79,21 +78,23 @@ impl Trainer for Told {
 
     fn open(&self, folder: &Path) -> canonym_core::Result<Arc<dyn Engine>> {
         assert!(folder.is_dir());
-        Ok(Ruled::new("second", vec![("delirium", 0.9, vec![("T:4", 0.9)]), ("unknown", 0.9, vec![])]))
+        Ok(RuleEngine::new("second", vec![("delirium", 0.9, vec![("T:4", 0.9)]), ("unknown", 0.9, vec![])]))
     }
 }
 
-fn with(trainer: Told, folder: &Path) -> (Server, Arc<Told>) {
+fn with_trainer(trainer: StubTrainer) -> (Server, Arc<StubTrainer>) {
     let trainer = Arc::new(trainer);
-    (Server::with(Ruled::new("first", rules()), Some(trainer.clone()), config(folder)), trainer)
+    (with_models(RuleEngine::new("first", rules()), Some(trainer.clone())), trainer)
+}
+
+fn with_models(engine: Arc<RuleEngine>, trainer: Option<Arc<dyn Trainer>>) -> Server {
+    Server::in_temporary_folder(|folder| Server::with(engine, trainer, config(folder)))
 }
 
 #[tokio::test]
-async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, trainer) = with(Told::default(), folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
+    let (server, trainer) = with_trainer(StubTrainer::default());
+    let (project, ids) = server.corpus().await;
     server.predict(project).await;
     let predicted = server.document(ids[0]).await;
     server.decide(ids[0], json!({"kind": "accept", "mark": mark_of(&predicted, "delirium")})).await;
@@ -108,7 +109,7 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
         (&json!("SUCCEEDED"), &json!("trained “second”; predicted 3 documents; 3 changed"))
     );
     assert_eq!(job["curve"], json!([{"step": 1, "loss": 1.0, "dev": null}, {"step": 2, "loss": 0.5, "dev": null}]));
-    // Open predictions and what was rejected are not learned from.
+    // Open predictions and rejected marks are not trained on.
     let given = trainer.given.lock().unwrap().clone();
     assert_eq!(given, ["Famotidine T:5", "delirium T:2", "Breast cancer 6", "syndrome -1"]);
 
@@ -120,10 +121,10 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
         (&models["models"][0]["id"], &json!(0.5))
     );
     assert_eq!(models["models"][1]["id"], json!(model));
-    // The project uses the model at once. The accepted mark stays, and the model now says otherwise of its place.
+    // The project uses the model at once. The accepted mark stays, and the new model contradicts it.
     let document = server.document(ids[0]).await;
     assert_eq!(
-        shown(&document),
+        mark_lines(&document),
         [
             "GOLD accepted [[2,12]] Famotidine T:5",
             "USER accepted [[41,49]] delirium T:2",
@@ -145,7 +146,7 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
     assert_eq!(row(0), ("1".to_owned(), json!(1), json!(1), json!(0)));
     assert_eq!(row(2), ("3".to_owned(), json!(1), json!(0), json!(0)));
     assert_eq!(job["settings"], json!({"steps": 2}));
-    // The same mark by mark, with the names of the two models.
+    // The changed marks, with the names of both models.
     let path = |id: i64| format!("/documents/{id}/changes?from={}", job["id"]);
     let changed = server.get(&path(ids[0])).await;
     assert_eq!((&changed["model_before"], &changed["model_after"]), (&json!("first"), &json!("second")));
@@ -158,7 +159,7 @@ async fn a_model_is_trained_on_what_people_decided_used_and_rolled_back() {
     let first = models["models"][0]["id"].as_i64().unwrap();
     server.post(&format!("/projects/{project}/models/{first}/use"), json!({})).await;
     server.predict(project).await;
-    assert!(!shown(&server.document(ids[0]).await).iter().any(|mark| mark.contains("T:4")));
+    assert!(!mark_lines(&server.document(ids[0]).await).iter().any(|mark| mark.contains("T:4")));
     let stats = server.get(&format!("/projects/{project}/stats")).await;
     assert_eq!(stats["models"][1]["dev"]["accuracy"], 0.7);
 }
@@ -181,12 +182,10 @@ fn changed_line(mark: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_mention_that_a_new_model_links_otherwise_is_told_with_both_concepts() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Ruled::new("first", rules());
-    let server = Server::with(engine.clone(), None, config(folder.path()));
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
+async fn relinked_mention_is_reported_with_both_concepts() {
+    let engine = RuleEngine::new("first", rules());
+    let server = with_models(engine.clone(), None);
+    let (project, [id, ..]) = server.corpus().await;
     server.predict(project).await;
     *engine.rules.lock().unwrap() = vec![("delirium", 0.5, vec![("T:4", 0.9)]), ("confused", 0.7, vec![("T:3", 0.9)])];
     let job = server.predict(project).await;
@@ -197,9 +196,8 @@ async fn a_mention_that_a_new_model_links_otherwise_is_told_with_both_concepts()
 }
 
 #[tokio::test]
-async fn what_a_training_would_learn_from_is_told_before_it_starts() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, _) = with(Told::default(), folder.path());
+async fn training_plan_counts_documents_and_steps() {
+    let (server, _) = with_trainer(StubTrainer::default());
     let project = server.project(&format!("{CORPUS}4|t|Nothing here.\n4|a|\n\n")).await;
     let plan = server.get(&format!("/projects/{project}/training?steps=120&hold_out=3")).await;
     assert_eq!(
@@ -211,15 +209,13 @@ async fn what_a_training_would_learn_from_is_told_before_it_starts() {
     let (status, answer) =
         server.fail(Method::POST, &path, json!({"kind": "train", "settings": {"speed": 9}}).to_string()).await;
     assert_eq!((status, &answer["error"]["hint"]), (400, &json!("set `steps`")));
-    let other = Server::new(&folder.path().join("other"));
-    let project = other.project(CORPUS).await;
+    let (other, project, _) = Server::with_corpus().await;
     assert_eq!(other.fail(Method::GET, &format!("/projects/{project}/training"), "").await.0, 400);
 }
 
 #[tokio::test]
-async fn a_document_that_came_with_predictions_alone_is_not_complete() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, trainer) = with(Told::default(), folder.path());
+async fn document_imported_with_predictions_only_is_not_complete() {
+    let (server, trainer) = with_trainer(StubTrainer::default());
     let project = server.project(CORPUS).await;
     server.predict(project).await;
     for format in ["jsonl", "pubtator", "texoo"] {
@@ -239,21 +235,40 @@ async fn a_document_that_came_with_predictions_alone_is_not_complete() {
 
 #[tokio::test]
 async fn finished_documents_get_no_new_predictions() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Ruled::new("first", rules());
-    let server = Server::with(engine.clone(), None, config(folder.path()));
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
-    server.decide(ids[0], json!({"kind": "finish", "value": true})).await;
+    let (server, project, [id, ..]) = Server::with_corpus().await;
+    server.decide(id, json!({"kind": "finish", "value": true})).await;
     let job = server.predict(project).await;
     assert_eq!(job["message"], "predicted 2 documents; 1 changed");
-    assert_eq!(shown(&server.document(ids[0]).await), ["GOLD accepted [[2,12]] Famotidine T:5"]);
+    assert_eq!(mark_lines(&server.document(id).await), ["GOLD accepted [[2,12]] Famotidine T:5"]);
 }
 
 #[tokio::test]
-async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, _) = with(Told { holds_out: vec!["1", "2"], ..Told::default() }, folder.path());
+async fn document_finished_during_prediction_gets_no_predictions() {
+    let engine = RuleEngine::new("first", rules());
+    let server = with_models(engine.clone(), None);
+    let (project, [finished, open, _]) = server.corpus().await;
+    engine.gate.set(true);
+    let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
+    let app = server.app.clone();
+    let running = tokio::task::spawn_blocking(move || canonym_serve::jobs::run_next(&app));
+    while engine.batches.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // The engine has the texts of all documents, and holds them until the gate opens.
+    server.decide(finished, json!({"kind": "finish", "value": true})).await;
+    engine.gate.set(false);
+    assert!(running.await.unwrap());
+    let job = server.get(&format!("/jobs/{}", job["id"])).await;
+    assert_eq!((&job["state"], &job["message"]), (&json!("SUCCEEDED"), &json!("predicted 3 documents; 1 changed")));
+    let document = server.document(finished).await;
+    assert_eq!(document["is_finished"], true);
+    assert_eq!(mark_lines(&document), ["GOLD accepted [[2,12]] Famotidine T:5"]);
+    assert!(mark_lines(&server.document(open).await).contains(&"PRED open [[32,38]] pepcid T:5".to_owned()));
+}
+
+#[tokio::test]
+async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used() {
+    let (server, _) = with_trainer(StubTrainer { holds_out: vec!["1", "2"], ..StubTrainer::default() });
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
     let project = server.project(corpus).await;
     let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
@@ -266,12 +281,12 @@ async fn models_are_judged_on_the_same_documents_and_a_worse_one_is_not_used() {
     assert_eq!(first["dev"], json!({"strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2}));
     assert_eq!(second["dev"]["spans_f1"], json!(2.0 / 3.0));
     assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
-    // Somebody may use it all the same.
+    // It can still be used on request.
     server.post(&format!("/projects/{project}/models/{}/use", second["id"]), json!({})).await;
 }
 
 #[tokio::test]
-async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_all() {
+async fn documents_seen_by_any_model_are_excluded_from_all_scores() {
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
     let one = "1 of 2 held-out documents was seen in training and is left out.";
     let both = "2 of 2 held-out documents were seen in training and are left out; there are no figures.";
@@ -280,11 +295,10 @@ async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_al
     for (seen, figures, told, message) in
         [(vec!["No pepcid here."], 1, one, worse), (vec!["No pepcid here.", "She had delirium."], 0, both, without)]
     {
-        let folder = tempfile::tempdir().unwrap();
-        let engine = Ruled::new("first", rules());
+        let engine = RuleEngine::new("first", rules());
         *engine.trained_on.lock().unwrap() = seen.iter().map(|text| (*text).to_owned()).collect();
-        let trainer = Told { holds_out: vec!["1", "2"], ..Told::default() };
-        let server = Server::with(engine, Some(Arc::new(trainer)), config(folder.path()));
+        let trainer = StubTrainer { holds_out: vec!["1", "2"], ..StubTrainer::default() };
+        let server = with_models(engine, Some(Arc::new(trainer)));
         let project = server.project(corpus).await;
         let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
         server.run_jobs().await;
@@ -294,7 +308,7 @@ async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_al
         let (first, second) = (&models["models"][0]["dev"], &models["models"][1]);
         let card = second["card"].as_str().unwrap();
         assert!(card.starts_with(&format!("Made of two steps. {told}")), "{second}");
-        // The figures of the card are of the others.
+        // The scores of the card are on the remaining documents.
         assert_eq!(card.contains("Linking F1 on 1 held-out document: 100.0 before, 0.0 after."), figures > 0, "{card}");
         match figures {
             0 => assert!(first.is_null() && second["dev"].is_null(), "{models}"),
@@ -307,9 +321,8 @@ async fn documents_that_a_model_was_trained_on_are_left_out_of_the_figures_of_al
 }
 
 #[tokio::test]
-async fn the_model_of_a_project_links_texts_names_and_single_mentions() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, _) = with(Told::default(), folder.path());
+async fn project_model_links_texts_streams_and_mentions() {
+    let (server, _) = with_trainer(StubTrainer::default());
     let project = server.project(CORPUS).await;
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
@@ -332,9 +345,8 @@ async fn the_model_of_a_project_links_texts_names_and_single_mentions() {
 }
 
 #[tokio::test]
-async fn a_trained_model_is_downloaded_renamed_and_deleted() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, _) = with(Told::default(), folder.path());
+async fn trained_model_is_downloaded_renamed_and_deleted() {
+    let (server, _) = with_trainer(StubTrainer::default());
     let project = server.project(CORPUS).await;
     let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
@@ -345,13 +357,13 @@ async fn a_trained_model_is_downloaded_renamed_and_deleted() {
     assert_eq!(response.headers()["content-disposition"], "attachment; filename=\"ward-notes-1.bin\"");
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
     assert_eq!(&bytes[..], b"the weights");
-    // One that is in use stays, and so does that of the server.
+    // A model that is in use cannot be deleted, nor can the base model.
     let (status, answer) = server.fail(Method::DELETE, &path, "").await;
     assert_eq!((status, &answer["error"]["message"]), (409, &json!("model “ward notes 1” is in use")));
     let base = server.get("/models").await["models"][0]["id"].as_i64().unwrap();
     assert_eq!(server.fail(Method::DELETE, &format!("/projects/{project}/models/{base}"), "").await.0, 404);
     server.post(&format!("/projects/{project}/models/{base}/use"), json!({})).await;
-    let lies = folder.path().join("models").join(format!("job-{}", job["id"]));
+    let lies = server.folder().join("models").join(format!("job-{}", job["id"]));
     assert!(lies.exists());
     server.delete(&path).await;
     assert!(!lies.exists());
@@ -360,9 +372,8 @@ async fn a_trained_model_is_downloaded_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_training_that_fails_says_why() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, _) = with(Told { fails: true, ..Told::default() }, folder.path());
+async fn failed_training_reports_the_reason() {
+    let (server, _) = with_trainer(StubTrainer { fails: true, ..StubTrainer::default() });
     let project = server.project(CORPUS).await;
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
@@ -373,9 +384,8 @@ async fn a_training_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn a_job_is_cancelled_while_it_runs_or_waits() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, trainer) = with(Told::default(), folder.path());
+async fn running_and_queued_jobs_are_cancelled() {
+    let (server, trainer) = with_trainer(StubTrainer::default());
     let project = server.project(CORPUS).await;
     server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     let path = format!("/projects/{project}/jobs");
@@ -388,7 +398,7 @@ async fn a_job_is_cancelled_while_it_runs_or_waits() {
     let job = server.get("/jobs/1").await;
     assert_eq!((&job["state"], &job["error"]), (&json!("CANCELLED"), &json!(null)));
     assert_eq!(server.fail(Method::POST, "/jobs/1/cancel", "").await.0, 409);
-    // A server that stops says so of the job that runs.
+    // A stopping server fails the running job.
     server.post(&path, json!({"kind": "train"})).await;
     let app = server.app.clone();
     *trainer.between.lock().unwrap() = Some(Box::new(move || app.stop()));
@@ -397,10 +407,8 @@ async fn a_job_is_cancelled_while_it_runs_or_waits() {
 }
 
 #[tokio::test]
-async fn without_a_trainer_the_error_says_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn training_without_a_trainer_fails_with_a_hint() {
+    let (server, project, _) = Server::with_corpus().await;
     let (status, answer) =
         server.fail(Method::POST, &format!("/projects/{project}/jobs"), json!({"kind": "train"}).to_string()).await;
     assert_eq!(status, 400);
@@ -413,12 +421,10 @@ async fn without_a_trainer_the_error_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_happens_is_told_to_those_who_listen() {
+async fn event_stream_reports_changes_of_its_project() {
     use axum::body::Body;
     use tokio_stream::StreamExt;
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+    let (server, project, _) = Server::with_corpus().await;
     let response = server.send(Method::GET, &format!("/api/v1/events?project={project}"), Body::empty()).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut stream = response.into_body().into_data_stream();
@@ -431,7 +437,7 @@ async fn what_happens_is_told_to_those_who_listen() {
         }
     };
     assert_eq!(next().await, ": listening\n\n");
-    server.project(CORPUS).await; // another project is not heard
+    server.project(CORPUS).await; // events of another project are not sent
     let id = server.documents(project).await[0];
     let decided = server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     assert_eq!(next().await, format!("event: document\ndata: {{\"id\":{id},\"version\":{}}}\n\n", decided["version"]));

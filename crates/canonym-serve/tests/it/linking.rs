@@ -1,19 +1,18 @@
-//! Linking, names, the terminology, and what the server says of itself.
+//! Linking, names, the terminology, and the description of the server.
 
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
+use canonym_serve::ServeConfig;
 use canonym_serve::batcher::BatcherConfig;
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::support::{Ruled, Server, config, rules};
+use crate::support::{CORPUS, RuleEngine, Server, config, rules};
 
 #[tokio::test]
-async fn one_text_is_linked_as_the_command_line_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn single_text_is_linked_and_invalid_requests_are_rejected() {
+    let server = Server::temporary();
     let linked = server.post("/link", json!({"text": "🧪 e\u{301}: delirium"})).await;
     let expected = json!({
         "id": "text",
@@ -41,9 +40,8 @@ async fn one_text_is_linked_as_the_command_line_does() {
 }
 
 #[tokio::test]
-async fn lines_are_linked_as_they_come_and_errors_stand_between() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn stream_links_each_line_and_reports_errors_in_place() {
+    let server = Server::temporary();
     let lines = "{\"id\":\"a\",\"text\":\"delirium\"}\n\nnonsense\n{\"text\":\"pepcid\"}";
     let response = server.send(Method::POST, "/api/v1/link/stream", lines).await;
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -56,19 +54,20 @@ async fn lines_are_linked_as_they_come_and_errors_stand_between() {
 }
 
 #[tokio::test]
-async fn what_waits_together_is_linked_together_and_too_much_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Ruled::new("first", rules());
-    let mut config = config(folder.path());
-    config.batcher = BatcherConfig { max_requests: 3, ..BatcherConfig::default() };
-    let server = std::sync::Arc::new(Server::with(engine.clone(), None, config));
+async fn waiting_requests_are_batched_and_a_full_queue_returns_429() {
+    let engine = RuleEngine::new("first", rules());
+    let server = Server::in_temporary_folder(|folder| {
+        let batcher = BatcherConfig { max_requests: 3, ..BatcherConfig::default() };
+        Server::with(engine.clone(), None, ServeConfig { batcher, ..config(folder) })
+    });
+    let server = std::sync::Arc::new(server);
     engine.gate.set(true);
     let ask = |text: &'static str| {
         let server = server.clone();
         tokio::spawn(async move { server.post("/link", json!({"text": text})).await })
     };
     let first = ask("delirium");
-    // The first is at the model when nothing waits any more and a batch was begun.
+    // The first request is being linked once a batch has started.
     while engine.batches.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -89,12 +88,12 @@ async fn what_waits_together_is_linked_together_and_too_much_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_takes_too_long_is_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Ruled::new("first", rules());
-    let mut config = config(folder.path());
-    config.timeout = Duration::from_secs(5);
-    let server = Server::with(engine.clone(), None, config);
+async fn slow_request_times_out() {
+    let engine = RuleEngine::new("first", rules());
+    let server = Server::in_temporary_folder(|folder| {
+        let timeout = Duration::from_secs(5);
+        Server::with(engine.clone(), None, ServeConfig { timeout, ..config(folder) })
+    });
     engine.gate.set(true);
     let (status, answer) = server.fail(Method::POST, "/link", json!({"text": "x"}).to_string()).await;
     assert_eq!((status, &answer["error"]["message"]), (503, &json!("the request took more than 5 s")));
@@ -102,9 +101,8 @@ async fn a_request_that_takes_too_long_is_ended() {
 }
 
 #[tokio::test]
-async fn names_and_concepts_are_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn names_are_mapped_and_concepts_searched() {
+    let server = Server::temporary();
     let mapped = server.post("/map", json!({"names": ["delirium", "zzzz"], "top_k": 1})).await;
     assert_eq!(mapped["results"][0]["candidates"][0], json!({"id": "T:2", "name": "Delirium", "score": 0.9}));
     assert_eq!(mapped["results"][1], json!({"query": "zzzz", "nil": true, "candidates": []}));
@@ -128,9 +126,8 @@ async fn names_and_concepts_are_found() {
 }
 
 #[tokio::test]
-async fn the_server_says_what_it_is_and_how_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn about_health_and_metrics_are_served() {
+    let server = Server::temporary();
     let about = server.get("/about").await;
     assert_eq!(
         (&about["model"]["name"], &about["kb"]["n_concepts"], &about["needs_login"]),
@@ -151,9 +148,8 @@ async fn the_server_says_what_it_is_and_how_it_is() {
 }
 
 #[tokio::test]
-async fn the_description_names_every_address_and_every_type() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn openapi_lists_every_route_and_schema() {
+    let server = Server::temporary();
     let document = server.get("/openapi.json").await;
     assert_eq!(
         document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum::<usize>(),
@@ -168,19 +164,17 @@ async fn the_description_names_every_address_and_every_type() {
 }
 
 #[tokio::test]
-async fn a_concept_has_neighbours() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    // The engine of the tests finds a name itself and nothing else.
+async fn similar_concepts_exclude_the_concept_itself() {
+    let server = Server::temporary();
+    // The engine of the tests only finds the concept itself.
     assert_eq!(server.get("/kb/concepts/T:2/near").await, json!({"concepts": []}));
     assert_eq!(server.fail(Method::GET, "/kb/concepts/T:99/near", "").await.0, 404);
     assert_eq!(server.fail(Method::GET, "/kb/concepts/T:2/near?top_k=0", "").await.0, 400);
 }
 
 #[tokio::test]
-async fn findings_of_the_terminology_are_looked_for_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn quality_checks_run_once() {
+    let server = Server::temporary();
     let mut found = server.get("/kb/lint").await;
     while found["is_ready"] == false {
         tokio::task::yield_now().await;
@@ -194,11 +188,9 @@ async fn findings_of_the_terminology_are_looked_for_once() {
 }
 
 #[tokio::test]
-async fn mentions_of_a_concept_are_listed_page_by_page() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    server.project(CORPUS).await; // another project is not looked at
+async fn mentions_of_a_concept_are_paged() {
+    let (server, project, _) = Server::with_corpus().await;
+    server.project(CORPUS).await; // mentions of another project are not listed
     let path = format!("/projects/{project}/mentions?concept=T:6");
     let first = server.get(&format!("{path}&limit=1")).await;
     assert_eq!((&first["n_mentions"], &first["n_documents"]), (&json!(2), &json!(1)));

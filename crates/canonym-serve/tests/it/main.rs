@@ -1,4 +1,4 @@
-//! The interface without a socket: every request goes straight to the router.
+//! Tests of the HTTP API without a socket: requests go directly to the router.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

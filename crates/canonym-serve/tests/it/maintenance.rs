@@ -1,20 +1,25 @@
-//! Copies of a folder of data, and what is found and repaired in one.
+//! Backup, checks and repair of a data folder.
 
 use axum::http::Method;
 use canonym_serve::maintenance::{Finding, Help, backup, examine};
 use serde_json::json;
+use tempfile::TempDir;
 
-use crate::flow::CORPUS;
-use crate::support::{Server, mark_of, shown};
+use crate::support::{Server, mark_lines, mark_of};
+
+/// A server with predictions in the subfolder `data` of a temporary folder, and its first document.
+async fn server_with_predictions() -> (TempDir, Server, i64) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(&folder.path().join("data"));
+    let (project, [id, ..]) = server.corpus().await;
+    server.predict(project).await;
+    (folder, server, id)
+}
 
 #[tokio::test]
-async fn a_copy_is_made_while_the_server_is_used() {
-    let folder = tempfile::tempdir().unwrap();
+async fn backup_works_while_the_server_runs() {
+    let (folder, server, id) = server_with_predictions().await;
     let data = folder.path().join("data");
-    let server = Server::new(&data);
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
-    server.predict(project).await;
     let model = "INSERT INTO models (name, project_id, folder, card, made_at) VALUES ('own', 1, '/elsewhere/models/job-7', '', 0)";
     server.app.store.write(|transaction| Ok(transaction.execute(model, [])?)).unwrap();
     std::fs::create_dir_all(data.join("models/job-7/deep")).unwrap();
@@ -23,7 +28,7 @@ async fn a_copy_is_made_while_the_server_is_used() {
     let before = server.document(id).await;
     let copy = folder.path().join("copy");
     assert_eq!(backup(&data, &copy).unwrap(), 1);
-    // What comes after is not in it, and nothing is written over.
+    // Later changes are not in the backup, and an existing folder is not overwritten.
     server.decide(id, json!({"kind": "accept", "mark": mark_of(&before, "delirium")})).await;
     assert!(backup(&data, &copy).is_err());
     assert!(backup(&folder.path().join("none"), &folder.path().join("other")).unwrap_err().hint().is_some());
@@ -36,20 +41,16 @@ async fn a_copy_is_made_while_the_server_is_used() {
     assert_eq!(examine(&copy, false).unwrap(), []);
 }
 
-fn told(findings: &[Finding]) -> Vec<(Help, &str)> {
+fn lines(findings: &[Finding]) -> Vec<(Help, &str)> {
     findings.iter().map(|finding| (finding.help, finding.what.rsplit('/').next().unwrap_or_default())).collect()
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_can_be_repaired_is_and_what_cannot_is_told() {
+async fn doctor_repairs_faults_or_reports_them() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, server, id) = server_with_predictions().await;
     let data = folder.path().join("data");
-    let server = Server::new(&data);
-    let project = server.project(CORPUS).await;
-    let id = server.documents(project).await[0];
-    server.predict(project).await;
     server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     let before = server.document(id).await;
     assert!(examine(&data, true).unwrap_err().to_string().contains("in use by another server"));
@@ -59,7 +60,7 @@ async fn what_can_be_repaired_is_and_what_cannot_is_told() {
         &server,
         "DELETE FROM marks WHERE source = 'PRED'; UPDATE mark_counts SET n = n + 1; UPDATE documents SET is_finished = 1",
     );
-    assert_ne!(shown(&server.document(id).await), shown(&before));
+    assert_ne!(mark_lines(&server.document(id).await), mark_lines(&before));
     drop(server);
     std::fs::create_dir_all(data.join("models/job-9")).unwrap();
     std::fs::write(data.join(".x.7-ab.tmp"), "half").unwrap();
@@ -77,15 +78,15 @@ async fn what_can_be_repaired_is_and_what_cannot_is_told() {
             (help, ".x.7-ab.tmp is incomplete"),
         ]
     };
-    // Looking changes nothing.
+    // Checking changes nothing.
     for _ in 0..2 {
-        assert_eq!(told(&examine(&data, false).unwrap()), rows(Help::Repair));
+        assert_eq!(lines(&examine(&data, false).unwrap()), rows(Help::Repair));
     }
-    assert_eq!(told(&examine(&data, true).unwrap()), rows(Help::Repaired));
+    assert_eq!(lines(&examine(&data, true).unwrap()), rows(Help::Repaired));
     assert_eq!(examine(&data, false).unwrap(), []);
     let server = Server::new(&data);
     assert_eq!(server.document(id).await, before);
-    // Events that cannot be read cannot be made up.
+    // Damaged events cannot be repaired.
     sql(&server, "UPDATE events SET changes = '{' WHERE id = 1; UPDATE models SET folder = 'models/job-1'");
     server.fail(Method::GET, "/projects/99", "").await;
     drop(server);

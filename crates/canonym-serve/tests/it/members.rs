@@ -1,4 +1,4 @@
-//! Who sees which project, and who overwrites whom.
+//! Members of projects, and conflicting decisions.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -7,9 +7,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio_stream::StreamExt;
 
-use crate::flow::CORPUS;
-use crate::people::{login, number_of, three};
-use crate::support::{Server, mark_of};
+use crate::people::{account_id, login, sign_in_three, three_accounts};
+use crate::support::{CORPUS, Server, mark_of};
 
 async fn names_of(server: &Server, project: i64) -> Vec<String> {
     let people = server.get(&format!("/projects/{project}/people")).await;
@@ -17,18 +16,16 @@ async fn names_of(server: &Server, project: i64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_not_ones_own_project_does_not_exist() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
+async fn project_is_not_found_for_non_members() {
+    let (server, [ada, cyd, ann]) = three_accounts().await;
     let project = cyd.project(CORPUS).await;
     let document = cyd.documents(project).await[0];
     let mark = mark_of(&cyd.document(document).await, "Famotidine");
     let job = cyd.predict(project).await["id"].as_i64().unwrap();
     let own = ada.project(CORPUS).await;
-    ada.post(&format!("/projects/{own}/people"), json!({"id": number_of(&ada, "ann").await})).await;
+    ada.post(&format!("/projects/{own}/people"), json!({"id": account_id(&ada, "ann").await})).await;
     let at_home = ann.documents(own).await[0];
-    // Every address that names a project, a document or a job answers as it does for a number that nobody has.
+    // Every route with a project, document or job responds as for a number that does not exist.
     let description = server.get("/openapi.json").await;
     let mut n_asked = 0;
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -56,7 +53,7 @@ async fn what_is_not_ones_own_project_does_not_exist() {
         }
     }
     assert!(n_asked > 60, "{n_asked}");
-    // Nor by other ways to the same: other spellings of numbers, questions, and what is named in a body.
+    // The same for other spellings of numbers, query parameters, and IDs in bodies.
     for path in [
         format!("/projects/+{project}"),
         format!("/projects/%3{project}/documents"),
@@ -90,13 +87,11 @@ async fn what_is_not_ones_own_project_does_not_exist() {
 }
 
 #[tokio::test]
-async fn members_are_added_and_removed_by_curators_of_the_project() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
+async fn curators_of_the_project_add_and_remove_members() {
+    let (server, [ada, cyd, ann]) = three_accounts().await;
     let project = cyd.project(CORPUS).await;
     let path = format!("/projects/{project}/people");
-    let number = number_of(&ada, "ann").await;
+    let number = account_id(&ada, "ann").await;
     assert_eq!(names_of(&cyd, project).await, ["cyd"]);
     let foreign = ada.empty_project().await;
     assert_eq!(
@@ -113,24 +108,22 @@ async fn members_are_added_and_removed_by_curators_of_the_project() {
     cyd.delete(&format!("{path}/{number}")).await;
     assert_eq!(cyd.fail(Method::DELETE, &format!("{path}/{number}"), "").await.0, 404);
     assert_eq!(ann.fail(Method::GET, &format!("/documents/{id}"), "").await.0, 404);
-    // What they did stays theirs.
+    // Their decisions stay in the history.
     assert!(cyd.get(&format!("/documents/{id}/history")).await.to_string().contains("\"by\":\"ann\""));
-    let record = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let record = std::fs::read_to_string(server.folder().join("audit.jsonl")).unwrap();
     assert!(record.contains("member added") && record.contains("member removed"), "{record}");
-    // The number of a deleted project is not given again, and nobody is a member of the next one.
+    // The number of a deleted project is not reused, so its members do not see the next one.
     ada.delete(&format!("/projects/{project}")).await;
     let next = ada.empty_project().await;
     assert_eq!(names_of(&ada, next).await, ["ada"]);
 }
 
 #[tokio::test]
-async fn streams_tell_of_projects_that_one_sees() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
+async fn event_stream_is_limited_to_visible_projects() {
+    let (_, [ada, cyd, ann]) = three_accounts().await;
     let project = cyd.project(CORPUS).await;
     let path = format!("/projects/{project}/people");
-    let number = number_of(&ada, "ann").await;
+    let number = account_id(&ada, "ann").await;
     let listen = async |address: &str| {
         let mut stream = ann.send(Method::GET, address, Body::empty()).await.into_body().into_data_stream();
         assert_eq!(&stream.next().await.unwrap().unwrap()[..], b": listening\n\n");
@@ -151,18 +144,18 @@ async fn streams_tell_of_projects_that_one_sees() {
         heard += &String::from_utf8_lossy(&all.next().await.unwrap().unwrap());
     }
     assert!(heard.contains(&format!("id: {own}\n")) && !heard.contains(&format!("id: {project}\n")), "{heard}");
-    // Who is taken out hears nothing more.
+    // The stream of a removed member ends.
     cyd.delete(&format!("{path}/{number}")).await;
     let rest = async { while one.next().await.is_some() {} };
     tokio::time::timeout(std::time::Duration::from_secs(10), rest).await.expect("the stream of a project goes on");
 }
 
 #[tokio::test]
-async fn everybody_keeps_the_projects_of_before_there_were_members() {
+async fn migration_makes_everyone_a_member_of_existing_projects() {
     let folder = tempfile::tempdir().unwrap();
     let project = {
         let server = Server::new(folder.path());
-        let [ada, ..] = three(&server).await;
+        let [ada, ..] = sign_in_three(&server).await;
         ada.project(CORPUS).await
     };
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
@@ -181,13 +174,10 @@ async fn everybody_keeps_the_projects_of_before_there_were_members() {
 }
 
 #[tokio::test]
-async fn nobody_is_overwritten_unseen() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
-    let project = ada.project(CORPUS).await;
-    ada.let_all_in(project).await;
-    let id = ada.documents(project).await[0];
+async fn stale_decisions_conflict() {
+    let (_, [ada, cyd, ann]) = three_accounts().await;
+    let (project, [id, ..]) = ada.corpus().await;
+    ada.add_all_members(project).await;
     let seen = ann.document(id).await;
     let mark = mark_of(&seen, "Famotidine");
     let path = format!("/documents/{id}/decisions");
@@ -216,16 +206,14 @@ async fn nobody_is_overwritten_unseen() {
     assert_eq!(ann.fail(Method::POST, &address, alike(Value::Null)).await.0, 400);
     assert_eq!(ann.fail(Method::POST, &address, alike(seen["version"].clone())).await.0, 409);
     assert_eq!(cyd.document(id).await, later);
-    // A new mark overwrites nothing.
+    // Adding a mark needs no version.
     ann.post(&path, json!({"decisions": [{"kind": "add", "spans": [[0, 1]]}]})).await;
     ann.decide(id, json!({"kind": "concept", "mark": mark, "concept": "T:5"})).await;
 }
 
 #[tokio::test]
-async fn finishing_accepts_no_prediction_that_came_after_the_look() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn finishing_with_a_stale_version_conflicts() {
+    let (server, project, _) = Server::with_corpus().await;
     server.predict(project).await;
     let ids = server.documents(project).await;
     for id in ids {

@@ -1,15 +1,14 @@
-//! Accounts, roles, tokens, and how far people agree.
+//! Accounts, roles, tokens, and inter-annotator agreement.
 
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::support::{Server, mark_of};
+use crate::support::{CORPUS, Server, mark_of};
 
 pub const PASSWORD: &str = "correct horse";
 
-/// Logs in; a server that is asked with the cookie.
+/// Signs in; requests to the returned server send the cookie.
 pub async fn login(server: &Server, name: &str) -> Server {
     login_with(server, name, PASSWORD).await
 }
@@ -21,11 +20,11 @@ async fn login_with(server: &Server, name: &str, password: &str) -> Server {
     let cookie = response.headers()["set-cookie"].to_str().unwrap().to_owned();
     assert!(cookie.contains("; HttpOnly; SameSite=Strict; Path=/"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
-    server.asked_with(&[("x-canonym", "1"), ("cookie", cookie)])
+    server.with_headers(&[("x-canonym", "1"), ("cookie", cookie)])
 }
 
 #[tokio::test]
-async fn from_the_first_account_on_everybody_logs_in() {
+async fn sign_in_is_required_once_an_account_exists() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(folder.path());
     let person = |name: &str, role: &str| json!({"name": name, "password": PASSWORD, "role": role});
@@ -47,14 +46,14 @@ async fn from_the_first_account_on_everybody_logs_in() {
     admin.post("/people", person("ann", "annotator")).await;
     assert_eq!(admin.fail(Method::POST, "/people", person("ann", "curator").to_string()).await.0, 409);
 
-    // Roles: an annotator decides, and neither makes projects nor adds people.
+    // An annotator can annotate, but not add projects or accounts.
     let project = admin.project(CORPUS).await;
-    admin.let_all_in(project).await;
+    admin.add_all_members(project).await;
     let ann = login(&server, "ann").await;
     let id = ann.documents(project).await[0];
     let decided = ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     assert_eq!(decided["marks"][0]["by"], "ann");
-    // Others are told who works on a document.
+    // Others see who is annotating a document.
     ann.document(id).await;
     let locked = async |server: &Server| {
         server.get(&format!("/projects/{project}/documents")).await["documents"][0]["locked_by"].clone()
@@ -62,17 +61,17 @@ async fn from_the_first_account_on_everybody_logs_in() {
     assert_eq!((locked(&admin).await, locked(&ann).await), (json!("ann"), Value::Null));
     assert_eq!(ann.fail(Method::POST, "/projects", json!({"name": "x"}).to_string()).await.0, 403);
     assert_eq!(ann.fail(Method::POST, "/people", person("eve", "admin").to_string()).await.0, 403);
-    // Nobody undoes what another decided.
+    // Nobody can undo the decisions of another person.
     assert_eq!(admin.fail(Method::POST, &format!("/documents/{id}/undo"), "").await.0, 409);
 
-    // A token is an account without a browser, and needs no header against forgery.
+    // Requests with a token need no CSRF header.
     let token = ann.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
-    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
+    let script = server.with_headers(&[("authorization", &format!("Bearer {token}"))]);
     script.decide(id, json!({"kind": "add", "spans": [[1, 2]]})).await;
-    let wrong = server.asked_with(&[("authorization", "Bearer 00")]);
+    let wrong = server.with_headers(&[("authorization", "Bearer 00")]);
     assert_eq!(wrong.fail(Method::GET, "/projects", "").await.0, 401);
 
-    // After a logout the cookie is worth nothing; accounts are there after a restart.
+    // Signing out invalidates the cookie; accounts persist over a restart.
     ann.post("/logout", json!({})).await;
     assert_eq!(ann.fail(Method::GET, "/projects", "").await.0, 401);
     drop((admin, ann, script, wrong, server));
@@ -82,9 +81,8 @@ async fn from_the_first_account_on_everybody_logs_in() {
 }
 
 #[tokio::test]
-async fn guessing_passwords_is_slowed_down() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::at_one_time(folder.path());
+async fn repeated_failed_logins_are_rate_limited() {
+    let server = Server::with_stopped_clock();
     server.app.put_admin("ada", PASSWORD).unwrap();
     let wrong = json!({"name": "ada", "password": "wrong horse"}).to_string();
     for _ in 0..5 {
@@ -95,18 +93,16 @@ async fn guessing_passwords_is_slowed_down() {
     assert!(response.headers().contains_key("retry-after"));
     let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     assert!(String::from_utf8_lossy(&bytes).contains("too many failed logins"));
-    // What is not one's own is not told: the answer for a name that nobody has is the same.
+    // The response for an unknown name is the same.
     let nobody = json!({"name": "nobody", "password": "wrong horse"}).to_string();
     assert_eq!(server.fail(Method::POST, "/login", nobody).await.1["error"]["message"], "wrong name or password");
-    let no_header = server.asked_with(&[]).send(Method::POST, "/api/v1/login", Body::from("{}")).await;
+    let no_header = server.with_headers(&[]).send(Method::POST, "/api/v1/login", Body::from("{}")).await;
     assert_eq!(no_header.status(), 403);
 }
 
 #[tokio::test]
-async fn statistics_tell_how_far_people_agree() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
+async fn statistics_include_inter_annotator_agreement() {
+    let (server, project, _) = Server::with_corpus().await;
     assert_eq!(server.get(&format!("/projects/{project}/stats")).await["agreement"], Value::Null);
     for name in ["ada", "bob"] {
         server.app.put_admin(name, PASSWORD).unwrap();
@@ -125,7 +121,7 @@ async fn statistics_tell_how_far_people_agree() {
     assert_eq!(stats["by_source"], json!({"GOLD": 2, "USER": 1, "PRED": 0}));
     assert_eq!(stats["decisions_per_day"], json!([{"day": "2023-11-14", "n": 4}]));
     let agreement = &stats["agreement"];
-    // One of two things alike; by chance 1/4 would be: (1/2 - 1/4) / (3/4). Two places and one in common: 2/3.
+    // Observed agreement 1/2, expected 1/4: kappa is (1/2 - 1/4) / (3/4). Two spans against one in common: F1 is 2/3.
     assert!((agreement["cohen_kappa"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-9, "{agreement}");
     assert!((agreement["span_f1"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{agreement}");
     assert_eq!(
@@ -134,8 +130,8 @@ async fn statistics_tell_how_far_people_agree() {
     );
 }
 
-/// A server with an admin `ada`, a curator `cyd` and an annotator `ann`, each logged in.
-pub async fn three(server: &Server) -> [Server; 3] {
+/// Adds an admin `ada`, a curator `cyd` and an annotator `ann`, and signs each of them in.
+pub async fn sign_in_three(server: &Server) -> [Server; 3] {
     server.app.put_admin("ada", PASSWORD).unwrap();
     let ada = login(server, "ada").await;
     for (name, role) in [("cyd", "curator"), ("ann", "annotator")] {
@@ -144,17 +140,22 @@ pub async fn three(server: &Server) -> [Server; 3] {
     [ada, login(server, "cyd").await, login(server, "ann").await]
 }
 
-pub async fn number_of(server: &Server, name: &str) -> i64 {
+/// A server with these three accounts.
+pub async fn three_accounts() -> (Server, [Server; 3]) {
+    let server = Server::temporary();
+    let accounts = sign_in_three(&server).await;
+    (server, accounts)
+}
+
+pub async fn account_id(server: &Server, name: &str) -> i64 {
     let people = server.get("/people").await;
     let people = people["people"].as_array().unwrap();
     people.iter().find(|person| person["name"] == name).unwrap()["id"].as_i64().unwrap()
 }
 
 #[tokio::test]
-async fn tokens_are_listed_without_their_secret_and_revoked_by_their_owner_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, _] = three(&server).await;
+async fn tokens_are_listed_without_secrets_and_revoked_only_by_their_owner() {
+    let (server, [ada, cyd, _]) = three_accounts().await;
     let secret =
         cyd.post("/tokens", json!({"name": "nightly", "days": 30})).await["token"].as_str().unwrap().to_owned();
     cyd.post("/tokens", json!({"name": "for ever"})).await;
@@ -169,7 +170,7 @@ async fn tokens_are_listed_without_their_secret_and_revoked_by_their_owner_alone
     for days in [0, 4000] {
         assert_eq!(cyd.fail(Method::POST, "/tokens", json!({"name": "x", "days": days}).to_string()).await.0, 400);
     }
-    let script = server.asked_with(&[("authorization", &format!("Bearer {secret}"))]);
+    let script = server.with_headers(&[("authorization", &format!("Bearer {secret}"))]);
     script.get("/projects").await;
     cyd.delete(&format!("/tokens/{id}")).await;
     assert_eq!(script.fail(Method::GET, "/projects", "").await.0, 401);
@@ -177,17 +178,14 @@ async fn tokens_are_listed_without_their_secret_and_revoked_by_their_owner_alone
 }
 
 #[tokio::test]
-async fn who_is_deactivated_is_out_at_once_and_their_history_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, cyd, ann] = three(&server).await;
-    let project = ada.project(CORPUS).await;
-    ada.let_all_in(project).await;
-    let id = ada.documents(project).await[0];
+async fn deactivated_account_is_signed_out_and_its_history_stays() {
+    let (server, [ada, cyd, ann]) = three_accounts().await;
+    let (project, [id, ..]) = ada.corpus().await;
+    ada.add_all_members(project).await;
     ann.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
     let token = ann.post("/tokens", json!({"name": "script"})).await["token"].as_str().unwrap().to_owned();
-    let script = server.asked_with(&[("authorization", &format!("Bearer {token}"))]);
-    let path = format!("/people/{}", number_of(&ada, "ann").await);
+    let script = server.with_headers(&[("authorization", &format!("Bearer {token}"))]);
+    let path = format!("/people/{}", account_id(&ada, "ann").await);
     for other in [&cyd, &ann] {
         assert_eq!(other.fail(Method::PATCH, &path, json!({"is_active": false}).to_string()).await.0, 403);
     }
@@ -199,19 +197,17 @@ async fn who_is_deactivated_is_out_at_once_and_their_history_stays() {
     let again = json!({"name": "ann", "password": PASSWORD}).to_string();
     assert_eq!(server.fail(Method::POST, "/login", again).await.1["error"]["message"], "wrong name or password");
     assert!(ada.get(&format!("/documents/{id}/history")).await.to_string().contains("\"by\":\"ann\""));
-    // Who comes back has to log in anew: old keys are gone.
+    // A reactivated account has to sign in again; its old keys are deleted.
     ada.patch(&path, json!({"is_active": true, "role": "curator"})).await;
     assert_eq!(script.fail(Method::GET, "/projects", "").await.0, 401);
     login(&server, "ann").await.post("/projects", json!({"name": "Her own"})).await;
 }
 
 #[tokio::test]
-async fn the_last_admin_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let [ada, ..] = three(&server).await;
+async fn last_admin_cannot_be_removed() {
+    let (server, [ada, ..]) = three_accounts().await;
     let of = |id: i64| format!("/people/{id}");
-    let (admin, curator) = (number_of(&ada, "ada").await, number_of(&ada, "cyd").await);
+    let (admin, curator) = (account_id(&ada, "ada").await, account_id(&ada, "cyd").await);
     for change in [json!({"role": "curator"}), json!({"is_active": false})] {
         assert_eq!(ada.fail(Method::PATCH, &of(admin), change.to_string()).await.0, 409);
     }
@@ -225,12 +221,11 @@ async fn the_last_admin_stays() {
 }
 
 #[tokio::test]
-async fn a_password_is_changed_by_its_owner_or_reset_by_an_admin() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn password_is_changed_by_its_owner_or_reset_by_an_admin() {
+    let server = Server::temporary();
     let change = |old: &str, new: &str| json!({"old": old, "new": new}).to_string();
     assert_eq!(server.fail(Method::POST, "/password", change("x", "another horse")).await.0, 409);
-    let [ada, _, ann] = three(&server).await;
+    let [ada, _, ann] = sign_in_three(&server).await;
     let elsewhere = login(&server, "ann").await;
     assert_eq!(ann.fail(Method::POST, "/password", change("wrong horse", "another horse")).await.0, 400);
     assert_eq!(ann.fail(Method::POST, "/password", change(PASSWORD, "short")).await.0, 400);
@@ -240,7 +235,7 @@ async fn a_password_is_changed_by_its_owner_or_reset_by_an_admin() {
     let old = json!({"name": "ann", "password": PASSWORD}).to_string();
     assert_eq!(server.fail(Method::POST, "/login", old).await.0, 401);
     login_with(&server, "ann", "another horse").await;
-    let path = format!("/people/{}", number_of(&ada, "ann").await);
+    let path = format!("/people/{}", account_id(&ada, "ann").await);
     assert_eq!(ada.fail(Method::PATCH, &path, json!({"password": "short"}).to_string()).await.0, 400);
     ada.patch(&path, json!({"password": "a third horse"})).await;
     assert_eq!(ann.fail(Method::GET, "/projects", "").await.0, 401);

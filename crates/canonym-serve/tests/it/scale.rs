@@ -1,4 +1,4 @@
-//! What is kept beside the events so that large projects open fast is what the events say, whatever was done and however the file came to be.
+//! Derived tables, which keep large projects fast, always match the events.
 
 use canonym_core::active::Strategy;
 use canonym_serve::marks::MarkState;
@@ -7,10 +7,9 @@ use canonym_serve::store::{FILE, documents, events};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::flow::CORPUS;
-use crate::support::{Server, mark_of, private};
+use crate::support::{Server, create_data_folder, mark_of};
 
-/// Every table that follows from events, row by row, and what the columns of marks say.
+/// Queries for every derived table.
 const DERIVED: [&str; 7] = [
     "SELECT * FROM mark_counts ORDER BY 1, 2, 3",
     "SELECT * FROM decision_counts ORDER BY 1, 2, 3",
@@ -36,10 +35,9 @@ pub fn derived(connection: &Connection) -> Vec<String> {
     all
 }
 
-/// Everything that people do, by two of them.
-async fn busy(server: &Server) -> (i64, Vec<i64>) {
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+/// A project with every kind of decision, by two people.
+async fn annotated_project(server: &Server) -> (i64, [i64; 3]) {
+    let (project, ids) = server.corpus().await;
     server.predict(project).await;
     server.app.put_admin("ada", "correct horse").unwrap();
     server.app.put_admin("bob", "correct horse").unwrap();
@@ -71,14 +69,13 @@ async fn login(server: &Server, name: &str) -> Server {
     let body = json!({"name": name, "password": "correct horse"});
     let response = server.send(axum::http::Method::POST, "/api/v1/login", body.to_string()).await;
     let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    server.asked_with(&[("x-canonym", "1"), ("cookie", &cookie)])
+    server.with_headers(&[("x-canonym", "1"), ("cookie", &cookie)])
 }
 
 #[tokio::test]
-async fn what_is_kept_beside_events_is_what_they_say() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    busy(&server).await;
+async fn derived_tables_match_a_rebuild_from_events() {
+    let server = Server::temporary();
+    annotated_project(&server).await;
     let before = server.app.store.read(|connection| Ok(derived(connection))).unwrap();
     assert!(DERIVED.iter().all(|sql| before.iter().any(|row| row.starts_with(*sql))), "{before:#?}");
     server.app.store.write(|transaction| events::rebuild(transaction)).unwrap();
@@ -86,10 +83,9 @@ async fn what_is_kept_beside_events_is_what_they_say() {
 }
 
 #[tokio::test]
-async fn statistics_are_those_of_the_marks_and_events() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let (project, ids) = busy(&server).await;
+async fn statistics_match_marks_and_events() {
+    let server = Server::temporary();
+    let (project, ids) = annotated_project(&server).await;
     let ada = login(&server, "ada").await;
     let stats = ada.get(&format!("/projects/{project}/stats")).await;
     let mut by_source = json!({"GOLD": 0, "USER": 0, "PRED": 0});
@@ -113,11 +109,8 @@ async fn statistics_are_those_of_the_marks_and_events() {
 }
 
 #[tokio::test]
-async fn the_queue_is_ordered_by_what_the_marks_say() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
-    let project = server.project(CORPUS).await;
-    let ids = server.documents(project).await;
+async fn queue_order_matches_the_confidence_of_open_marks() {
+    let (server, project, ids) = Server::with_corpus().await;
     server.predict(project).await;
     for strategy in Strategy::ALL {
         let least = |id: i64| {
@@ -137,12 +130,12 @@ async fn the_queue_is_ordered_by_what_the_marks_say() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_version_is_brought_up_to_date() {
+async fn database_version_1_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let old = folder.path().join("old");
-    private(&old);
+    create_data_folder(&old);
     let server = Server::new(&folder.path().join("new"));
-    busy(&server).await;
+    annotated_project(&server).await;
     let connection = Connection::open(old.join(FILE)).unwrap();
     connection.execute_batch(include_str!("../../src/store/001.sql")).unwrap();
     connection.execute_batch("DELETE FROM counters; PRAGMA user_version = 1").unwrap();
@@ -166,9 +159,8 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_large_projects_is_found_by_indexes() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::new(folder.path());
+async fn queries_of_large_projects_use_indexes() {
+    let server = Server::temporary();
     let open = "m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
     for (sql, index) in [
         (

@@ -1,27 +1,27 @@
-//! JSON Schema as the description uses it: whether a value is of a shape, and values of a shape.
+//! JSON Schema as far as the OpenAPI document uses it: validates values and generates examples.
 
 use canonym_core::eval::bootstrap::SplitMix64;
 use serde_json::{Map, Value, json};
 
-/// How deep shapes are followed.
+/// The maximum depth of generated examples.
 const MAX_DEPTH: usize = 12;
 
-/// The shapes that the description names.
-pub struct Shapes<'a>(pub &'a Value);
+/// The named schemas of the OpenAPI document.
+pub struct Schemas<'a>(pub &'a Value);
 
-impl<'a> Shapes<'a> {
+impl<'a> Schemas<'a> {
     fn named(&self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
             Some(name) => {
-                let shape = &self.0[name.rsplit('/').next().unwrap()];
-                assert!(!shape.is_null(), "the description has no {name}");
-                self.named(shape)
+                let schema = &self.0[name.rsplit('/').next().unwrap()];
+                assert!(!schema.is_null(), "the description has no {name}");
+                self.named(schema)
             }
             None => schema,
         }
     }
 
-    /// What is wrong with a value of a shape.
+    /// Validates a value against a schema.
     pub fn check(&self, schema: &'a Value, value: &Value) -> Result<(), String> {
         self.check_at(schema, value, "$")
     }
@@ -30,10 +30,10 @@ impl<'a> Shapes<'a> {
         let schema = self.named(schema);
         let wrong = |what: String| Err(format!("{at}: {what}, but it is {value}"));
         for (word, needs_one) in [("oneOf", true), ("anyOf", false)] {
-            if let Some(shapes) = schema[word].as_array() {
-                let n = shapes.iter().filter(|shape| self.check_at(shape, value, at).is_ok()).count();
+            if let Some(schemas) = schema[word].as_array() {
+                let n = schemas.iter().filter(|schema| self.check_at(schema, value, at).is_ok()).count();
                 if n == 0 || (needs_one && n > 1) {
-                    return wrong(format!("{n} of its shapes fit"));
+                    return wrong(format!("{n} of its schemas fit"));
                 }
                 return Ok(());
             }
@@ -59,10 +59,10 @@ impl<'a> Shapes<'a> {
         }
         match value {
             Value::Array(items) => match schema.get("items") {
-                Some(shape) => items
+                Some(schema) => items
                     .iter()
                     .enumerate()
-                    .try_for_each(|(row, item)| self.check_at(shape, item, &format!("{at}[{row}]"))),
+                    .try_for_each(|(row, item)| self.check_at(schema, item, &format!("{at}[{row}]"))),
                 None => Ok(()),
             },
             Value::Object(members) => self.check_members(schema, members, at),
@@ -79,8 +79,8 @@ impl<'a> Shapes<'a> {
         for (name, value) in members {
             let at = format!("{at}.{name}");
             match (properties.iter().find(|(known, _)| known == name), others) {
-                (Some((_, shape)), _) => self.check_at(shape, value, &at)?,
-                (None, Some(shape)) if shape.is_object() => self.check_at(shape, value, &at)?,
+                (Some((_, schema)), _) => self.check_at(schema, value, &at)?,
+                (None, Some(schema)) if schema.is_object() => self.check_at(schema, value, &at)?,
                 (None, None) if !properties.is_empty() => {
                     return Err(format!("{at}: the description does not name it"));
                 }
@@ -90,11 +90,11 @@ impl<'a> Shapes<'a> {
         Ok(())
     }
 
-    /// The members of an object and the names of those that are required, those of parts included.
+    /// The properties of an object and the names of the required ones, including those of `allOf`.
     fn members(&self, schema: &'a Value) -> (Vec<(&'a str, &'a Value)>, Vec<&'a str>) {
         let schema = self.named(schema);
         let own = schema["properties"].as_object().into_iter().flatten();
-        let mut properties: Vec<(&str, &Value)> = own.map(|(name, shape)| (name.as_str(), shape)).collect();
+        let mut properties: Vec<(&str, &Value)> = own.map(|(name, schema)| (name.as_str(), schema)).collect();
         let mut required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -105,7 +105,7 @@ impl<'a> Shapes<'a> {
         (properties, required)
     }
 
-    /// A value of a shape; members that are not required are there now and then.
+    /// A random value that matches a schema; optional properties are present at random.
     pub fn example(&self, schema: &'a Value, rng: &mut SplitMix64) -> Value {
         self.example_at(schema, rng, 0)
     }
@@ -116,8 +116,8 @@ impl<'a> Shapes<'a> {
             return Value::Null;
         }
         for word in ["oneOf", "anyOf"] {
-            if let Some(shapes) = schema[word].as_array() {
-                return self.example_at(&shapes[below(rng, shapes.len())], rng, depth + 1);
+            if let Some(schemas) = schema[word].as_array() {
+                return self.example_at(&schemas[below(rng, schemas.len())], rng, depth + 1);
             }
         }
         if let Some(names) = schema["enum"].as_array() {
@@ -141,9 +141,9 @@ impl<'a> Shapes<'a> {
             _ => {
                 let (properties, required) = self.members(schema);
                 let mut members = Map::new();
-                for (name, shape) in properties {
+                for (name, schema) in properties {
                     if required.contains(&name) || below(rng, 2) == 0 {
-                        members.insert(name.to_owned(), self.example_at(shape, rng, depth + 1));
+                        members.insert(name.to_owned(), self.example_at(schema, rng, depth + 1));
                     }
                 }
                 Value::Object(members)
@@ -152,7 +152,7 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// Strings that mean something to the server, and some that do not.
+/// Strings with a meaning for the server, and others.
 const STRINGS: [&str; 12] = [
     "delirium",
     "T:2",
@@ -188,21 +188,21 @@ fn is_of(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// A number from 0 up to `n`, which is not reached.
+/// A random number below `n`.
 pub fn below(rng: &mut SplitMix64, n: usize) -> usize {
     (rng.next_u64() % n.max(1) as u64) as usize
 }
 
 #[test]
-fn shapes_tell_what_is_wrong() {
-    let shapes = json!({
+fn schema_check_reports_what_is_wrong() {
+    let schemas = json!({
         "Named": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer", "minimum": 0}}},
         "Row": {"allOf": [{"$ref": "#/Named"}, {"type": "object", "required": ["how"],
             "properties": {"how": {"enum": ["a", "b"]}, "list": {"type": ["array", "null"], "items": {"type": "string"}}}}]},
     });
-    let shapes = Shapes(&shapes);
+    let schemas = Schemas(&schemas);
     let row = json!({"$ref": "#/Row"});
-    let check = |value: Value| shapes.check(&row, &value).err().unwrap_or_default();
+    let check = |value: Value| schemas.check(&row, &value).err().unwrap_or_default();
     assert_eq!(check(json!({"id": 1, "how": "a", "list": ["x"]})), "");
     assert_eq!(check(json!({"id": 1, "how": "a", "list": null})), "");
     assert_eq!(check(json!({"id": 1})), "$: `how` is missing");
@@ -211,6 +211,6 @@ fn shapes_tell_what_is_wrong() {
     assert_eq!(check(json!({"id": 1, "how": "a", "more": 1})), "$.more: the description does not name it");
     let mut rng = SplitMix64::new(1);
     for _ in 0..50 {
-        assert_eq!(check(shapes.example(&row, &mut rng)), "");
+        assert_eq!(check(schemas.example(&row, &mut rng)), "");
     }
 }

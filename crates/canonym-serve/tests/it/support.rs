@@ -1,4 +1,4 @@
-//! A server in a folder that vanishes, an engine that finds what it is told to, and requests.
+//! A server in a temporary folder, an engine that follows rules, and requests.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,17 +17,34 @@ use canonym_core::text::Span;
 use canonym_serve::times::Clock;
 use canonym_serve::{App, Engine, LinkOptions, ServeConfig, Trainer};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// Id, preferred name, another name, type and parent of a concept; empty where there is none.
+/// Three documents: with an emoji and a combining mark, with a nested mention, and with a mention without concept.
+pub const CORPUS: &str = "1|t|🧪 Famotidine-associated de\u{301}lire.
+1|a|She had delirium and was confused.
+1\t2\t12\tFamotidine\tChemical\tT:5
+
+2|t|Breast cancer cells.
+2|a|Nothing of pepcid.
+2\t0\t13\tBreast cancer\tDisorder\t6
+2\t7\t13\tcancer\tDisorder\t6
+
+3|t|A new syndrome.
+3|a|The syndrome is unknown.
+3\t6\t14\tsyndrome\tDisorder\t-1
+
+";
+
+/// ID, preferred name, synonym, type and parent of a concept; empty if there is none.
 type Row = [&'static str; 5];
 
-/// A small terminology; ids have their prefix added, as those of MeSH do.
+/// A small terminology, whose IDs have an added prefix like those of MeSH.
 pub fn kb() -> KnowledgeBase {
     KnowledgeBase::from_vec(kb_bytes(), "test").unwrap()
 }
 
-/// Its file.
+/// Its compiled file.
 pub fn kb_bytes() -> Vec<u8> {
     let rows: [Row; 6] = [
         ["T:1", "Mental disorder", "", "Disorder", ""],
@@ -56,10 +73,10 @@ pub fn kb_bytes() -> Vec<u8> {
     builder.to_bytes(meta).unwrap()
 }
 
-/// What the engine says of a word wherever it stands: how sure it is of the place, and concepts with scores.
+/// A word that the engine finds wherever it occurs, the score of the mention, and concepts with scores.
 pub type Rule = (&'static str, f32, Vec<(&'static str, f32)>);
 
-/// A door that can be shut in front of the engine.
+/// Blocks the engine while it is shut.
 #[derive(Default)]
 pub struct Gate {
     is_shut: Mutex<bool>,
@@ -77,24 +94,24 @@ impl Gate {
     }
 }
 
-/// An engine that follows rules, and notes how many documents it was given at a time.
-pub struct Ruled {
+/// An engine that follows rules and records the size of each batch.
+pub struct RuleEngine {
     kb: KnowledgeBase,
     name: String,
     pub rules: Mutex<Vec<Rule>>,
     pub gate: Gate,
     pub batches: Mutex<Vec<usize>>,
-    /// Texts that it says it was trained on.
+    /// Texts that it claims to be trained on.
     pub trained_on: Mutex<Vec<String>>,
 }
 
-impl Ruled {
-    pub fn new(name: &str, rules: Vec<Rule>) -> Arc<Ruled> {
-        Ruled::on(kb(), name, rules)
+impl RuleEngine {
+    pub fn new(name: &str, rules: Vec<Rule>) -> Arc<RuleEngine> {
+        RuleEngine::on(kb(), name, rules)
     }
 
-    pub fn on(kb: KnowledgeBase, name: &str, rules: Vec<Rule>) -> Arc<Ruled> {
-        Arc::new(Ruled {
+    pub fn on(kb: KnowledgeBase, name: &str, rules: Vec<Rule>) -> Arc<RuleEngine> {
+        Arc::new(RuleEngine {
             kb,
             name: name.to_owned(),
             rules: Mutex::new(rules),
@@ -132,7 +149,7 @@ impl Ruled {
     }
 }
 
-impl Engine for Ruled {
+impl Engine for RuleEngine {
     fn kb(&self) -> &KnowledgeBase {
         &self.kb
     }
@@ -192,7 +209,7 @@ impl Engine for Ruled {
     }
 }
 
-/// The rules that most tests start with: the vectors of the published confidence.
+/// The rules of most tests: the scores of the published example of confidence.
 pub fn rules() -> Vec<Rule> {
     vec![
         ("delirium", 0.90, vec![("T:2", 0.81), ("T:3", 0.79)]),
@@ -201,21 +218,23 @@ pub fn rules() -> Vec<Rule> {
     ]
 }
 
-/// A server and how it is asked.
+/// A server, and the headers of requests to it.
 pub struct Server {
     pub app: Arc<App>,
     pub router: Router,
     pub headers: Vec<(&'static str, String)>,
+    /// Removed with the last server that uses it; `None` if the test owns the folder.
+    folder: Option<Arc<TempDir>>,
 }
 
-/// A time that goes on by a second each time it is asked for.
+/// A clock that advances by a second each time it is read.
 pub fn clock() -> Clock {
     let now = AtomicI64::new(1_700_000_000_000);
-    Clock::of(move || now.fetch_add(1000, Ordering::Relaxed))
+    Clock::from_fn(move || now.fetch_add(1000, Ordering::Relaxed))
 }
 
-/// A folder that its owner alone may read, and an empty database for nobody else.
-pub fn private(folder: &Path) {
+/// Creates a data folder with an empty database, readable by its owner only.
+pub fn create_data_folder(folder: &Path) {
     canonym_serve::store::folder::prepare(folder).unwrap();
 }
 
@@ -223,27 +242,68 @@ pub fn config(folder: &Path) -> ServeConfig {
     ServeConfig { clock: clock(), runs_jobs: false, ..ServeConfig::new(folder) }
 }
 
+/// Opens a data folder with the usual engine.
+pub fn open(config: ServeConfig) -> canonym_core::Result<Arc<App>> {
+    canonym_serve::open(RuleEngine::new("first", rules()), None, config)
+}
+
 impl Server {
     pub fn new(folder: &Path) -> Server {
-        Server::with(Ruled::new("first", rules()), None, config(folder))
+        Server::with_config(config(folder))
     }
 
-    /// A server for which no time passes.
-    pub fn at_one_time(folder: &Path) -> Server {
-        let config = ServeConfig { clock: Clock::of(|| 1_700_000_000_000), ..config(folder) };
-        Server::with(Ruled::new("first", rules()), None, config)
+    /// A server on a temporary folder.
+    pub fn temporary() -> Server {
+        Server::in_temporary_folder(Server::new)
+    }
+
+    /// A server on a temporary folder with other settings.
+    pub fn configured(change: impl FnOnce(&mut ServeConfig)) -> Server {
+        Server::in_temporary_folder(|folder| {
+            let mut config = config(folder);
+            change(&mut config);
+            Server::with_config(config)
+        })
+    }
+
+    /// A server on a temporary folder that is removed with it.
+    pub fn in_temporary_folder(build: impl FnOnce(&Path) -> Server) -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        let server = build(folder.path());
+        Server { folder: Some(Arc::new(folder)), ..server }
+    }
+
+    /// A server on a temporary folder with a project of [`CORPUS`], and the numbers of the project and its documents.
+    pub async fn with_corpus() -> (Server, i64, [i64; 3]) {
+        let server = Server::temporary();
+        let (project, ids) = server.corpus().await;
+        (server, project, ids)
+    }
+
+    /// The temporary folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.as_ref().unwrap().path()
+    }
+
+    /// A server whose clock stands still.
+    pub fn with_stopped_clock() -> Server {
+        Server::configured(|config| config.clock = Clock::from_fn(|| 1_700_000_000_000))
+    }
+
+    pub fn with_config(config: ServeConfig) -> Server {
+        Server::with(RuleEngine::new("first", rules()), None, config)
     }
 
     pub fn with(engine: Arc<dyn Engine>, trainer: Option<Arc<dyn Trainer>>, config: ServeConfig) -> Server {
         let app = canonym_serve::open(engine, trainer, config).unwrap();
         let router = canonym_serve::api::router(&app);
-        Server { app, router, headers: vec![("x-canonym", "1".to_owned())] }
+        Server { app, router, headers: vec![("x-canonym", "1".to_owned())], folder: None }
     }
 
-    /// The same server asked with other headers.
-    pub fn asked_with(&self, headers: &[(&'static str, &str)]) -> Server {
+    /// The same server with other request headers.
+    pub fn with_headers(&self, headers: &[(&'static str, &str)]) -> Server {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Server { app: self.app.clone(), router: self.router.clone(), headers }
+        Server { app: self.app.clone(), router: self.router.clone(), headers, folder: self.folder.clone() }
     }
 
     pub async fn send(&self, method: Method, path: &str, body: impl Into<Body>) -> Response<Body> {
@@ -257,7 +317,7 @@ impl Server {
         self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap()
     }
 
-    async fn ask(&self, method: Method, path: &str, body: impl Into<Body>) -> (StatusCode, Value) {
+    async fn request(&self, method: Method, path: &str, body: impl Into<Body>) -> (StatusCode, Value) {
         let response = self.send(method, &format!("/api/v1{path}"), body).await;
         let status = response.status();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -266,56 +326,65 @@ impl Server {
     }
 
     pub async fn get(&self, path: &str) -> Value {
-        let (status, value) = self.ask(Method::GET, path, Body::empty()).await;
+        let (status, value) = self.request(Method::GET, path, Body::empty()).await;
         assert!(status.is_success(), "GET {path}: {status} {value}");
         value
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Value {
-        let (status, value) = self.ask(Method::POST, path, body.to_string()).await;
+        let (status, value) = self.request(Method::POST, path, body.to_string()).await;
         assert!(status.is_success(), "POST {path} {body}: {status} {value}");
         value
     }
 
     pub async fn patch(&self, path: &str, body: Value) -> Value {
-        let (status, value) = self.ask(Method::PATCH, path, body.to_string()).await;
+        let (status, value) = self.request(Method::PATCH, path, body.to_string()).await;
         assert!(status.is_success(), "PATCH {path}: {status} {value}");
         value
     }
 
     pub async fn delete(&self, path: &str) -> Value {
-        let (status, value) = self.ask(Method::DELETE, path, Body::empty()).await;
+        let (status, value) = self.request(Method::DELETE, path, Body::empty()).await;
         assert!(status.is_success(), "DELETE {path}: {status} {value}");
         value
     }
 
-    /// The status of a request that fails, and its error, whose form is checked.
+    /// The status and body of a request that fails; the form of the error is checked.
     pub async fn fail(&self, method: Method, path: &str, body: impl Into<Body>) -> (u16, Value) {
-        let shown = format!("{method} {path}");
-        let (status, value) = self.ask(method, path, body).await;
-        assert!(status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE, "{shown}: {status} {value}");
+        let mark_lines = format!("{method} {path}");
+        let (status, value) = self.request(method, path, body).await;
+        assert!(
+            status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE,
+            "{mark_lines}: {status} {value}"
+        );
         let error = &value["error"];
-        assert!(error["code"].is_string() && error["message"].is_string(), "{shown}: {value}");
+        assert!(error["code"].is_string() && error["message"].is_string(), "{mark_lines}: {value}");
         let message = error["message"].as_str().unwrap();
-        assert!(!message.is_empty() && !message.ends_with('.'), "{shown}: {message}");
+        assert!(!message.is_empty() && !message.ends_with('.'), "{mark_lines}: {message}");
         (status.as_u16(), value)
     }
 
-    /// A project with documents of PubTator, whose annotations are GOLD.
+    /// Adds a project with PubTator documents, whose annotations are GOLD.
     pub async fn project(&self, pubtator: &str) -> i64 {
         let project = self.empty_project().await;
         self.import(project, "format=pubtator&annotations=gold", pubtator.as_bytes()).await;
         project
     }
 
+    /// Adds a project of [`CORPUS`]; the numbers of the project and its documents.
+    pub async fn corpus(&self) -> (i64, [i64; 3]) {
+        let project = self.project(CORPUS).await;
+        (project, self.documents(project).await.try_into().unwrap())
+    }
+
     pub async fn empty_project(&self) -> i64 {
         self.post("/projects", json!({"name": "Test"})).await["id"].as_i64().unwrap()
     }
 
-    /// Imports a file; the report.
+    /// Imports a file; returns the report.
     pub async fn import(&self, project: i64, query: &str, bytes: &[u8]) -> Value {
         let (status, report) =
-            self.ask(Method::POST, &format!("/projects/{project}/import?{query}"), bytes.to_vec()).await;
+            self.request(Method::POST, &format!("/projects/{project}/import?{query}"), bytes.to_vec()).await;
         assert!(status.is_success(), "{report}");
         report
     }
@@ -338,8 +407,7 @@ impl Server {
         self.get(&format!("/documents/{id}")).await
     }
 
-    /// Decides on what stands there now.
-    /// Finishing says how many open predictions it accepts, as the page does.
+    /// Decides on the current version. Finishing gives the number of open predictions that it accepts, as the page does.
     pub async fn decide(&self, id: i64, mut decision: Value) -> Value {
         let document = self.document(id).await;
         if decision["kind"] == "finish" && decision["value"] == true && decision["accepts"].is_null() {
@@ -350,20 +418,20 @@ impl Server {
         self.post(&format!("/documents/{id}/decisions"), body).await
     }
 
-    /// Makes everybody who has an account a member of a project.
-    pub async fn let_all_in(&self, project: i64) {
+    /// Makes all accounts members of a project.
+    pub async fn add_all_members(&self, project: i64) {
         for person in self.get("/people").await["people"].as_array().unwrap() {
             self.post(&format!("/projects/{project}/people"), json!({"id": person["id"]})).await;
         }
     }
 
-    /// Runs the jobs that wait.
+    /// Runs the queued jobs.
     pub async fn run_jobs(&self) {
         let app = self.app.clone();
         tokio::task::spawn_blocking(move || while canonym_serve::jobs::run_next(&app) {}).await.unwrap();
     }
 
-    /// Starts a prediction and runs it.
+    /// Adds a prediction job and runs it.
     pub async fn predict(&self, project: i64) -> Value {
         let job = self.post(&format!("/projects/{project}/jobs"), json!({"kind": "predict"})).await;
         assert_eq!(job["state"], "QUEUED");
@@ -379,7 +447,7 @@ impl Server {
 }
 
 /// Marks as lines: source, state, spans, text, concept.
-pub fn shown(document: &Value) -> Vec<String> {
+pub fn mark_lines(document: &Value) -> Vec<String> {
     let line = |mark: &Value| {
         let concept = match mark["concept"]["id"].as_str() {
             Some(id) => id.to_owned(),
@@ -392,7 +460,7 @@ pub fn shown(document: &Value) -> Vec<String> {
     document["marks"].as_array().unwrap().iter().map(line).collect()
 }
 
-/// The number of the mark of a text.
+/// The number of the mark with this text.
 pub fn mark_of(document: &Value, text: &str) -> i64 {
     let marks = document["marks"].as_array().unwrap();
     let mark = marks.iter().find(|mark| mark["text"] == text).unwrap_or_else(|| panic!("no mark {text}: {document}"));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
+use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role, fingerprint};
 use canonym_core::{Error, Result};
 use canonym_neural::objectives::tags::TagsConfig;
@@ -31,8 +32,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Steps per document, and the limits of the total.
 const STEPS_PER_DOCUMENT: u64 = 3;
-const LEAST_STEPS: u64 = 60;
-const MOST_STEPS: u64 = 600;
+const MIN_STEPS: u64 = 60;
+const MAX_STEPS: u64 = 600;
 
 /// One in this many complete documents is held out.
 const HOLD_OUT: usize = 5;
@@ -70,7 +71,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(settings: &serde_json::Value) -> Result<Settings> {
+    fn parse(settings: &serde_json::Value) -> Result<Settings> {
         match settings.is_null() {
             true => Ok(Settings::default()),
             false => serde_json::from_value(settings.clone()).map_err(|error| {
@@ -82,7 +83,7 @@ impl Settings {
 
     fn n_steps(&self, n_documents: usize) -> u64 {
         let wanted = self.steps.unwrap_or(STEPS_PER_DOCUMENT * n_documents as u64);
-        wanted.clamp(LEAST_STEPS, MOST_STEPS).next_multiple_of(ROUNDS)
+        wanted.clamp(MIN_STEPS, MAX_STEPS).next_multiple_of(ROUNDS)
     }
 }
 
@@ -123,7 +124,7 @@ impl ProcessTrainer {
 
     /// Writes the training data and the experiment file. Returns the number of steps.
     fn prepare(&self, training: &Training) -> Result<u64> {
-        let settings = Settings::of(&training.settings)?;
+        let settings = Settings::parse(&training.settings)?;
         let folder = &training.output;
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
         let (n_steps, toml) = match &self.context {
@@ -201,7 +202,7 @@ impl ProcessTrainer {
             ..AdamConfig::default()
         };
         experiment.run = run_of(n_steps, adam);
-        let toml = toml::to_string(&experiment).map_err(|error| Error::invalid(error.to_string()))?;
+        let toml = toml::to_string(&experiment).context("cannot write the experiment file")?;
         Ok((n_steps, toml))
     }
 
@@ -280,7 +281,7 @@ impl Trainer for ProcessTrainer {
     }
 
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
-        let settings = Settings::of(settings)?;
+        let settings = Settings::parse(settings)?;
         let (complete, incomplete) = self.split(documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
@@ -296,14 +297,14 @@ impl Trainer for ProcessTrainer {
                 Some(_) => complete.len() - n_held_out + incomplete.len(),
                 None => complete.len(),
             }),
-            least_steps: LEAST_STEPS,
-            most_steps: MOST_STEPS,
+            least_steps: MIN_STEPS,
+            most_steps: MAX_STEPS,
             hold_out,
         })
     }
 
     fn held_out(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<Vec<bool>> {
-        let hold_out = Settings::of(settings)?.hold_out.unwrap_or(HOLD_OUT);
+        let hold_out = Settings::parse(settings)?.hold_out.unwrap_or(HOLD_OUT);
         let complete = documents.iter().filter(|one| one.is_finished);
         let mut is_held_out = held_out(complete.map(|one| one.document.document.id.as_str()), hold_out).into_iter();
         Ok(documents.iter().map(|one| one.is_finished && is_held_out.next() == Some(true)).collect())

@@ -74,12 +74,22 @@ fn description_and_answers() {
 
 #[test]
 fn data_folder_of_format_4() {
+    check_data_folder("database-4");
+}
+
+#[test]
+fn data_folder_of_format_5() {
+    check_data_folder("database-5");
+}
+
+/// Opens a data folder and compares what the server says of it with the snapshot of the same name.
+fn check_data_folder(name: &str) {
     let place = place();
-    // Files of a repository can be read by everybody; those of a server cannot.
-    assert!(place.run(&["doctor", "--data", "database-4", "--repair"], "").status.success());
-    let examined = place.run(&["doctor", "--data", "database-4"], "");
+    // Files of a repository are readable by other users; those of a server may not be.
+    assert!(place.run(&["doctor", "--data", name, "--repair"], "").status.success());
+    let examined = place.run(&["doctor", "--data", name], "");
     assert!(examined.status.success(), "{}", String::from_utf8_lossy(&examined.stdout));
-    let arguments = ["--model", "dual-encoder-1", "--kb", "knowledge-base-1/ailments.kb", "--data", "database-4"];
+    let arguments = ["--model", "dual-encoder-1", "--kb", "knowledge-base-1/ailments.kb", "--data", name];
     let server = Server::start(&place, &arguments);
     let answers = server.answers(&[
         "GET /projects",
@@ -96,8 +106,8 @@ fn data_folder_of_format_4() {
         // The model that the project trained.
         r#"POST /link {"text": "The patient has circlitis.", "project": 1}"#,
     ]);
-    check("database-4", answers);
-    // What was undone before can be redone now.
+    check(name, answers);
+    // The decision that was undone can be redone.
     let redone = &server.answers(&["POST /documents/25/redo {}"])["POST /documents/25/redo {}"];
     assert_eq!(redone["marks"][0]["concept"]["id"], "A5", "{redone}");
 }
