@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::eval::matching::Score;
@@ -181,7 +181,7 @@ impl Classes {
         let annotations = || documents.iter().flat_map(|document| &document.annotations);
         let types: BTreeSet<&str> =
             annotations().map(|one| one.semantic_type.as_str()).filter(|one| !one.is_empty()).collect();
-        let concepts: BTreeSet<&str> = annotations().filter_map(|one| ids_of(one).first().copied()).collect();
+        let concepts: BTreeSet<&str> = annotations().filter_map(concept_id).collect();
         let numbered = |names: &BTreeSet<&str>| names.iter().map(|name| (*name).to_owned()).zip(1..).collect();
         Classes {
             type_of: numbered(&types),
@@ -200,12 +200,18 @@ impl Classes {
                 n_inside += 1;
                 continue;
             };
-            let concept = ids_of(annotation).first().map(|id| self.concept_of.get(*id).copied().or(other));
+            let concept = concept_id(annotation).map(|id| self.concept_of.get(id).copied().or(other));
             let class = self.type_of.get(&annotation.semantic_type).copied();
             spans.push(GoldSpan { first, last, class, concept: concept.flatten() });
         }
         (spans, n_inside)
     }
+}
+
+/// The first id of an annotation, without its prefix; `None` if it is unlinked.
+fn concept_id(annotation: &Annotation) -> Option<&str> {
+    let id = ids_of(annotation).first().copied()?;
+    Some(id.rsplit_once(':').map_or(id, |(_, bare)| bare))
 }
 
 /// Runs an experiment.
@@ -317,8 +323,7 @@ fn spans_of_detector(
 
 /// Fraction of linked mentions whose concept has a class.
 fn recall_ceiling(documents: &[AnnotatedDocument], classes: &Classes) -> f64 {
-    let firsts =
-        documents.iter().flat_map(|document| &document.annotations).filter_map(|one| ids_of(one).first().copied());
+    let firsts = documents.iter().flat_map(|document| &document.annotations).filter_map(concept_id);
     let (mut n, mut n_known) = (0_usize, 0_usize);
     for id in firsts {
         n += 1;

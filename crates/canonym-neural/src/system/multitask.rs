@@ -220,7 +220,9 @@ impl MultitaskLinker {
         };
         let candidates: Vec<Candidate> = span.classes.iter().filter_map(candidate).take(self.top_k).collect();
         let p_link = candidates.first().map_or(0.0, |best| best.p_link);
-        Link { nil: candidates.is_empty() || span.p_mention * p_link < self.min_score, candidates }
+        // If the knowledge base lacks the best class, the next one is no substitute.
+        let has_best = span.classes.first().is_some_and(|(class, _)| self.concepts[class - 1].is_some());
+        Link { nil: !has_best || span.p_mention * p_link < self.min_score, candidates }
     }
 
     /// Mentions of a text: those of the concept task, else those of the highest task that finds any.
