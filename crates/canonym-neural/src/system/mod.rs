@@ -200,7 +200,7 @@ impl Models {
 /// A model of any kind that is stored in bundles.
 enum AnyModel {
     Linking(Arc<dyn LinkingModel>),
-    Reranking(CrossBundle),
+    Reranking(Box<CrossBundle>),
 }
 
 type Open = fn(&[u8], &Path) -> Result<AnyModel>;
@@ -215,7 +215,7 @@ const KINDS: [(&str, Open); 3] = [
         let model = MultitaskModel(Arc::new(MultitaskBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
     }),
-    (cross_encoder::SYSTEM, |bytes, path| Ok(AnyModel::Reranking(CrossBundle::from_bytes(bytes, path)?))),
+    (cross_encoder::SYSTEM, |bytes, path| Ok(AnyModel::Reranking(Box::new(CrossBundle::from_bytes(bytes, path)?)))),
 ];
 
 impl AnyModel {
