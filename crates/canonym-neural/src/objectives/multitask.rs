@@ -335,6 +335,18 @@ impl Objective for Multitask<'_> {
         losses
     }
 
+    /// One for each task, if a step trains only one of them.
+    fn n_optimisers(&self) -> usize {
+        if self.config.schedule == Schedule::Sampled { self.model.tasks.len() } else { 1 }
+    }
+
+    fn optimiser(&self, batch: &Batch) -> usize {
+        if self.config.schedule == Schedule::Summed {
+            return 0;
+        }
+        self.model.tasks.iter().position(|task| batch.tasks.first() == Some(task)).unwrap_or(0)
+    }
+
     /// Strict F1 of the highest task on held-out texts; for concepts of spans without a mention task, accuracy on gold spans.
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
         if self.held_out.is_empty() {
@@ -469,24 +481,4 @@ fn counted(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_loss_is_that_of_the_specification() {
-        // Scores of Nil, A and B.
-        let scores = Matrix::new(2, 3, vec![2.0, 1.0, 0.0, 2.0, 1.0, 0.0]);
-        let loss = |labels: &[Option<u32>], weight| present_loss(&scores, labels, &[0, 1, 2], weight).0;
-        assert!((loss(&[Some(1), None], 1.0) - 1.4076).abs() < 1e-4);
-        assert!((loss(&[Some(0), None], 0.125) - 0.0509).abs() < 1e-4);
-        assert!((loss(&[Some(1), Some(0)], 0.125) - 0.7293).abs() < 1e-4);
-    }
-
-    #[test]
-    fn absent_labels_get_no_gradient() {
-        let scores = Matrix::new(1, 4, vec![0.3, 0.1, -0.2, 3.0]);
-        let (_, gradient) = present_loss(&scores, &[Some(1)], &[0, 1], 1.0);
-        assert_eq!(gradient.values[2..], [0.0, 0.0]);
-        assert!((gradient.values[0] + gradient.values[1]).abs() < 1e-6 && gradient.values[1] < 0.0);
-    }
-}
+mod tests;

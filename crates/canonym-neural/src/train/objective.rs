@@ -31,6 +31,16 @@ pub trait Objective: Sync {
     /// Losses of a batch, with the gradients of the outputs.
     fn losses(&self, batch: &Self::Batch, values: &Values) -> Losses;
 
+    /// Number of optimisers; each has moments of its own.
+    fn n_optimisers(&self) -> usize {
+        1
+    }
+
+    /// The optimiser that makes the step of a batch, such as one for each task.
+    fn optimiser(&self, _batch: &Self::Batch) -> usize {
+        0
+    }
+
     /// Score on held-out data, higher is better; `None` without held-out data.
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>>;
 

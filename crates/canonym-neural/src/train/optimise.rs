@@ -30,6 +30,9 @@ pub struct AdamConfig {
     pub warm_up: f32,
     /// Decay of the learning rate after the warm-up.
     pub schedule: Schedule,
+    /// Lazy updates: rows of tables that a step does not read stay as they are, with their moments. Otherwise they follow their moments.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lazy: bool,
 }
 
 impl Default for AdamConfig {
@@ -43,6 +46,7 @@ impl Default for AdamConfig {
             clip: 1.0,
             warm_up: 0.0,
             schedule: Schedule::Linear,
+            lazy: false,
         }
     }
 }
@@ -126,7 +130,15 @@ impl Adam {
                     .for_each(|((values, gradients), memories)| change.make(values, gradients, memories));
                 continue;
             };
-            let (n_cols, still) = (weight.n_cols, vec![0.0; weight.n_cols]);
+            let n_cols = weight.n_cols;
+            if self.config.lazy {
+                for (row, gradients) in rows.iter().zip(gradients.chunks_exact(n_cols)) {
+                    let row = *row as usize;
+                    change.make(weight.row_mut(row), gradients, (first.row_mut(row), second.row_mut(row)));
+                }
+                continue;
+            }
+            let still = vec![0.0; n_cols];
             let values = weight.values.par_chunks_mut(n_cols).with_min_len(PIECE.div_ceil(n_cols)).enumerate();
             let memories = first.values.par_chunks_mut(n_cols).zip(second.values.par_chunks_mut(n_cols));
             values.zip(memories).for_each(|((row, values), (first, second))| {

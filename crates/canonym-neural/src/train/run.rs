@@ -84,8 +84,8 @@ pub struct Run {
     pub seed: u64,
     /// Current weights.
     pub parameters: Parameters,
-    /// The optimiser.
-    pub adam: Adam,
+    /// The optimisers, one unless the objective has more.
+    pub optimisers: Vec<Adam>,
     /// Number of steps made.
     pub n_made: u64,
     /// The best evaluation so far.
@@ -139,8 +139,8 @@ pub enum Progress<'a> {
 impl Run {
     /// A new run.
     pub fn new(config: RunConfig, seed: u64, parameters: Parameters) -> Run {
-        let adam = Adam::new(config.adam, parameters.len());
-        Run { config, seed, parameters, adam, n_made: 0, best: None, n_worse: 0, state: Vec::new() }
+        let optimisers = vec![Adam::new(config.adam, parameters.len())];
+        Run { config, seed, parameters, optimisers, n_made: 0, best: None, n_worse: 0, state: Vec::new() }
     }
 
     /// Whether the run is complete or has stopped early.
@@ -159,6 +159,8 @@ impl Run {
         if !self.state.is_empty() {
             objective.load_state(&self.state)?;
         }
+        let fresh = Adam::new(self.config.adam, self.parameters.len());
+        self.optimisers.resize(objective.n_optimisers(), fresh);
         while !self.is_over() {
             let round = self.n_made / per_round;
             objective.begin_round(&self.parameters, round)?;
@@ -206,7 +208,8 @@ impl Run {
             for (batch, mut rng) in batches {
                 let (losses, gradients) = self.gradients(objective, &batch, rng.next_u64(), &packs)?;
                 let rate = self.config.adam.rate_at(self.n_made, self.config.n_steps);
-                let norm = self.adam.step(&mut self.parameters, &gradients, rate);
+                let optimiser = &mut self.optimisers[objective.optimiser(&batch)];
+                let norm = optimiser.step(&mut self.parameters, &gradients, rate);
                 match Arc::get_mut(&mut packs) {
                     Some(packs) => packs.clear(),
                     None => packs = Arc::new(Packs::new(self.parameters.len())),
@@ -295,9 +298,11 @@ impl Run {
         let mut all = Parameters::default();
         for (row, (name, value)) in self.parameters.iter().enumerate() {
             all.add(format!("weight.{name}"), value.clone());
-            if !self.adam.first[row].values.is_empty() {
-                all.add(format!("first.{name}"), self.adam.first[row].clone());
-                all.add(format!("second.{name}"), self.adam.second[row].clone());
+            for (at, adam) in self.optimisers.iter().enumerate().filter(|(_, adam)| !adam.first[row].values.is_empty())
+            {
+                let [first, second] = moments(at);
+                all.add(format!("{first}.{name}"), adam.first[row].clone());
+                all.add(format!("{second}.{name}"), adam.second[row].clone());
             }
         }
         for (name, value) in self.best.iter().flat_map(|best| best.parameters.iter()) {
@@ -307,6 +312,7 @@ impl Run {
             of: of.to_owned(),
             n_made: self.n_made,
             n_worse: self.n_worse,
+            optimiser_steps: self.optimisers.iter().map(|adam| adam.n_made).collect(),
             // As bits, so that a checkpoint restores the exact value.
             best_score: self.best.as_ref().map(|best| best.score.to_bits()),
         };
@@ -330,21 +336,27 @@ impl Run {
             return Err(refused("the checkpoint has a different config or different data"));
         }
         let mut best = self.parameters.clone();
+        // A checkpoint of one optimiser may lack the numbers of their steps.
+        let steps = if state.optimiser_steps.is_empty() { vec![state.n_made] } else { state.optimiser_steps };
+        let adam = |n_made: &u64| Adam { n_made: *n_made, ..Adam::new(self.config.adam, self.parameters.len()) };
+        self.optimisers = steps.iter().map(adam).collect();
         for row in 0..self.parameters.len() {
             let name = self.parameters.iter().nth(row).map(|(name, _)| name.to_owned()).unwrap_or_default();
             let (n_rows, n_cols) = (self.parameters.at(row).n_rows, self.parameters.at(row).n_cols);
             let value = |part: &str| all.shaped(&format!("{part}.{name}"), n_rows, n_cols).cloned();
             *self.parameters.at_mut(row) = value("weight")?;
-            let moved = all.find(&format!("first.{name}")).is_ok();
-            self.adam.first[row] = if moved { value("first")? } else { Matrix::default() };
-            self.adam.second[row] = if moved { value("second")? } else { Matrix::default() };
+            for (at, adam) in self.optimisers.iter_mut().enumerate() {
+                let [first, second] = moments(at);
+                if all.find(&format!("{first}.{name}")).is_ok() {
+                    (adam.first[row], adam.second[row]) = (value(&first)?, value(&second)?);
+                }
+            }
             if state.best_score.is_some() {
                 *best.at_mut(row) = value("best")?;
             }
         }
         self.state = all.table(OBJECTIVE_STATE).map(<[u8]>::to_vec).unwrap_or_default();
         self.n_made = state.n_made;
-        self.adam.n_made = state.n_made;
         self.n_worse = state.n_worse;
         self.best = state.best_score.map(|bits| Scored { score: f64::from_bits(bits), parameters: best });
         Ok(())
@@ -356,7 +368,15 @@ struct State {
     of: String,
     n_made: u64,
     n_worse: u64,
+    #[serde(default)]
+    optimiser_steps: Vec<u64>,
     best_score: Option<u64>,
+}
+
+/// Names of the moments of an optimiser in checkpoints.
+fn moments(optimiser: usize) -> [String; 2] {
+    let number = if optimiser == 0 { String::new() } else { optimiser.to_string() };
+    [format!("first{number}"), format!("second{number}")]
 }
 
 #[cfg(test)]
@@ -396,6 +416,7 @@ mod tests {
             clip: 1.0,
             warm_up: 0.1,
             schedule: crate::train::optimise::Schedule::Linear,
+            lazy: false,
         },
     };
 

@@ -1,0 +1,153 @@
+use super::*;
+use crate::layers::lstm::BiLstmConfig;
+use crate::models::bert::tests::drawn_model;
+use crate::models::multitask::ENCODER;
+use crate::tensor::elementwise::Activation;
+use crate::tokenizer::Pieces;
+use crate::train::objective::tests::check_gradients;
+use crate::train::optimise::AdamConfig;
+use crate::train::{Progress, Run, RunConfig};
+
+#[test]
+fn the_loss_is_that_of_the_specification() {
+    // Scores of Nil, A and B.
+    let scores = Matrix::new(2, 3, vec![2.0, 1.0, 0.0, 2.0, 1.0, 0.0]);
+    let loss = |labels: &[Option<u32>], weight| present_loss(&scores, labels, &[0, 1, 2], weight).0;
+    assert!((loss(&[Some(1), None], 1.0) - 1.4076).abs() < 1e-4);
+    assert!((loss(&[Some(0), None], 0.125) - 0.0509).abs() < 1e-4);
+    assert!((loss(&[Some(1), Some(0)], 0.125) - 0.7293).abs() < 1e-4);
+}
+
+#[test]
+fn absent_labels_get_no_gradient() {
+    let scores = Matrix::new(1, 4, vec![0.3, 0.1, -0.2, 3.0]);
+    let (_, gradient) = present_loss(&scores, &[Some(1)], &[0, 1], 1.0);
+    assert_eq!(gradient.values[2..], [0.0, 0.0]);
+    assert!((gradient.values[0] + gradient.values[1]).abs() < 1e-6 && gradient.values[1] < 0.0);
+}
+
+/// A model of two types and three concepts, and a text of four sentences.
+struct Small {
+    model: MultitaskConfig,
+    parameters: Parameters,
+    splitter: Splitter,
+    examples: Vec<Example>,
+}
+
+fn small(framing: Framing, crf: bool) -> Small {
+    let (bert, weights) = drawn_model(1, Activation::Gelu);
+    let mut parameters = Parameters::default();
+    for (name, value) in weights.iter().filter(|(name, _)| !name.starts_with("pooler")) {
+        parameters.add(format!("{ENCODER}{name}"), value.clone());
+    }
+    let model = MultitaskConfig {
+        bert,
+        tasks: Task::ALL.to_vec(),
+        framing,
+        lstm: Some(BiLstmConfig { n_layers: 1, hidden: 4, dropout: 0.1 }),
+        crf,
+        type_tags: crf,
+        max_pieces: 24,
+        types: vec!["A".to_owned(), "B".to_owned()],
+    };
+    model.init(&mut parameters, 3, &mut SplitMix64::new(1));
+    model.check(&parameters, 3).unwrap();
+    let vocabulary = "[UNK] [CLS] [SEP] we saw a fever gout rash . the";
+    let pieces = Pieces::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
+    let splitter = Splitter::new(pieces, model.max_pieces).unwrap();
+    let text = "We saw a fever. The gout saw. A rash. We saw the rash fever.";
+    let reading = splitter.read(text, &[]);
+    let n = reading.words.len();
+    let mut labels =
+        TextLabels { mentions: vec![0; n], types: vec![Some(0); n], concepts: vec![Some(0); n], spans: Vec::new() };
+    let unit = crate::layers::crf::bilou::UNIT;
+    for (word, class) in [(3, 1), (6, 2), (10, 3), (15, 3)] {
+        let kind = if class == 1 { 1 } else { 2 };
+        labels.mentions[word] = unit as u8;
+        let tag = crate::models::multitask::decode::tag_of(unit, kind) as u32;
+        labels.types[word] = Some(if crf { tag } else { kind as u32 });
+        // A mention without a known concept is not learned from.
+        labels.concepts[word] = (word != 10).then_some(class);
+        let concept = labels.concepts[word];
+        labels.spans.push(GoldSpan { first: word, last: word, class: Some(kind as u32), concept });
+    }
+    Small { model, parameters, splitter, examples: vec![Example { reading, labels }] }
+}
+
+fn config(schedule: Schedule, encoder_gradient: EncoderGradient) -> MultitaskBatchConfig {
+    MultitaskBatchConfig { batch: 10, schedule, encoder_gradient, nil_weight: 0.125 }
+}
+
+#[test]
+fn losses_have_the_gradients_of_their_differences() {
+    for (framing, crf) in [(Framing::Token, false), (Framing::Token, true), (Framing::Entity, false)] {
+        let Small { model, parameters, splitter, examples } = small(framing, crf);
+        let config = config(Schedule::Summed, EncoderGradient::All);
+        let objective = Multitask::new(&model, config, &splitter, &examples, 3);
+        let batch = objective.batch(0, &mut SplitMix64::new(4));
+        let mut values = Values::default();
+        for part in 0..objective.n_parts(&batch) {
+            let mut tape = Tape::new(&parameters);
+            let outputs = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(5)).unwrap();
+            outputs.iter().for_each(|(name, output)| values.push(name, tape.value(output)));
+        }
+        assert_eq!(objective.losses(&batch, &values).terms.len(), 3);
+        check_gradients(|values| objective.losses(&batch, values), &values, 7, (1e-2, 2e-3));
+    }
+}
+
+#[test]
+fn only_the_highest_task_changes_the_encoder_unless_all_do() {
+    let Small { model, parameters, splitter, examples } = small(Framing::Token, false);
+    for (encoder_gradient, tasks) in [(EncoderGradient::Main, 1), (EncoderGradient::All, 3)] {
+        let config = config(Schedule::Sampled, encoder_gradient);
+        let objective = Multitask::new(&model, config, &splitter, &examples, 3);
+        let mut reached = BTreeSet::new();
+        for step in 0..20 {
+            let batch = objective.batch(step, &mut SplitMix64::new(step));
+            assert_eq!(batch.tasks.len(), 1);
+            let mut tape = Tape::new(&parameters);
+            let outputs = objective.forward(&mut tape, &batch, 0, &mut SplitMix64::new(5)).unwrap();
+            let ones = outputs.iter().map(|(_, output)| {
+                let value = tape.value(output);
+                (output, Matrix::new(value.n_rows, value.n_cols, vec![1.0; value.values.len()]))
+            });
+            let ones: Vec<_> = ones.collect();
+            let gradients = tape.backward(ones);
+            let row = parameters.find(&format!("{ENCODER}embedding.norm.gain")).unwrap();
+            if gradients.of(row).is_some() {
+                reached.insert(batch.tasks[0]);
+            }
+        }
+        assert_eq!(reached.len(), tasks, "{reached:?}");
+        assert!(reached.contains(&Task::Concepts));
+    }
+}
+
+#[test]
+fn a_run_of_several_optimisers_that_was_resumed_ends_with_the_same_weights() {
+    let Small { model, parameters, splitter, examples } = small(Framing::Token, false);
+    let run = || {
+        let adam = AdamConfig { learning_rate: 1e-2, weight_decay: 1e-3, lazy: true, ..AdamConfig::default() };
+        let config = RunConfig { n_steps: 24, mining_interval: 6, adam, ..RunConfig::default() };
+        Run::new(config, 3, parameters.clone())
+    };
+    let train = |run: &mut Run, observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>| {
+        let config = config(Schedule::Sampled, EncoderGradient::Main);
+        run.train(&mut Multitask::new(&model, config, &splitter, &examples, 3), observe)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let mut whole = run();
+    train(&mut whole, &mut |run, progress| match progress {
+        Progress::Round { step: 12, .. } => run.save(&path, "this"),
+        _ => Ok(()),
+    })
+    .unwrap();
+    assert_eq!(whole.optimisers.len(), 3);
+    assert_eq!(whole.optimisers.iter().map(|adam| adam.n_made).sum::<u64>(), 24);
+    let mut resumed = run();
+    resumed.resume(&path, "this").unwrap();
+    train(&mut resumed, &mut |_, _| Ok(())).unwrap();
+    assert_eq!(resumed, whole);
+}
