@@ -5,7 +5,7 @@ use canonym_core::corpus::{AnnotatedDocument, Attribute};
 use canonym_core::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 
 use crate::errors;
-use crate::link::to::To;
+use crate::result_format::ResultFormat;
 use canonym_neural::system::linked::retain;
 
 /// Context of a mention.
@@ -37,11 +37,11 @@ impl Said {
 }
 
 /// Rejects formats that cannot hold attributes.
-pub fn check_format(to: To) -> anyhow::Result<()> {
+pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
     use CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
     match to {
-        To::Table | To::Corpus(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
-        To::Tsv | To::Corpus(_) => Err(errors::usage(
+        ResultFormat::Table | ResultFormat::Corpus(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
+        ResultFormat::Tsv | ResultFormat::Corpus(_) => Err(errors::usage(
             format!("`--to {to}` cannot hold `--context`"),
             "use table, jsonl, bioc-xml, bioc-json or brat",
         )),

@@ -7,16 +7,16 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::link::explain::{Agreement, Contribution, Explained, Explanation, WordPair};
 
 use crate::errors;
-use crate::link::to::To;
+use crate::result_format::ResultFormat;
 
 /// Maximum number of contributions listed; the rest is summed.
 const N_SHOWN: usize = 6;
 
 /// Rejects formats that cannot hold explanations.
-pub fn check_format(to: To) -> anyhow::Result<()> {
+pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
     match to {
-        To::Table | To::Corpus(CorpusFormat::Jsonl) => Ok(()),
-        To::Tsv | To::Corpus(_) => {
+        ResultFormat::Table | ResultFormat::Corpus(CorpusFormat::Jsonl) => Ok(()),
+        ResultFormat::Tsv | ResultFormat::Corpus(_) => {
             Err(errors::usage(format!("`--to {to}` cannot hold `--explain`"), "use table or jsonl"))
         }
     }

@@ -1,7 +1,6 @@
 //! `canonym link`: finds and links mentions in texts.
 
 mod rows;
-pub mod to;
 
 use crate::options;
 use canonym_neural::system::Models;
@@ -28,7 +27,7 @@ use crate::system::{Mentions, Nil};
 use crate::{context, errors, explain, progress};
 use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
 
-use self::to::To;
+use crate::result_format::ResultFormat;
 
 /// Limits of a batch, in documents and bytes.
 const BATCH: usize = 256;
@@ -139,9 +138,9 @@ fn senses(files: &[PathBuf]) -> anyhow::Result<Option<Arc<SenseInventory>>> {
 fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
     let to = match arguments.to.as_deref() {
-        Some(name) => To::parse(name)?,
-        None if on_terminal => To::Table,
-        None => To::Corpus(CorpusFormat::Jsonl),
+        Some(name) => ResultFormat::parse(name)?,
+        None if on_terminal => ResultFormat::Table,
+        None => ResultFormat::Corpus(CorpusFormat::Jsonl),
     };
     // With `--drop-context`, contexts only select mentions, so any format will do.
     if arguments.context && arguments.drop_context.is_empty() {
@@ -201,7 +200,7 @@ fn link(
     arguments: &LinkArguments,
     system: &System,
     batch: Vec<AnnotatedDocument>,
-    to: To,
+    to: ResultFormat,
 ) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
     if arguments.explain {
         return link_explained(arguments, system, batch, to);
@@ -212,9 +211,9 @@ fn link(
         let n_dropped = drop_unwanted(arguments, document, &mut unexplained);
         let mut bytes = Vec::new();
         match to {
-            To::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, n_dropped)),
-            To::Table => rows::table(&mut bytes, document)?,
-            To::Tsv => rows::tsv(&mut bytes, document)?,
+            ResultFormat::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, n_dropped)),
+            ResultFormat::Table => rows::table(&mut bytes, document)?,
+            ResultFormat::Tsv => rows::tsv(&mut bytes, document)?,
         }
         Ok((Encoded { bytes, ..Encoded::default() }, n_dropped))
     };
@@ -226,14 +225,14 @@ fn link_explained(
     arguments: &LinkArguments,
     system: &System,
     batch: Vec<AnnotatedDocument>,
-    to: To,
+    to: ResultFormat,
 ) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
     let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
         let n_dropped = drop_unwanted(arguments, &mut document, &mut explanations);
         let mut bytes = Vec::new();
         match to {
-            To::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
-            To::Table | To::Tsv => {
+            ResultFormat::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
+            ResultFormat::Table | ResultFormat::Tsv => {
                 rows::table(&mut bytes, &document)?;
                 explain::write(&mut bytes, &document, &explanations)?;
             }

@@ -23,6 +23,7 @@ mod packed;
 mod probe;
 mod progress;
 mod reading;
+mod result_format;
 mod serve;
 mod sink;
 mod system;

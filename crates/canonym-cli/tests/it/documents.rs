@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 23] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
@@ -26,6 +26,7 @@ const DOCUMENTS: [&str; 22] = [
     "docs/guide/train-name-encoder.md",
     "docs/guide/train-tagger.md",
     "docs/guide/train-dual-encoder.md",
+    "docs/guide/train-multitask.md",
     "docs/guide/rerank.md",
     "docs/guide/check-terminology.md",
     "docs/guide/serve.md",

@@ -8,7 +8,7 @@ use crate::errors;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To {
+pub enum ResultFormat {
     /// Aligned columns.
     Table,
     /// Tab-separated values, one line per mention.
@@ -17,18 +17,20 @@ pub enum To {
     Corpus(CorpusFormat),
 }
 
-impl To {
+impl ResultFormat {
     /// All output formats.
-    fn all() -> impl Iterator<Item = To> {
+    fn all() -> impl Iterator<Item = ResultFormat> {
         let formats = CorpusFormat::ALL.into_iter();
         let holds_links = |format: &CorpusFormat| !matches!(format, CorpusFormat::Text | CorpusFormat::PubmedXml);
-        [To::Table, To::Tsv].into_iter().chain(formats.filter(holds_links).map(To::Corpus))
+        [ResultFormat::Table, ResultFormat::Tsv]
+            .into_iter()
+            .chain(formats.filter(holds_links).map(ResultFormat::Corpus))
     }
 
     /// Parses the name of an output format.
-    pub fn parse(name: &str) -> anyhow::Result<To> {
-        To::all().find(|to| to.to_string() == name).ok_or_else(|| {
-            let names: Vec<String> = To::all().map(|to| to.to_string()).collect();
+    pub fn parse(name: &str) -> anyhow::Result<ResultFormat> {
+        ResultFormat::all().find(|to| to.to_string() == name).ok_or_else(|| {
+            let names: Vec<String> = ResultFormat::all().map(|to| to.to_string()).collect();
             let message = match name.parse::<CorpusFormat>() {
                 Ok(format) => format!("`{format}` cannot hold linked mentions"),
                 Err(_) => format!("unknown output format `{name}`"),
@@ -44,18 +46,18 @@ impl To {
     /// The corpus format, if it is one.
     pub fn corpus(self) -> Option<CorpusFormat> {
         match self {
-            To::Corpus(format) => Some(format),
-            To::Table | To::Tsv => None,
+            ResultFormat::Corpus(format) => Some(format),
+            ResultFormat::Table | ResultFormat::Tsv => None,
         }
     }
 }
 
-impl fmt::Display for To {
+impl fmt::Display for ResultFormat {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            To::Table => "table",
-            To::Tsv => "tsv",
-            To::Corpus(format) => format.name(),
+            ResultFormat::Table => "table",
+            ResultFormat::Tsv => "tsv",
+            ResultFormat::Corpus(format) => format.name(),
         })
     }
 }
