@@ -153,10 +153,13 @@ class Bench:
     def start_speed(self):
         say("start")
         words = ["link", "--text", SENTENCE]
-        [runs] = process.repeat(4 * N_RUNS + 1, lambda: process.run(self.command(*words)))
+        lexical = [*words, "--model", "lexical"]
+        runs, of_lexical = process.repeat(
+            4 * N_RUNS + 1, lambda: process.run(self.command(*words)), lambda: process.run(self.command(*lexical)))
         table = subprocess.run(self.command(*words, "--to", "table"), stdout=subprocess.PIPE, check=True, text=True)
         self.results["example"] = table.stdout.rstrip()
-        return {"command": self.shown(*words), "seconds": process.seconds(runs), "peak": process.peak(runs)}
+        return {"command": self.shown(*words), "seconds": process.seconds(runs), "peak": process.peak(runs),
+                "lexical_seconds": process.seconds(of_lexical)}
 
     def link_speed(self):
         say("link")
@@ -220,15 +223,17 @@ class Bench:
         names = made("map-names.txt")
         n = sum(1 for _ in open(names, "rb"))
 
-        def mapped(threads):
-            words = ["map", "--kb", kb("medic"), names, "--threads", threads]
+        def mapped(threads, *model):
+            words = ["map", "--kb", kb("medic"), names, "--threads", threads, *model]
             return process.run(self.command(*words), made(f"map-{threads}.jsonl"))
 
+        [of_default] = process.repeat(3, lambda: mapped(1, "--model", "default"))
         runs = process.repeat(3, lambda: mapped(1), lambda: mapped(2))
         times = [process.seconds(of) for of in runs]
         return {
             "command": self.shown("map", "--kb", kb("medic"), names, "--threads", "N"), "n_names": n,
             "rate_1": process.rate(n, times[0]), "rate_2": process.rate(n, times[1]),
+            "default_rate_1": process.rate(n, process.seconds(of_default)),
             "scaling": times[0]["median"] / times[1]["median"],
             "same_output": process.sha256(made("map-1.jsonl")) == process.sha256(made("map-2.jsonl")),
             "peak": process.peak(runs[0] + runs[1]),
@@ -242,19 +247,24 @@ class Bench:
         for corpus in BIOSYN:
             for part in ("dev", "train"):
                 say(f"map accuracy of {corpus}, {part} dictionary")
-                answers = f"{corpus}-{part}.answers.jsonl"
-                words = ["map", "--kb", kb(f"{corpus}-{part}"), made(f"{corpus}-queries.txt")]
-                process.run(self.command(*words), made(answers))
-                gold = DATA / f"biosyn-{corpus}" / "dev.concept"
-                judge = ["eval", "--format", "biosyn", "--gold", gold, "--pred", made(answers)]
-                ranking = self.judged(judge)["ranking"]["all"]
+                lexical, commands = self.mapped(corpus, part, "lexical")
+                default, _ = self.mapped(corpus, part, "default")
                 rows.append({
-                    "corpus": corpus, "dictionary": part, "n": ranking["n_mentions"],
-                    "accuracy_1": ranking["accuracy"]["1"], "accuracy_5": ranking["accuracy"]["5"],
-                    "ci_1": ranking["accuracy_ci"]["1"],
-                    "commands": [f"{self.shown(*words)} > {made(answers)}", self.shown(*judge)],
+                    "corpus": corpus, "dictionary": part, "n": lexical["n_mentions"],
+                    "accuracy_1": lexical["accuracy"]["1"], "accuracy_5": lexical["accuracy"]["5"],
+                    "ci_1": lexical["accuracy_ci"]["1"], "default_accuracy_1": default["accuracy"]["1"],
+                    "default_ci_1": default["accuracy_ci"]["1"], "commands": commands,
                 })
         return rows
+
+    def mapped(self, corpus, part, model):
+        """Ranking of the dev queries of a corpus, and the commands."""
+        answers = f"{corpus}-{part}-{model}.answers.jsonl"
+        words = ["map", "--model", model, "--kb", kb(f"{corpus}-{part}"), made(f"{corpus}-queries.txt")]
+        process.run(self.command(*words), made(answers))
+        gold = DATA / f"biosyn-{corpus}" / "dev.concept"
+        judge = ["eval", "--format", "biosyn", "--gold", gold, "--pred", made(answers)]
+        return self.judged(judge)["ranking"]["all"], [f"{self.shown(*words)} > {made(answers)}", self.shown(*judge)]
 
     def recognition(self):
         rows = []

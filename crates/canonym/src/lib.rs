@@ -106,10 +106,24 @@
 //! [`eval`] scores predictions against gold annotations; it never sees the system that made them.
 //!
 //! ```
-//! use canonym::eval::ids::IdSet;
+//! use canonym::eval::bootstrap::SplitMix64;
+//! use canonym::eval::matching::Measure;
+//! use canonym::eval::report::{EvalConfig, evaluate};
+//! use canonym::{AnnotatedDocument, Annotation, Document, Model, Span, System, open_kb};
 //!
-//! let gold = IdSet::parse_one("MESH:D003693");
-//! assert!(gold.intersects(&IdSet::parse_one("MESH:D003693")));
+//! let text = "She has asthma.".to_owned();
+//! let asthma = Annotation {
+//!     spans: vec![Span::new(8, 14)],
+//!     ids: vec!["MESH:D001249".to_owned()],
+//!     ..Annotation::default()
+//! };
+//! let document = Document { text, ..Document::default() };
+//! let gold = vec![AnnotatedDocument { document, annotations: vec![asthma], ..Default::default() }];
+//! let system = System::open(Model::Lexical, open_kb(None)?)?;
+//! let found = system.link(gold.clone())?;
+//! let report = evaluate(&gold, &found, &EvalConfig::default(), &mut SplitMix64::new(0))?;
+//! assert_eq!(report.metrics[&Measure::Strict].f1, 1.0);
+//! # Ok::<(), canonym::Error>(())
 //! ```
 
 #[cfg(feature = "serve")]
