@@ -64,12 +64,12 @@ pub fn add(document: &mut AnnotatedDocument) {
     }
 }
 
-/// Removes annotations with one of the contexts `unwanted`, and the corresponding entries of `beside`, which may be
+/// Removes annotations with one of the contexts `unwanted`, and the corresponding entries of `parallel`, which may be
 /// empty. Returns how many were removed.
-pub fn drop_with_context<T>(document: &mut AnnotatedDocument, unwanted: &[ContextValue], beside: &mut Vec<T>) -> u64 {
+pub fn drop_with_context<T>(document: &mut AnnotatedDocument, unwanted: &[ContextValue], parallel: &mut Vec<T>) -> u64 {
     let is_unwanted =
         |one: &Attribute| is_context(one) && unwanted.iter().any(|context| context.value() == one.value.as_str());
     let kept: Vec<bool> =
         document.annotations.iter().map(|annotation| !annotation.attributes.iter().any(is_unwanted)).collect();
-    retain(document, beside, &kept)
+    retain(document, parallel, &kept)
 }
