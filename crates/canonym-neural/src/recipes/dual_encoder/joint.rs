@@ -107,13 +107,16 @@ fn fit_joint<'a>(documents: impl Iterator<Item = &'a Vec<DetectedSpan>> + Clone,
     let points: Vec<(f32, f32, bool)> = all.map(|one| (one.of_span, one.of_link, one.is_right)).collect();
     let mut joint = Joint::fit(&points);
     let left = resolved(documents, &joint);
-    let of = |threshold: f32| {
-        let given = left.iter().filter(|one| one.probability(&joint) >= threshold);
-        let (n, n_right) = given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
-        Counts::one_to_one(n_gold, n, n_right).score().f1
-    };
-    joint.threshold = SPAN_THRESHOLDS.into_iter().max_by(|left, right| of(*left).total_cmp(&of(*right))).unwrap_or(0.5);
+    let f1 = |threshold: f32| link_counts(&left, &Joint { threshold, ..joint }, n_gold).score().f1;
+    joint.threshold = SPAN_THRESHOLDS.into_iter().max_by(|one, other| f1(*one).total_cmp(&f1(*other))).unwrap_or(0.5);
     joint
+}
+
+/// Counts of the spans that the joint model links.
+fn link_counts(found: &[DetectedSpan], joint: &Joint, n_gold: usize) -> Counts {
+    let linked = found.iter().filter(|one| one.probability(joint) >= joint.threshold);
+    let (n, n_right) = linked.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.is_right)));
+    Counts::one_to_one(n_gold, n, n_right)
 }
 
 /// Fits the joint model on detected mentions and evaluates it.
@@ -121,20 +124,14 @@ pub fn evaluate_joint(all: &[Vec<DetectedSpan>], gold: &[Gold]) -> JointReport {
     let n_gold_of: Vec<usize> = gold.iter().map(|gold| n_linked(gold)).collect();
     let n_gold: usize = n_gold_of.iter().sum();
     let half = |half: usize| all.iter().skip(half).step_by(2);
-    let n_gold_half = |half: usize| n_gold_of.iter().skip(half).step_by(2).sum();
+    let n_gold_half = |half: usize| -> usize { n_gold_of.iter().skip(half).step_by(2).sum() };
     let weights = fit_joint(all.iter(), n_gold);
-    let given = |left: &[DetectedSpan], joint: &Joint| {
-        let given = left.iter().filter(|one| one.probability(joint) >= joint.threshold);
-        given.fold((0usize, 0usize), |(n, right), one| (n + 1, right + usize::from(one.is_right)))
-    };
-    let score = |n: usize, n_right: usize| Counts::one_to_one(n_gold, n, n_right).score();
-    let (n, n_right) = given(&resolved(all.iter(), &weights), &weights);
-    let (mut by_halves, mut bins) = ((0, 0), [(0usize, 0.0f64, 0usize); 10]);
+    let score = link_counts(&resolved(all.iter(), &weights), &weights, n_gold).score();
+    let (mut by_halves, mut bins) = (Counts::default(), [(0usize, 0.0f64, 0usize); 10]);
     for (own, other) in [(0, 1), (1, 0)] {
         let joint = fit_joint(half(other), n_gold_half(other));
         let left = resolved(half(own), &joint);
-        let (n, n_right) = given(&left, &joint);
-        by_halves = (by_halves.0 + n, by_halves.1 + n_right);
+        by_halves = by_halves + link_counts(&left, &joint, n_gold_half(own));
         for one in &left {
             let probability = one.probability(&joint);
             let bin = &mut bins[((probability * 10.0) as usize).min(9)];
@@ -145,10 +142,10 @@ pub fn evaluate_joint(all: &[Vec<DetectedSpan>], gold: &[Gold]) -> JointReport {
     let error: f64 = bins.iter().map(|(_, sum, n_right)| (sum - *n_right as f64).abs()).sum();
     JointReport {
         weights,
-        precision: score(n, n_right).precision,
-        recall: score(n, n_right).recall,
-        f1: score(n, n_right).f1,
-        f1_by_halves: score(by_halves.0, by_halves.1).f1,
+        precision: score.precision,
+        recall: score.recall,
+        f1: score.f1,
+        f1_by_halves: by_halves.score().f1,
         calibration_error: error / n_all.max(1) as f64,
     }
 }
