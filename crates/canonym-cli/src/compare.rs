@@ -169,7 +169,7 @@ fn table(comparison: &Comparison, texts: &HashMap<&str, String>, limit: usize) -
 }
 
 fn row(name: &str, one: &Difference) -> String {
-    let signed = |share: f64| format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share.abs()));
+    let signed = |fraction: f64| format!("{}{}", if fraction < 0.0 { "-" } else { "+" }, percent(fraction.abs()));
     let interval = one.ci.map_or_else(String::new, |ci| format!("{} {}", signed(ci.0), signed(ci.1)));
     let p = |value: Option<f64>| value.map_or_else(String::new, |p| format!("{p:.4}"));
     format!(

@@ -10,7 +10,7 @@ use canonym_neural::system::linked::retain;
 
 /// Context of a mention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Said {
+pub enum ContextValue {
     /// Negated.
     Negated,
     /// Possible, not certain.
@@ -23,15 +23,15 @@ pub enum Said {
     Family,
 }
 
-impl Said {
+impl ContextValue {
     /// The corresponding attribute value.
     fn value(self) -> &'static str {
         match self {
-            Said::Negated => "negated",
-            Said::Possible => "possible",
-            Said::Historical => "historical",
-            Said::Hypothetical => "hypothetical",
-            Said::Family => "family",
+            ContextValue::Negated => "negated",
+            ContextValue::Possible => "possible",
+            ContextValue::Historical => "historical",
+            ContextValue::Hypothetical => "hypothetical",
+            ContextValue::Family => "family",
         }
     }
 }
@@ -64,12 +64,12 @@ pub fn add(document: &mut AnnotatedDocument) {
     }
 }
 
-/// Removes annotations with one of the contexts `unwanted`, and the corresponding entries of `beside`, which may be
+/// Removes annotations with one of the contexts `unwanted`, and the corresponding entries of `parallel`, which may be
 /// empty. Returns how many were removed.
-pub fn drop_said<T>(document: &mut AnnotatedDocument, unwanted: &[Said], beside: &mut Vec<T>) -> u64 {
+pub fn drop_with_context<T>(document: &mut AnnotatedDocument, unwanted: &[ContextValue], parallel: &mut Vec<T>) -> u64 {
     let is_unwanted =
-        |one: &Attribute| is_context(one) && unwanted.iter().any(|said| said.value() == one.value.as_str());
+        |one: &Attribute| is_context(one) && unwanted.iter().any(|context| context.value() == one.value.as_str());
     let kept: Vec<bool> =
         document.annotations.iter().map(|annotation| !annotation.attributes.iter().any(is_unwanted)).collect();
-    retain(document, beside, &kept)
+    retain(document, parallel, &kept)
 }

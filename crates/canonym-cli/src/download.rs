@@ -89,7 +89,7 @@ impl Facts {
 }
 
 /// Appends `ending` to the file name of `path`.
-pub fn beside(path: &Path, ending: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(name + ending)
 }
@@ -120,8 +120,8 @@ pub fn agent(url: &str) -> Agent {
 
 /// Downloads a file or the rest of it. Fails on HTTP errors, a wrong digest, or more than `max_bytes`.
 pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
-    let part = beside(request.out, ".part");
-    let notes = beside(request.out, ".part.json");
+    let part = with_suffix(request.out, ".part");
+    let notes = with_suffix(request.out, ".part.json");
     let mut n_have = std::fs::metadata(&part).map_or(0, |metadata| metadata.len());
     let known = read_notes(&notes).filter(|facts| n_have > 0 && facts.url == request.url);
     let validator = known.as_ref().and_then(Facts::validator).map(str::to_owned);
@@ -212,7 +212,7 @@ fn too_large(request: &Request<'_>) -> anyhow::Error {
 
 /// Appends the body to `file`, which keeps the received bytes if the connection is lost.
 fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: Option<u64>) -> anyhow::Result<()> {
-    let part = beside(request.out, ".part");
+    let part = with_suffix(request.out, ".part");
     let bar = progress::counter("bytes", total);
     let mut reader = body.into_with_config().limit(u64::MAX).reader();
     let mut buffer = vec![0; 1 << 16];
@@ -248,8 +248,8 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
 
 /// Checks the digest and renames the file.
 fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Result<Facts> {
-    let part = beside(request.out, ".part");
-    let on_part = |action| move |error| Error::io(action, &beside(request.out, ".part"), error);
+    let part = with_suffix(request.out, ".part");
+    let on_part = |action| move |error| Error::io(action, &with_suffix(request.out, ".part"), error);
     file.seek(SeekFrom::Start(0)).map_err(on_part("read"))?;
     let (mut md5, mut sha256) = (Md5::new(), Sha256::new());
     let mut buffer = vec![0; 1 << 16];
@@ -321,6 +321,6 @@ fn read_notes(path: &Path) -> Option<Facts> {
 /// Removes the partial download and its notes.
 fn remove_partial(out: &Path) {
     for ending in [".part", ".part.json"] {
-        std::fs::remove_file(beside(out, ending)).ok();
+        std::fs::remove_file(with_suffix(out, ending)).ok();
     }
 }

@@ -27,7 +27,7 @@ use canonym_core::kb::KnowledgeBase;
 
 use self::inputs::{EvalFormat, Gold, KnownConcepts, Predictions, ReadAs, Training, parse_format};
 use crate::errors::{parse, usage, wrong_usage};
-use crate::eval_report::{Judged, ReportArgs, Terms};
+use crate::eval_report::{Evaluated, ReportArgs, Terms};
 use crate::filter::FilterArguments;
 use crate::reading::ReadArguments;
 use crate::system::Mentions;
@@ -182,13 +182,13 @@ pub fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let gold = read_gold(args)?;
     stage.done("read the gold annotations");
     let stage = Stage::start();
-    let (report, judged) = evaluate(args, &gold, kb.clone(), leaky)?;
+    let (report, evaluated) = evaluate(args, &gold, kb.clone(), leaky)?;
     stage.done("linked and evaluated");
     if args.pred.is_some() {
         seen::of_files();
     }
     let terms = kb.as_deref().map(|kb| Terms { kb, raw_ids: args.raw_ids });
-    eval_report::write(&args.files, &report, judged.as_ref(), terms, &facts(args, &gold))?;
+    eval_report::write(&args.files, &report, evaluated.as_ref(), terms, &facts(args, &gold))?;
     let report = if args.by_type { report } else { Report { by_type: Default::default(), ..report } };
     if args.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
@@ -254,13 +254,13 @@ fn evaluate<'a>(
     gold: &'a Gold,
     kb: Option<Arc<KnowledgeBase>>,
     leaky: Option<Arc<KnowledgeBase>>,
-) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
+) -> anyhow::Result<(Report, Option<Evaluated<'a>>)> {
     let training = inputs::training(&args.train_gold, read_as(args))?;
-    let (mut report, judged) = evaluate_with(args, gold, training.as_ref(), kb)?;
+    let (mut report, evaluated) = evaluate_with(args, gold, training.as_ref(), kb)?;
     if let Some(leaky) = leaky {
         report.leaky = Some(Box::new(evaluate_with(args, gold, training.as_ref(), Some(leaky))?.0));
     }
-    Ok((report, judged))
+    Ok((report, evaluated))
 }
 
 /// As [`evaluate`], with one knowledge base.
@@ -269,7 +269,7 @@ fn evaluate_with<'a>(
     gold: &'a Gold,
     training: Option<&Training>,
     kb: Option<Arc<KnowledgeBase>>,
-) -> anyhow::Result<(Report, Option<Judged<'a>>)> {
+) -> anyhow::Result<(Report, Option<Evaluated<'a>>)> {
     let mut seen = None;
     let predictions = match (&args.pred, &args.model) {
         (Some(path), _) => {
@@ -285,7 +285,7 @@ fn evaluate_with<'a>(
                 let learned =
                     models.learned(if of_names { MentionSource::Given } else { mentions(args, gold).into() })?;
                 let known = seen::look_up(gold, path, &learned);
-                seen::check(&known.seen, (path, model), args.allow_seen)?;
+                seen::check(&known.seen, path, model, args.allow_seen)?;
                 seen = Some(known);
             }
             let kb = kb.clone().map_or_else(|| terminology::open(None), Ok)?;
@@ -307,7 +307,7 @@ fn evaluate_with<'a>(
     let (kb_name, kb_ids) = kb.map_or_else(Default::default, |kb| (kb.name, Some(kb.ids)));
     config.kb_ids = kb_ids;
     let mut rng = SplitMix64::new(args.seed);
-    let (mut report, judged) = match gold {
+    let (mut report, evaluated) = match gold {
         Gold::Queries(queries) => {
             let ranked = inputs::ranked(queries, &predictions, config.composite)?;
             let mut report = evaluate_ranking(&ranked, &config, &mut rng);
@@ -323,7 +323,7 @@ fn evaluate_with<'a>(
             let of_types = warnings::of_types(&paired.documents, &report);
             let of_curves = warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
             of_types.iter().chain(&of_curves).for_each(|line| progress::say(line));
-            (report, Some(Judged { gold, predicted, paired }))
+            (report, Some(Evaluated { gold, predicted, paired }))
         }
     };
     report.system = args.system.clone();
@@ -337,7 +337,7 @@ fn evaluate_with<'a>(
     if let Some(Chosen::Named(protocol)) = args.protocol {
         protocol.mark(&mut report).map_err(wrong_usage)?;
     }
-    Ok((report, judged))
+    Ok((report, evaluated))
 }
 
 /// The options, else those of the protocol, else the defaults.
@@ -377,8 +377,8 @@ fn configure(args: &EvalArgs, training: Option<&Training>) -> EvalConfig {
 }
 
 /// Widens a fraction to `f64`, rounded to six decimals so that 0.95 stays 0.95.
-fn decimal(share: f32) -> f64 {
-    (f64::from(share) * 1e6).round() / 1e6
+fn decimal(fraction: f32) -> f64 {
+    (f64::from(fraction) * 1e6).round() / 1e6
 }
 
 /// Rejects options that would have no effect.
@@ -446,7 +446,7 @@ mod tests {
     }
 
     /// The report on a gold and a prediction file, each given by name and content.
-    fn judged(gold: (&str, &str), pred: (&str, &str), options: &[&str]) -> anyhow::Result<Report> {
+    fn evaluated(gold: (&str, &str), pred: (&str, &str), options: &[&str]) -> anyhow::Result<Report> {
         let folder = tempfile::tempdir()?;
         let (gold_path, pred_path) = (folder.path().join(gold.0), folder.path().join(pred.0));
         fs::write(&gold_path, gold.1)?;
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn links_are_scored_as_spans_and_as_rankings() -> anyhow::Result<()> {
-        let report = judged(GOLD, LINKS, &["--by-type"])?;
+        let report = evaluated(GOLD, LINKS, &["--by-type"])?;
         assert_eq!((report.metrics[&Measure::Strict].precision, report.metrics[&Measure::Strict].recall), (1.0, 0.5));
         assert_eq!(report.metrics[&Measure::MentionRecognition].f1, 1.0);
         assert_eq!(report.ranking.expect("links carry candidates").all.accuracy[&1], 1.0);
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn queries_are_scored_by_their_parts() -> anyhow::Result<()> {
         let accuracy = |options: &[&str]| -> anyhow::Result<f64> {
-            let report = judged(QUERIES, ANSWERS, options)?;
+            let report = evaluated(QUERIES, ANSWERS, options)?;
             Ok(report.ranking.expect("queries are ranked").all.accuracy[&1])
         };
         assert_eq!(accuracy(&["--format", "biosyn"])?, 0.0);
@@ -500,9 +500,9 @@ mod tests {
     #[test]
     fn options_without_effect_are_rejected() {
         let message = |result: anyhow::Result<Report>| result.expect_err("refused").to_string();
-        assert!(message(judged(GOLD, LINKS, &["--composite", "first"])).contains("--composite"));
-        assert!(message(judged(QUERIES, ANSWERS, &["--format", "biosyn", "--bat"])).contains("--bat"));
-        assert!(message(judged(GOLD, LINKS, &["--match", "loose"])).contains("unknown measure `loose`"));
-        assert!(message(judged(GOLD, LINKS, &["--format", "csv"])).contains("biosyn"));
+        assert!(message(evaluated(GOLD, LINKS, &["--composite", "first"])).contains("--composite"));
+        assert!(message(evaluated(QUERIES, ANSWERS, &["--format", "biosyn", "--bat"])).contains("--bat"));
+        assert!(message(evaluated(GOLD, LINKS, &["--match", "loose"])).contains("unknown measure `loose`"));
+        assert!(message(evaluated(GOLD, LINKS, &["--format", "csv"])).contains("biosyn"));
     }
 }

@@ -42,7 +42,7 @@ impl ReportArgs {
 
 /// The documents of an evaluation.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub struct Evaluated<'a> {
     /// Gold annotations.
     pub gold: &'a [AnnotatedDocument],
     /// Predictions of the system.
@@ -64,7 +64,7 @@ pub struct Terms<'a> {
 pub fn write(
     args: &ReportArgs,
     report: &Report,
-    judged: Option<&Judged<'_>>,
+    evaluated: Option<&Evaluated<'_>>,
     terms: Option<Terms<'_>>,
     facts: &[(String, String)],
 ) -> anyhow::Result<()> {
@@ -72,10 +72,11 @@ pub fn write(
         return Ok(());
     }
     let config = ErrorConfig { ids: report.policy.ids, n_examples: args.examples.into(), ..ErrorConfig::default() };
-    let errors = judged.map(|judged| analyse_with(terms, judged, &config));
+    let errors = evaluated.map(|evaluated| analyse_with(terms, evaluated, &config));
     if let Some(path) = &args.report {
-        let scored = judged.filter(|judged| has_scores(&judged.predicted));
-        let curves = scored.map(|judged| curves(&links(&judged.paired.documents, config.ids), &CurveConfig::default()));
+        let scored = evaluated.filter(|evaluated| has_scores(&evaluated.predicted));
+        let curves =
+            scored.map(|evaluated| curves(&links(&evaluated.paired.documents, config.ids), &CurveConfig::default()));
         let page = Page { report, errors: errors.as_ref(), curves: curves.as_ref(), facts };
         write_file(path, html::page(&page).as_bytes()).context("cannot write the report")?;
     }
@@ -100,8 +101,8 @@ pub fn has_scores(documents: &[AnnotatedDocument]) -> bool {
     documents.iter().flat_map(|document| &document.annotations).any(|annotation| annotation.score.is_some())
 }
 
-fn analyse_with(terms: Option<Terms<'_>>, judged: &Judged<'_>, config: &ErrorConfig) -> ErrorAnalysis {
-    let Judged { gold, predicted, paired } = judged;
+fn analyse_with(terms: Option<Terms<'_>>, evaluated: &Evaluated<'_>, config: &ErrorConfig) -> ErrorAnalysis {
+    let Evaluated { gold, predicted, paired } = evaluated;
     let Some(terms) = terms else { return analyse(gold, predicted, paired, None, config) };
     let kb = terms.kb;
     let concepts = concepts_of_ids(terms, paired);

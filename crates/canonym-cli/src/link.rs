@@ -82,7 +82,7 @@ pub struct LinkArguments {
     context: bool,
     /// Drop mentions with any of these contexts, such as `negated,family`. Works with every output format.
     #[arg(long, value_name = "SAID,…", value_delimiter = ',', requires = "context")]
-    drop_context: Vec<context::Said>,
+    drop_context: Vec<context::ContextValue>,
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
@@ -254,7 +254,7 @@ fn drop_unwanted(
     }
     if arguments.context {
         context::add(document);
-        dropped.by_context = context::drop_said(document, &arguments.drop_context, explanations);
+        dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
     }
     dropped
 }

@@ -91,8 +91,9 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         }
         let links = link(&linker, &names, arguments.explain)?;
         kb.container().check_unchanged()?;
-        for (query, linked) in names.iter().zip(links) {
-            write_line(&mut out, &kb, query, linked, arguments.raw_ids).context("cannot write the result")?;
+        for (query, (link, explanation)) in names.iter().zip(links) {
+            write_line(&mut out, &kb, query, link, explanation, arguments.raw_ids)
+                .context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);
     }
@@ -111,7 +112,8 @@ fn write_line(
     out: &mut impl Write,
     kb: &KnowledgeBase,
     query: &str,
-    (link, mut explanation): (Link, Option<Explanation>),
+    link: Link,
+    mut explanation: Option<Explanation>,
     raw: bool,
 ) -> std::io::Result<()> {
     if let Some(explanation) = &mut explanation {

@@ -23,7 +23,7 @@ pub struct Encoded {
     /// Bytes that precede it unless it is the first document.
     pub start: Vec<u8>,
     /// Id and text, if the text is in a separate file.
-    pub beside: Option<(String, String)>,
+    pub text: Option<(String, String)>,
     /// Information that the format cannot hold.
     pub losses: Losses,
 }
@@ -34,8 +34,8 @@ impl Encoded {
         let mut bytes = Vec::new();
         encode_with(document, format, scheme, &mut bytes)?;
         let texts = || (document.document.id.clone(), document.document.text.clone());
-        let beside = (format == CorpusFormat::Brat).then(texts);
-        Ok(Encoded { start: start(document, format, &bytes), bytes, beside, losses: losses(document, format) })
+        let text = (format == CorpusFormat::Brat).then(texts);
+        Ok(Encoded { start: start(document, format, &bytes), bytes, text, losses: losses(document, format) })
     }
 }
 
@@ -106,7 +106,7 @@ impl Sink {
     /// Writes one document.
     pub fn write(&mut self, document: Encoded) -> anyhow::Result<()> {
         self.losses.add(document.losses);
-        if let (Out::Folder(_, writer), Some((id, text))) = (&mut self.out, &document.beside) {
+        if let (Out::Folder(_, writer), Some((id, text))) = (&mut self.out, &document.text) {
             return writer.write_encoded(id, text, &document.bytes).context("cannot write the result");
         }
         if std::mem::replace(&mut self.is_first, false) {

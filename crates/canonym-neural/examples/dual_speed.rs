@@ -55,7 +55,7 @@ fn main() -> canonym_core::Result<()> {
     let compute = if more == ["bf16"] { Compute::Bf16 } else { Compute::F32 };
     let mut marked_bert = BertConfig { compute, ..bert.clone() };
     for scope in [TEXT, NAME, SCOPE] {
-        add_marks((&mut marked_bert, &mut pieces), scope, &mut parameters, &mut rng)?;
+        add_marks(&mut marked_bert, &mut pieces, scope, &mut parameters, &mut rng)?;
     }
     let config =
         |mention| DualEncoderConfig { bert: marked_bert.clone(), mention, name: NameVector::Mean, search: None };

@@ -68,8 +68,7 @@ fn map(bundle: &Bundle, kb: Arc<KnowledgeBase>, lines: &str) -> serde_json::Valu
     let encoder = Arc::new(bundle.name_encoder().expect("weights that were checked"));
     let index = Arc::new(FlatIndex::new(encoder.encode_forms(&kb)));
     let lexical = bundle.lexical().expect("weights that were checked");
-    let settings = (lexical, bundle.manifest.fusion);
-    let linker = HybridLinker::new(kb.clone(), (encoder, index), settings, LinkConfig::default());
+    let linker = HybridLinker::new(kb.clone(), encoder, index, lexical, bundle.manifest.fusion, LinkConfig::default());
     let lines: Vec<&str> = lines.lines().collect();
     let link = |name: &&str| {
         let started = Instant::now();

@@ -15,7 +15,7 @@ pub fn say(line: &str) {
 }
 
 /// Whether a subscriber is interested in status events.
-pub fn is_heard() -> bool {
+pub fn is_enabled() -> bool {
     tracing::enabled!(target: TARGET, tracing::Level::INFO)
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_no_more_exactly_than_they_are_known() {
+    fn times_are_rounded_to_their_precision() {
         let times = [0, 8, 9, 41, 99, 100, 3599].map(|seconds| rounded(Duration::from_secs(seconds)));
         assert_eq!(times, ["1 s", "9 s", "10 s", "50 s", "100 s", "2 min", "60 min"]);
     }

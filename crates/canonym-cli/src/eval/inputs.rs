@@ -215,7 +215,7 @@ pub fn ranked(
         }
         Predictions::Run { kb, models, subset, raw_ids, .. } => {
             let shown = |concept| terminology::shown_id(kb, concept, *raw_ids);
-            answer(kb, models, subset.clone(), (queries, &shown))?
+            answer(kb, models, subset.clone(), queries, &shown)?
         }
     };
     let ranked = to_mentions(queries, &answers, composite).context("cannot match predictions to queries")?;
@@ -231,7 +231,8 @@ fn answer(
     kb: &Arc<KnowledgeBase>,
     models: &Models,
     subset: Option<Arc<Subset>>,
-    (queries, shown_id): (&[Query], &dyn Fn(ConceptId) -> String),
+    queries: &[Query],
+    shown_id: &dyn Fn(ConceptId) -> String,
 ) -> anyhow::Result<Answers> {
     let names: Vec<&String> = queries.iter().flat_map(|query| &query.parts).collect();
     let config = LinkConfig { top_k: TOP_K, ..LinkConfig::default() };

@@ -55,7 +55,7 @@ pub fn of_files() {
 }
 
 /// Fails if `model` was trained on any of the documents, unless `allow_seen`; prints warnings and notes about overlap.
-pub fn check(seen: &Seen, (path, model): (&Path, &str), allow_seen: bool) -> canonym_core::Result<()> {
+pub fn check(seen: &Seen, path: &Path, model: &str, allow_seen: bool) -> canonym_core::Result<()> {
     if seen.n_seen > 0 && !allow_seen {
         let message = format!("{}: {} by `{model}`: {}", path.display(), seen.sentence(), seen.details());
         let hint = "evaluate on unseen documents, or use `--allow-seen` to report seen documents separately";

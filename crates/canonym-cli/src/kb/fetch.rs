@@ -9,7 +9,7 @@ use canonym_core::artifact::AtomicFile;
 use serde::Serialize;
 
 use self::catalogue::{Terminology, file_name, find};
-use crate::download::{Expected, Facts, Request, agent, beside, download, is_digest, read_checksum};
+use crate::download::{Expected, Facts, Request, agent, download, is_digest, read_checksum, with_suffix};
 use crate::errors::usage;
 use crate::output::{self, Sheet, bytes};
 use crate::progress;
@@ -136,7 +136,7 @@ fn build_command(known: Option<&Terminology>, out: &Path) -> String {
 }
 
 fn write_sidecar(out: &Path, sidecar: &Sidecar<'_>) -> anyhow::Result<()> {
-    let path = beside(out, ".json");
+    let path = with_suffix(out, ".json");
     let mut file = AtomicFile::create(&path)?;
     let text = serde_json::to_string_pretty(sidecar)? + "\n";
     file.write_all(text.as_bytes()).map_err(|error| canonym_core::Error::io("write", &path, error))?;

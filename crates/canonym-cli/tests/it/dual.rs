@@ -76,7 +76,7 @@ pub fn place() -> Workplace {
             .for_each(|value| *value = if *value == 1.0 { 1.0 } else { *value * 12.0 });
     }
     let pieces = Pieces::of(WORDS.map(str::to_owned).to_vec()).unwrap();
-    write_bert(&place.path("models/tiny"), (&config, &pieces), "", &parameters).unwrap();
+    write_bert(&place.path("models/tiny"), &config, &pieces, "", &parameters).unwrap();
     place.write("shapes.tsv", SHAPES);
     let mut corpus = String::new();
     for (at, (name, id)) in

@@ -57,7 +57,7 @@ fn write_tiny(folder: &Path) {
     let pieces = Pieces::of(words.split(' ').map(str::to_owned).collect()).unwrap();
     let mut parameters = Parameters::default();
     config.init(&mut parameters, "", &mut SplitMix64::new(1));
-    write_bert(folder, (&config, &pieces), "", &parameters).unwrap();
+    write_bert(folder, &config, &pieces, "", &parameters).unwrap();
 }
 
 fn said(place: &Workplace, arguments: &[&str]) -> (bool, String, String) {

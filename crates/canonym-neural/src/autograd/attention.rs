@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Operation, Tape, Var};
 use crate::tensor::elementwise::softmax_rows;
-use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply_in};
+use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 
@@ -96,14 +96,14 @@ impl Attention {
                     scores,
                     sequence.queries(head),
                     sequence.keys(head).transposed(),
-                    Into::Replace,
+                    WriteMode::Replace,
                     Threads::One,
                 );
                 softmax_rows(probabilities, length, sequence.scale());
                 let out = ViewMut::of(out, length, width).columns(head * sequence.depth(), sequence.depth());
                 let dropped = self.dropped(&sequence, head, probabilities);
                 let probabilities = View::of(dropped.as_deref().unwrap_or(probabilities), length, length);
-                multiply_in(self.compute, out, probabilities, sequence.values(head), Into::Replace, Threads::One);
+                multiply_in(self.compute, out, probabilities, sequence.values(head), WriteMode::Replace, Threads::One);
             }
         };
         run(parts.collect(), each, threads);
@@ -125,7 +125,7 @@ impl Attention {
                 let dropped = self.dropped(&sequence, head, probabilities);
                 let mut add = |part: usize, left: View<'_>, right: View<'_>| {
                     let to = ViewMut::of(to, length, 3 * width).columns(part * width + head * depth, depth);
-                    multiply_in(self.compute, to, left, right, Into::Add, Threads::One);
+                    multiply_in(self.compute, to, left, right, WriteMode::Add, Threads::One);
                 };
                 add(2, View::of(dropped.as_deref().unwrap_or(probabilities), length, length).transposed(), gradient);
                 let out = ViewMut::of(&mut gradients, length, length);
@@ -134,7 +134,7 @@ impl Attention {
                     out,
                     gradient,
                     sequence.values(head).transposed(),
-                    Into::Replace,
+                    WriteMode::Replace,
                     Threads::One,
                 );
                 if let Some(mask) = &mask {
@@ -144,7 +144,7 @@ impl Attention {
                     gradients.chunks_exact_mut(length).zip(probabilities.chunks_exact(length))
                 {
                     let mean = crate::tensor::matrix::dot(gradients, probabilities);
-                    let scaled = |(slope, share): (&mut f32, &f32)| *slope = share * (*slope - mean) * sequence.scale();
+                    let scaled = |(slope, p): (&mut f32, &f32)| *slope = p * (*slope - mean) * sequence.scale();
                     gradients.iter_mut().zip(probabilities).for_each(scaled);
                 }
                 let gradients = View::of(&gradients, length, length);
@@ -176,13 +176,17 @@ impl Attention {
     /// Splits attention probabilities by sequence.
     fn split_shares<'a>(&self, mut probabilities: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
         let n = |rows: std::ops::Range<usize>| self.n_heads * rows.len() * rows.len();
-        self.segments.iter().map(move |rows| probabilities.split_off_mut(..n(rows)).expect("shares of all sequences"))
+        self.segments
+            .iter()
+            .map(move |rows| probabilities.split_off_mut(..n(rows)).expect("probabilities of all sequences"))
     }
 
     fn cut_shares(&self) -> impl Iterator<Item = &[f32]> {
         let mut probabilities = self.probabilities.as_slice();
         let n = |rows: std::ops::Range<usize>| self.n_heads * rows.len() * rows.len();
-        self.segments.iter().map(move |rows| probabilities.split_off(..n(rows)).expect("shares of all sequences"))
+        self.segments
+            .iter()
+            .map(move |rows| probabilities.split_off(..n(rows)).expect("probabilities of all sequences"))
     }
 
     /// Dropout mask of a head.
@@ -194,7 +198,7 @@ impl Attention {
 
     fn dropped(&self, sequence: &Sequence<'_>, head: usize, probabilities: &[f32]) -> Option<Vec<f32>> {
         let mut mask = self.mask(sequence, head)?;
-        mask.iter_mut().zip(probabilities).for_each(|(factor, share)| *factor *= share);
+        mask.iter_mut().zip(probabilities).for_each(|(factor, p)| *factor *= p);
         Some(mask)
     }
 }
@@ -241,7 +245,7 @@ mod tests {
     use crate::tensor::parameters::Parameters;
 
     /// Attention of one head, computed from its definition.
-    fn plain(x: &Matrix, rows: std::ops::Range<usize>, (first, depth, width): (usize, usize, usize)) -> Vec<f32> {
+    fn plain(x: &Matrix, rows: std::ops::Range<usize>, first: usize, depth: usize, width: usize) -> Vec<f32> {
         let at = |row: usize, part: usize| &x.row(row)[part * width + first..][..depth];
         let mut out = Vec::new();
         for query in rows.clone() {
@@ -265,7 +269,7 @@ mod tests {
             let output = tape.attention(input, AttentionConfig { n_heads: 2, dropout: 0.5 }, &segments, None);
             for rows in segments.iter() {
                 for head in 0..2 {
-                    let expected = plain(&x, rows.clone(), (head * 3, 3, 6));
+                    let expected = plain(&x, rows.clone(), head * 3, 3, 6);
                     let made = rows.clone().flat_map(|row| &tape.value(output).row(row)[head * 3..][..3]);
                     made.zip(&expected).for_each(|(made, expected)| assert!((made - expected).abs() < 1e-5));
                 }

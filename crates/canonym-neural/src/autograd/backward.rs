@@ -3,7 +3,7 @@
 use super::gradients::{Gradient, Gradients};
 use super::packs::Side;
 use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
-use crate::tensor::matrix::{Compute, Into, Matrix, dot, multiply_in, sum};
+use crate::tensor::matrix::{Compute, Matrix, WriteMode, dot, multiply_in, sum};
 
 /// Gradients of the values of a tape during the backward pass.
 struct Walk {
@@ -23,6 +23,15 @@ impl Walk {
     fn entry(&mut self, var: Var, n_rows: usize, n_cols: usize) -> &mut Matrix {
         self.of_node[var.0].get_or_insert_with(|| Matrix::zeros(n_rows, n_cols))
     }
+}
+
+/// Operands of a layer norm, with the inverse standard deviation of each row.
+#[derive(Clone, Copy)]
+struct LayerNorm<'a> {
+    input: Var,
+    gain: Var,
+    bias: Var,
+    inverse: &'a [f32],
 }
 
 impl Tape<'_> {
@@ -142,17 +151,18 @@ impl Tape<'_> {
                 }
             }
             Operation::LayerNorm { input, gain, bias, inverse } => {
-                self.layer_norm_back(output, gradient, (*input, *gain, *bias), inverse, walk);
+                let layer_norm = LayerNorm { input: *input, gain: *gain, bias: *bias, inverse };
+                self.layer_norm_back(output, gradient, layer_norm, walk);
             }
-            Operation::Directions { input, lengths } => {
+            Operation::Normalise { input, norms } => {
                 let (n_rows, n_cols) = (output.n_rows, output.n_cols);
                 let to = walk.entry(*input, n_rows, n_cols);
-                for (row, length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0.0) {
+                for (row, norm) in norms.iter().enumerate().filter(|(_, norm)| **norm > 0.0) {
                     // The component parallel to the row changes only its norm.
                     let (direction, from) = (output.row(row), gradient.row(row));
                     let along = dot(direction, from);
                     let gradients =
-                        direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / length);
+                        direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / norm);
                     to.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += slope);
                 }
             }
@@ -168,16 +178,16 @@ impl Tape<'_> {
                 let x = self.value(*input);
                 let to = walk.entry(*input, x.n_rows, x.n_cols);
                 for (segment, rows) in segments.iter().enumerate() {
-                    let share = 1.0 / rows.len() as f32;
-                    rows.for_each(|row| add_scaled(to.row_mut(row), gradient.row(segment), share));
+                    let weight = 1.0 / rows.len() as f32;
+                    rows.for_each(|row| add_scaled(to.row_mut(row), gradient.row(segment), weight));
                 }
             }
             Operation::SegmentSoftmax { input, segments } => {
                 for rows in segments.iter() {
                     let probabilities = &output.values[rows.clone()];
                     let to = &mut gradient.values[rows];
-                    let mean: f32 = probabilities.iter().zip(to.iter()).map(|(share, to)| share * to).sum();
-                    to.iter_mut().zip(probabilities).for_each(|(to, share)| *to = share * (*to - mean));
+                    let mean: f32 = probabilities.iter().zip(to.iter()).map(|(p, to)| p * to).sum();
+                    to.iter_mut().zip(probabilities).for_each(|(to, p)| *to = p * (*to - mean));
                 }
                 walk.add(*input, gradient);
             }
@@ -216,22 +226,16 @@ impl Tape<'_> {
         if self.wants(weight) {
             let seen = x.view().columns(first_column, w.n_rows).transposed();
             let to = walk.entry(weight, w.n_rows, w.n_cols);
-            multiply_in(compute, to.view_mut(), seen, gradient.view(), Into::Add, self.threads);
+            multiply_in(compute, to.view_mut(), seen, gradient.view(), WriteMode::Add, self.threads);
         }
         if self.wants(input) {
             let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, w.n_rows);
-            self.times_weight(compute, to, gradient.view(), (weight, Side::Backward), Into::Add);
+            self.times_weight(compute, to, gradient.view(), (weight, Side::Backward), WriteMode::Add);
         }
     }
 
-    fn layer_norm_back(
-        &self,
-        output: &Matrix,
-        mut gradient: Matrix,
-        (input, gain, bias): (Var, Var, Var),
-        inverse: &[f32],
-        walk: &mut Walk,
-    ) {
+    fn layer_norm_back(&self, output: &Matrix, mut gradient: Matrix, layer_norm: LayerNorm<'_>, walk: &mut Walk) {
+        let LayerNorm { input, gain, bias, inverse } = layer_norm;
         let n_cols = output.n_cols;
         let (gains, biases) = (&self.value(gain).values, &self.value(bias).values);
         // Recomputed, since it cannot be recovered from the output where a gain is 0.
@@ -308,11 +312,11 @@ mod tests {
             let probabilities = tape.segment_softmax(scores, &segments);
             let attended = tape.segment_sum(sum, probabilities, &segments);
             let mean = tape.segment_mean(filtered, &segments);
-            let most = tape.segment_max(filtered, &segments);
+            let max = tape.segment_max(filtered, &segments);
             let stacked = tape.stack(attended, row);
             let again = tape.gather(stacked, vec![0, 3, 2]);
             let unit = tape.l2_normalised(again);
-            tape.concat(&[mean, most, again, unit])
+            tape.concat(&[mean, max, again, unit])
         });
     }
 

@@ -28,7 +28,7 @@ pub fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
             continue;
         };
         let gradient = gradient.to_matrix(parameters.at(row).n_rows);
-        let greatest = gradient.values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let greatest = gradient.values.iter().fold(0.0f32, |max, value| max.max(value.abs()));
         for at in (0..gradient.values.len()).step_by(1 + gradient.values.len() / 40) {
             let moved = |by: f32| {
                 let mut moved = parameters.clone();

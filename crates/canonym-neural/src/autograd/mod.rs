@@ -32,7 +32,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::tensor::elementwise::{self, Activation, Norm};
-use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, dot, multiply_in};
+use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, dot, multiply_in};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
@@ -89,7 +89,7 @@ enum Operation {
     Neighbours { input: Var, offsets: Vec<isize>, segments: Arc<Segments> },
     Gather { table: Var, rows: Vec<u32> },
     LayerNorm { input: Var, gain: Var, bias: Var, inverse: Vec<f32> },
-    Directions { input: Var, lengths: Vec<f32> },
+    Normalise { input: Var, norms: Vec<f32> },
     SegmentMax { input: Var, rows: Vec<u32> },
     SegmentMean { input: Var, segments: Arc<Segments> },
     SegmentSoftmax { input: Var, segments: Arc<Segments> },
@@ -148,12 +148,12 @@ impl<'a> Tape<'a> {
     /// As [`Tape::linear`], on the columns of the input from `first_column`, as many as the weight has rows.
     pub fn linear_of_columns(&mut self, input: Var, first_column: usize, weight: Var, bias: Option<Var>) -> Var {
         let (x, w) = (self.value(input), self.value(weight));
-        let (mut value, into) = match bias {
-            Some(bias) => (Matrix::new(x.n_rows, w.n_cols, self.value(bias).values.repeat(x.n_rows)), Into::Add),
-            None => (Matrix::zeros(x.n_rows, w.n_cols), Into::Replace),
+        let (mut value, mode) = match bias {
+            Some(bias) => (Matrix::new(x.n_rows, w.n_cols, self.value(bias).values.repeat(x.n_rows)), WriteMode::Add),
+            None => (Matrix::zeros(x.n_rows, w.n_cols), WriteMode::Replace),
         };
         let (x, compute) = (x.view().columns(first_column, w.n_rows), self.compute);
-        self.times_weight(compute, value.view_mut(), x, (weight, Side::Forward), into);
+        self.times_weight(compute, value.view_mut(), x, (weight, Side::Forward), mode);
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
         self.push(value, Operation::Linear { input, first_column, weight, bias, compute }, &sources)
     }
@@ -173,7 +173,7 @@ impl<'a> Tape<'a> {
         out: ViewMut<'_>,
         left: View<'_>,
         (weight, side): (Var, Side),
-        into: Into,
+        mode: WriteMode,
     ) {
         let value = self.value(weight).view();
         let right = match side {
@@ -182,9 +182,9 @@ impl<'a> Tape<'a> {
         };
         match self.parameter_of(weight) {
             Some(row) if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) => {
-                self.packs.of(row, side, right).multiply(out, left, into, self.threads);
+                self.packs.of(row, side, right).multiply(out, left, mode, self.threads);
             }
-            _ => multiply_in(compute, out, left, right, into, self.threads),
+            _ => multiply_in(compute, out, left, right, mode, self.threads),
         }
     }
 
@@ -261,7 +261,8 @@ impl<'a> Tape<'a> {
     pub fn unfold(&mut self, input: Var, offsets: &[isize], segments: &Arc<Segments>) -> Var {
         let mut value = Matrix::zeros(self.value(input).n_rows, self.value(input).n_cols * offsets.len());
         let all = vec![true; offsets.len()];
-        write_neighbours(self.value(input).view_values(), &mut value.values, (offsets, &all), segments);
+        let x = self.value(input);
+        write_neighbours(&x.values, x.n_cols, &mut value.values, offsets, &all, segments);
         let operation = Operation::Neighbours { input, offsets: offsets.to_vec(), segments: segments.clone() };
         self.push(value, operation, &[input])
     }
@@ -286,9 +287,9 @@ impl<'a> Tape<'a> {
     /// L2-normalises each row; zero rows stay zero.
     pub fn l2_normalised(&mut self, input: Var) -> Var {
         let mut value = self.value(input).clone();
-        let lengths = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
+        let norms = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
         value.normalise_rows();
-        self.push(value, Operation::Directions { input, lengths }, &[input])
+        self.push(value, Operation::Normalise { input, norms }, &[input])
     }
 
     /// Max pooling over each sequence: `[rows, cols]` to `[sequences, cols]`.
@@ -318,8 +319,8 @@ impl<'a> Tape<'a> {
         let x = self.value(input);
         let mut value = Matrix::zeros(segments.len(), x.n_cols);
         for (segment, range) in segments.iter().enumerate() {
-            let share = 1.0 / range.len() as f32;
-            range.for_each(|row| add_scaled(value.row_mut(segment), x.row(row), share));
+            let weight = 1.0 / range.len() as f32;
+            range.for_each(|row| add_scaled(value.row_mut(segment), x.row(row), weight));
         }
         self.push(value, Operation::SegmentMean { input, segments: segments.clone() }, &[input])
     }
@@ -342,18 +343,14 @@ impl<'a> Tape<'a> {
     }
 }
 
-impl Matrix {
-    fn view_values(&self) -> (&[f32], usize) {
-        (&self.values, self.n_cols)
-    }
-}
-
-/// Writes the unfold of `from` (values, number of columns) to `to`, whose rows have `offsets.len()` times as many columns and are zero
+/// Writes the unfold of `from`, with `n_cols` columns, to `to`, whose rows have `offsets.len()` times as many columns and are zero
 /// before. Only offsets that are `seen` are written.
 pub(crate) fn write_neighbours(
-    (from, n_cols): (&[f32], usize),
+    from: &[f32],
+    n_cols: usize,
     to: &mut [f32],
-    (offsets, seen): (&[isize], &[bool]),
+    offsets: &[isize],
+    seen: &[bool],
     segments: &Segments,
 ) {
     let width = n_cols * offsets.len();

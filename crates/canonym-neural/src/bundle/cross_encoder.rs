@@ -98,7 +98,8 @@ impl CrossBundle {
     pub fn of_model(
         model: &CrossEncoderConfig,
         retrieval: Retrieval,
-        (parameters, pieces): (Parameters, Pieces),
+        parameters: Parameters,
+        pieces: Pieces,
     ) -> CrossBundle {
         let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
         let manifest = CrossManifest {
@@ -130,7 +131,7 @@ pub(crate) mod tests {
     pub fn bundle() -> CrossBundle {
         let (config, parameters, pieces) = drawn_cross_encoder();
         let pieces = pieces.with_rules(BertRules { normalizer: BertNormalizer::CASED, longest_word: 50 }).unwrap();
-        CrossBundle::of_model(&config, Retrieval::default(), (parameters, pieces))
+        CrossBundle::of_model(&config, Retrieval::default(), parameters, pieces)
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::tokenizer::{BertRules, Pieces};
 
 pub use cross_encoder::CrossBundle;
 pub use dual_encoder::DualBundle;
-pub use names::{Bundle, EVIDENCE_PART, NameManifest, TAGGER_PART, TaggerManifest};
+pub use names::{Bundle, DECISION_PART, NameManifest, TAGGER_PART, TaggerManifest};
 
 /// Name of the bundle in a run folder.
 pub const FILE: &str = "model.safetensors";
@@ -181,7 +181,7 @@ pub fn system_in(bytes: &[u8], path: &Path) -> Result<Option<String>> {
 /// Checks that every wordpiece has an embedding.
 fn check_vocabulary(n_embedded: usize, pieces: &Pieces) -> Result<()> {
     if n_embedded < pieces.len() {
-        return Err(Error::invalid(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
+        return Err(Error::mismatch(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
     }
     Ok(())
 }

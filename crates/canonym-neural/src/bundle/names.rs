@@ -47,7 +47,8 @@ pub struct TaggerManifest {
     /// Model configuration.
     pub config: TaggerConfig,
     /// Label sets, in order.
-    pub layers: Vec<LabelSet>,
+    #[serde(rename = "layers")]
+    pub label_sets: Vec<LabelSet>,
     /// Weights of the pipeline's decisions.
     pub decision: Decision,
 }
@@ -80,7 +81,7 @@ impl Manifest for NameManifest {
 pub const TAGGER_PART: &str = "tagger";
 
 /// Name of the decision weights in the record of training documents.
-pub const EVIDENCE_PART: &str = "evidence weights";
+pub const DECISION_PART: &str = "evidence weights";
 
 /// Scope of the tagger's weights.
 const TAGGER: &str = "tagger.";
@@ -97,17 +98,17 @@ const GAZETTEER: &str = "tagger.gazetteer";
 impl NameManifest {
     /// The tagger, if there is one.
     fn typed_tagger(&self, parameters: &Parameters) -> Result<Option<TypedTagger>> {
-        let Some(TaggerManifest { config, layers, .. }) = &self.tagger else { return Ok(None) };
+        let Some(TaggerManifest { config, label_sets, .. }) = &self.tagger else { return Ok(None) };
         let damaged = |what: &str| Error::invalid(format!("cannot read {what} of the tagger"));
         let lines = |table: &str| std::str::from_utf8(parameters.table(table)?).map_err(|_| damaged("a table"));
         let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
         let prior = MentionPrior::from_lines(lines(PRIOR)?).ok_or_else(|| damaged("the mention prior"))?;
         let gazetteer = Gazetteer::from_bytes(parameters.table(GAZETTEER)?).ok_or_else(|| damaged("the names"))?;
         let weights = parameters.under(TAGGER);
-        config.check(&weights, vocabulary.n_rows(), layers.len())?;
-        let tagger = Tagger::new(config, &weights, layers.len())?;
-        let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: config.n_grams };
-        Ok(Some(TypedTagger { viewer, tagger, layers: layers.clone(), prior }))
+        config.check(&weights, vocabulary.n_rows(), label_sets.len())?;
+        let tagger = Tagger::new(config, &weights, label_sets.len())?;
+        let extractor = FeatureExtractor { vocabulary, gazetteer, n_grams: config.n_grams };
+        Ok(Some(TypedTagger { extractor, tagger, label_sets: label_sets.clone(), prior }))
     }
 }
 
@@ -116,15 +117,16 @@ impl Bundle {
     #[must_use]
     pub fn with_tagger(
         mut self,
-        (viewer, prior): (&FeatureExtractor, &MentionPrior),
+        extractor: &FeatureExtractor,
+        prior: &MentionPrior,
         parameters: &Parameters,
         manifest: TaggerManifest,
     ) -> Bundle {
         for (name, value) in parameters.iter() {
             self.parameters.add(format!("{TAGGER}{name}"), value.clone());
         }
-        self.parameters.add_table(WORDS, viewer.vocabulary.to_lines().into_bytes());
-        self.parameters.add_table(GAZETTEER, viewer.gazetteer.to_bytes());
+        self.parameters.add_table(WORDS, extractor.vocabulary.to_lines().into_bytes());
+        self.parameters.add_table(GAZETTEER, extractor.gazetteer.to_bytes());
         self.parameters.add_table(PRIOR, prior.to_lines().into_bytes());
         self.manifest.tagger = Some(manifest);
         self
@@ -138,7 +140,7 @@ impl Bundle {
         of_names.for_each(|(name, value)| parameters.add(name, value.clone()));
         let mut learned = self.learned.clone();
         if let Some(learned) = &mut learned {
-            learned.sources.retain(|source| source.part != TAGGER_PART && source.part != EVIDENCE_PART);
+            learned.sources.retain(|source| source.part != TAGGER_PART && source.part != DECISION_PART);
         }
         Bundle { manifest: NameManifest { tagger: None, ..self.manifest.clone() }, parameters, learned, ..self.clone() }
     }
@@ -223,15 +225,15 @@ pub(crate) mod tests {
     fn a_tagger_travels_with_the_bundle_and_is_checked() {
         let config = TaggerConfig { n_grams: 8, width: 6, distances: vec![1], share_after: 1, ..Default::default() };
         let vocabulary = Vocabulary::count(["liver disease"], 1, 9);
-        let viewer = FeatureExtractor { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
+        let extractor = FeatureExtractor { vocabulary, gazetteer: Gazetteer::build([("liver", 1)]), n_grams: 8 };
         let mut weights = Parameters::default();
-        config.init(&mut weights, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(2));
-        let layers = vec![LabelSet { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
-        let manifest = TaggerManifest { config, layers, decision: Decision::BEGIN };
-        let whole = bundle().with_tagger((&viewer, &MentionPrior::default()), &weights, manifest);
+        config.init(&mut weights, extractor.vocabulary.n_rows(), 1, &mut SplitMix64::new(2));
+        let label_sets = vec![LabelSet { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
+        let manifest = TaggerManifest { config, label_sets, decision: Decision::BEGIN };
+        let whole = bundle().with_tagger(&extractor, &MentionPrior::default(), &weights, manifest);
         let back = Bundle::from_bytes(&whole.to_bytes(Precision::Single).unwrap(), Path::new("x")).unwrap();
         assert_eq!(back.manifest.tagger, whole.manifest.tagger);
-        assert_eq!(back.typed_tagger().unwrap().unwrap().viewer, viewer);
+        assert_eq!(back.typed_tagger().unwrap().unwrap().extractor, extractor);
         refusals::<NameManifest>(
             || whole.clone(),
             &[

@@ -100,7 +100,8 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
 /// `tokenizer_config.json`, and `vocab.txt` or `tokenizer.json`.
 pub fn write_bert(
     folder: &Path,
-    (config, pieces): (&BertConfig, &Pieces),
+    config: &BertConfig,
+    pieces: &Pieces,
     scope: &str,
     parameters: &Parameters,
 ) -> Result<()> {
@@ -274,7 +275,7 @@ mod tests {
         let (config, parameters) = drawn_model(2, Activation::Gelu);
         let folder = tempfile::tempdir().unwrap();
         let pieces = Pieces::from_lines(WORDS).unwrap();
-        write_bert(folder.path(), (&config, &pieces), "", &parameters).unwrap();
+        write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
         (folder, config, parameters)
     }
 
@@ -315,7 +316,7 @@ mod tests {
         let json = r#"{"version":"1.0","model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
         let pieces = Pieces::from_json(json).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        write_bert(folder.path(), (&config, &pieces), "", &parameters).unwrap();
+        write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
         assert_eq!(read_bert(folder.path(), "", &mut Parameters::default()).unwrap(), (config, pieces));
         assert!(!folder.path().join("vocab.txt").exists());
     }

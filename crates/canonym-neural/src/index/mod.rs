@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use coarse::Coarse;
 use rayon::prelude::*;
 
-use crate::tensor::matrix::{Into, Matrix, Threads, View, ViewMut, multiply};
+use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, multiply};
 
 /// Rows compared with a block of queries at a time; their scores fit the cache.
 const ROWS: usize = 2048;
@@ -116,7 +116,7 @@ impl FlatIndex {
         for first in all.clone().step_by(ROWS) {
             let n = ROWS.min(all.end - first);
             let rows = self.rows.view().rows(first, n).transposed();
-            multiply(ViewMut::of(&mut scores, queries.n_rows, n), queries, rows, Into::Replace, Threads::One);
+            multiply(ViewMut::of(&mut scores, queries.n_rows, n), queries, rows, WriteMode::Replace, Threads::One);
             for (best, scores) in best.iter_mut().zip(scores.chunks_exact(n)) {
                 let mut limit = limit_of(best, k);
                 for (row, score) in scores.iter().enumerate() {

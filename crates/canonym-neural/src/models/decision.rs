@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// Features of a span proposal. Each block of [`BLOCKS`] holds the values of [`FEATURES`] twice, the second time multiplied by the degree
 /// to which the text reads like a research article ([`canonym_core::text::register`]), since the tagger was trained on such texts.
-pub type Evidence = [f32; N_FEATURES];
+pub type Features = [f32; N_FEATURES];
 
 /// Total number of features.
 pub const N_FEATURES: usize = BLOCKS.len() * WIDTH;
 
 /// Number of features per block.
-pub(crate) const WIDTH: usize = 2 * N_SPOKEN;
+pub(crate) const WIDTH: usize = 2 * N_DISTINCT;
 
 /// Number of distinct features, without the interaction with the register of the text.
-pub const N_SPOKEN: usize = 11;
+pub const N_DISTINCT: usize = 11;
 
 /// Feature blocks by entity type, each with its own weights. A concept is assigned to types by the tagger probabilities on its name; the
 /// rest goes to `untyped`. If the sense inventory resolved the span, only `sense` is used.
@@ -21,8 +21,8 @@ pub const BLOCKS: [&str; 9] =
     ["Disease", "Chemical", "Gene", "Species", "Anatomy", "Process", "other", "untyped", "sense"];
 
 /// The block of a tagger type.
-pub(crate) fn block_of(layer_type: &str) -> usize {
-    let name = match layer_type {
+pub(crate) fn block_of(entity_type: &str) -> usize {
+    let name = match entity_type {
         "Procedure" => "Process",
         "CellLine" => "Species",
         other => other,
@@ -35,7 +35,7 @@ pub(crate) const UNTYPED: usize = 7;
 pub(crate) const SENSE: usize = 8;
 
 /// Name and description of each feature.
-pub const FEATURES: [(&str, &str); N_SPOKEN] = [
+pub const FEATURES: [(&str, &str); N_DISTINCT] = [
     ("bias", "baseline"),
     ("tagger", "mention detector (context), type of the concept"),
     ("any", "mention detector (context), any type"),
@@ -55,10 +55,10 @@ pub const FEATURES: [(&str, &str); N_SPOKEN] = [
 pub struct Decision {
     /// Weights of p(mention): the span is a mention.
     #[serde(with = "weights")]
-    pub mention: Evidence,
+    pub mention: Features,
     /// Weights of p(link): span and concept are correct.
     #[serde(with = "weights")]
-    pub link: Evidence,
+    pub link: Features,
     /// Minimum probability of an unlinked mention.
     #[serde(alias = "least_mention")]
     pub min_mention: f32,
@@ -94,17 +94,17 @@ mod weights {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Evidence, N_FEATURES, N_SPOKEN};
+    use super::{Features, N_DISTINCT, N_FEATURES};
 
-    pub fn serialize<S: Serializer>(weights: &Evidence, to: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(weights: &Features, to: S) -> Result<S::Ok, S::Error> {
         weights.as_slice().serialize(to)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Evidence, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Features, D::Error> {
         let mut weights = Vec::<f32>::deserialize(from)?;
         // Older models have no features for the register of the text.
         if weights.len() == N_FEATURES / 2 {
-            weights = weights.chunks(N_SPOKEN).flat_map(|block| [block, &[0.0; N_SPOKEN]].concat()).collect();
+            weights = weights.chunks(N_DISTINCT).flat_map(|block| [block, &[0.0; N_DISTINCT]].concat()).collect();
         }
         let n = weights.len();
         weights.try_into().map_err(|_| D::Error::custom(format!("{n} feature weights, expected {N_FEATURES}")))
@@ -112,7 +112,7 @@ mod weights {
 }
 
 /// Sigmoid of the dot product of weights and features.
-pub fn probability(weights: &Evidence, evidence: &Evidence) -> f32 {
-    let logit: f32 = weights.iter().zip(evidence).map(|(weight, value)| weight * value).sum();
+pub fn probability(weights: &Features, features: &Features) -> f32 {
+    let logit: f32 = weights.iter().zip(features).map(|(weight, value)| weight * value).sum();
     1.0 / (1.0 + (-logit).exp())
 }

@@ -7,7 +7,7 @@ use canonym_core::link::fit::logistic;
 use serde::{Deserialize, Serialize};
 
 /// Minimum span probability for a span to be considered.
-pub const LEAST_SPAN: f32 = 0.05;
+pub const MIN_SPAN: f32 = 0.05;
 
 /// Description of this feature in explanations.
 pub const IS_MENTION: &str = "mention detector: probability of a mention";
@@ -23,7 +23,8 @@ pub struct Joint {
     /// Intercept.
     pub offset: f32,
     /// Threshold below which a mention stays unlinked.
-    pub least: f32,
+    #[serde(rename = "least")]
+    pub threshold: f32,
 }
 
 impl Joint {
@@ -34,7 +35,7 @@ impl Joint {
         let penalty = 1.0 / found.len().max(1) as f64;
         let rows: Vec<([f32; 3], bool)> = found.iter().map(|(span, link, right)| (row(*span, *link), *right)).collect();
         let [span, link, offset] = logistic(&[rows.as_slice()], penalty);
-        Joint { span, link, offset, least: 0.0 }
+        Joint { span, link, offset, threshold: 0.0 }
     }
 
     /// The probability that span and concept are correct.
@@ -80,8 +81,8 @@ mod tests {
                 .collect();
             if some.len() > 300 {
                 let mean = some.iter().map(|(probability, _)| probability).sum::<f32>() / some.len() as f32;
-                let share = some.iter().filter(|(_, right)| *right).count() as f32 / some.len() as f32;
-                assert!((mean - share).abs() < 0.1, "of {} spans {mean} is said and {share} is right", some.len());
+                let fraction = some.iter().filter(|(_, right)| *right).count() as f32 / some.len() as f32;
+                assert!((mean - fraction).abs() < 0.1, "predicted {mean}, observed {fraction} of {} spans", some.len());
             }
         }
         assert!(joint.probability(1.0, 1.0) > joint.probability(0.9, 0.9));

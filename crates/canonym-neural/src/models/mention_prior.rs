@@ -14,7 +14,7 @@ use canonym_core::text::normalise::fold;
 const PRIOR: f32 = 1.0;
 
 /// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ and the prior is empty.
-const LEAST_KNOWN: f64 = 0.2;
+const MIN_KNOWN: f64 = 0.2;
 
 /// Id of unlinked mentions.
 const NONE: &str = "-";
@@ -77,7 +77,7 @@ impl MentionPrior {
         let mut of_name = HashMap::with_capacity(self.of_name.len());
         let known = self.of_name.values().flatten().map(|(id, n)| (n, concept(id).is_some()));
         let (n_all, n_known) = known.fold((0, 0), |(all, known), (n, is)| (all + n, known + n * u32::from(is)));
-        if f64::from(n_known) < LEAST_KNOWN * f64::from(n_all) {
+        if f64::from(n_known) < MIN_KNOWN * f64::from(n_all) {
             return KbMentionPrior::default();
         }
         for (name, ids) in &self.of_name {
@@ -123,12 +123,12 @@ impl KbMentionPrior {
     pub fn weigh_against(&self, prior: f32, name: &str, candidates: &mut Vec<Candidate>) {
         let Some(uses) = self.of_name.get(fold(name).as_str()) else { return };
         let total: u32 = uses.iter().map(|(_, n)| n).sum();
-        let share = 1.0 / (prior + total as f32);
-        candidates.iter_mut().for_each(|candidate| candidate.p_link *= prior * share);
+        let weight = 1.0 / (prior + total as f32);
+        candidates.iter_mut().for_each(|candidate| candidate.p_link *= prior * weight);
         for (concept, n) in uses.iter().filter_map(|(concept, n)| Some(((*concept)?, *n as f32))) {
             match candidates.iter_mut().find(|candidate| candidate.concept == concept) {
-                Some(known) => known.p_link += n * share,
-                None => candidates.push(Candidate { concept, name: None, p_link: n * share }),
+                Some(known) => known.p_link += n * weight,
+                None => candidates.push(Candidate { concept, name: None, p_link: n * weight }),
             }
         }
         candidates.sort_by(|left, right| right.p_link.total_cmp(&left.p_link));

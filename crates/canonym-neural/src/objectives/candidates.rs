@@ -58,7 +58,7 @@ impl Default for CandidateConfig {
 
 /// The candidates of one query.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Found {
+struct CandidateSet {
     /// Rows of the name table.
     rows: Vec<u32>,
     /// Sparse score of each candidate.
@@ -81,7 +81,7 @@ pub struct Candidates<'a> {
     index: SparseIndex,
     /// Sparse vector and nearest names of each anchor.
     sparse: Vec<(Grams, Vec<u32>)>,
-    found: Vec<Found>,
+    candidates: Vec<CandidateSet>,
     held_out: Option<(&'a Names, &'a Names)>,
 }
 
@@ -93,7 +93,7 @@ const SPARSE: &str = "sparse-weight";
 
 /// A batch: queries, followed by the candidates of each.
 #[derive(Debug)]
-pub struct Batch {
+pub struct CandidatesBatch {
     parts: Vec<Tokens>,
     sparse: Vec<Vec<f32>>,
     right: Vec<Vec<bool>>,
@@ -104,7 +104,8 @@ impl<'a> Candidates<'a> {
     pub fn new(
         model: &'a ResCnnConfig,
         config: CandidateConfig,
-        (anchors, names): (&'a Names, &'a Names),
+        anchors: &'a Names,
+        names: &'a Names,
         pieces: &Pieces,
         seed: u64,
     ) -> Candidates<'a> {
@@ -116,7 +117,18 @@ impl<'a> Candidates<'a> {
         let config = CandidateConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
         let sparse = vectors.into_iter().zip(nearest).collect();
         let unknown = pieces.unknown;
-        Candidates { model, config, unknown, seed, anchors, names, index, sparse, found: Vec::new(), held_out: None }
+        Candidates {
+            model,
+            config,
+            unknown,
+            seed,
+            anchors,
+            names,
+            index,
+            sparse,
+            candidates: Vec::new(),
+            held_out: None,
+        }
     }
 
     /// Evaluates accuracy@1 on held-out anchors, by cosine alone as in inference.
@@ -132,7 +144,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Candidates of an anchor: the sparse ones first, then dense ones that are not among them.
-    fn candidates(&self, anchor: usize, dense: impl Iterator<Item = u32>) -> Found {
+    fn candidates(&self, anchor: usize, dense: impl Iterator<Item = u32>) -> CandidateSet {
         let (grams, sparse) = &self.sparse[anchor];
         let mut rows = sparse.clone();
         for row in dense {
@@ -145,7 +157,7 @@ impl<'a> Candidates<'a> {
         }
         let gold = &self.anchors.concepts[anchor];
         let right = |row: &u32| gold.iter().all(|concept| self.names.concepts[*row as usize].contains(concept));
-        Found {
+        CandidateSet {
             sparse: rows.iter().map(|row| self.index.score(grams, *row)).collect(),
             right: rows.iter().map(right).collect(),
             rows,
@@ -154,7 +166,7 @@ impl<'a> Candidates<'a> {
 }
 
 impl Objective for Candidates<'_> {
-    type Batch = Batch;
+    type Batch = CandidatesBatch;
 
     fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
         let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
@@ -167,39 +179,46 @@ impl Objective for Candidates<'_> {
         let one = |(anchor, hits): (usize, Vec<crate::index::Hit>)| {
             self.candidates(anchor, hits.into_iter().map(|hit| hit.row))
         };
-        self.found = dense.into_iter().enumerate().map(one).collect();
+        self.candidates = dense.into_iter().enumerate().map(one).collect();
         Ok(())
     }
 
-    fn batch(&self, step: u64, _rng: &mut SplitMix64) -> Batch {
+    fn batch(&self, step: u64, _rng: &mut SplitMix64) -> CandidatesBatch {
         let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
-        let kept: Vec<usize> = anchors.into_iter().filter(|anchor| self.found[*anchor].right.contains(&true)).collect();
+        let kept: Vec<usize> =
+            anchors.into_iter().filter(|anchor| self.candidates[*anchor].right.contains(&true)).collect();
         let mut pieces: Vec<&[u32]> = kept.iter().map(|anchor| self.anchors.pieces[*anchor].as_slice()).collect();
         for anchor in &kept {
-            pieces.extend(self.found[*anchor].rows.iter().map(|row| self.names.pieces[*row as usize].as_slice()));
+            pieces.extend(self.candidates[*anchor].rows.iter().map(|row| self.names.pieces[*row as usize].as_slice()));
         }
         let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
         // Padding goes to the longest name of the whole batch.
         let part = if self.model.pads { pieces.len().max(1) } else { PART };
-        Batch {
+        CandidatesBatch {
             parts: pieces.chunks(part).map(pack).collect(),
-            sparse: kept.iter().map(|anchor| self.found[*anchor].sparse.clone()).collect(),
-            right: kept.iter().map(|anchor| self.found[*anchor].right.clone()).collect(),
+            sparse: kept.iter().map(|anchor| self.candidates[*anchor].sparse.clone()).collect(),
+            right: kept.iter().map(|anchor| self.candidates[*anchor].right.clone()).collect(),
         }
     }
 
-    fn n_parts(&self, batch: &Batch) -> usize {
+    fn n_parts(&self, batch: &CandidatesBatch) -> usize {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+    fn forward(
+        &self,
+        tape: &mut Tape<'_>,
+        batch: &CandidatesBatch,
+        part: usize,
+        rng: &mut SplitMix64,
+    ) -> Result<Outputs> {
         let embeddings = self.model.forward(tape, &batch.parts[part], Some(rng))?;
         let outputs = Outputs::of(EMBEDDINGS, embeddings);
         // The weight is the same in all parts; its gradient goes through the first.
         Ok(if part == 0 { outputs.with(SPARSE, tape.parameter(SPARSE_WEIGHT)?) } else { outputs })
     }
 
-    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+    fn losses(&self, batch: &CandidatesBatch, values: &Values) -> Losses {
         ranking_loss(batch, values, self.config.cosine_scale)
     }
 
@@ -210,7 +229,7 @@ impl Objective for Candidates<'_> {
 }
 
 /// Marginal likelihood of a batch, with the gradients of the embeddings and of the sparse weight.
-fn ranking_loss(batch: &Batch, values: &Values, cosine_scale: Option<f32>) -> Losses {
+fn ranking_loss(batch: &CandidatesBatch, values: &Values, cosine_scale: Option<f32>) -> Losses {
     let (n_queries, n_candidates) = (batch.right.len(), batch.right.first().map_or(0, Vec::len));
     let mut losses = Losses::default();
     if n_queries == 0 {
@@ -318,7 +337,7 @@ mod tests {
     fn candidates_are_the_sparse_ones_and_then_new_ones_of_the_dense_search() {
         let made = made();
         let model = model();
-        let objective = Candidates::new(&model, CONFIG, (&made.anchors, &made.names), &made.pieces, 11);
+        let objective = Candidates::new(&model, CONFIG, &made.anchors, &made.names, &made.pieces, 11);
         for anchor in 0..made.anchors.pieces.len() {
             let sparse = &objective.sparse[anchor].1;
             assert!(sparse.len() <= 2);
@@ -336,7 +355,7 @@ mod tests {
         let anchors = Names { pieces: vec![made.pieces.rows("ball")], concepts: vec![vec![4, 5]] };
         let names = Names { concepts: vec![vec![4], vec![4, 5], vec![4, 5, 1], vec![1]], ..made.names.clone() };
         let names = Names { pieces: names.pieces[..4].to_vec(), ..names };
-        let objective = Candidates::new(&model, CONFIG, (&anchors, &names), &made.pieces, 11);
+        let objective = Candidates::new(&model, CONFIG, &anchors, &names, &made.pieces, 11);
         let found = objective.candidates(0, 0..4);
         let right: Vec<u32> =
             found.rows.iter().zip(&found.right).filter(|(_, right)| **right).map(|(row, _)| *row).collect();
@@ -346,7 +365,7 @@ mod tests {
     #[test]
     fn the_gradient_of_vectors_and_of_the_sparse_weight_is_that_of_differences() {
         let mut rng = SplitMix64::new(3);
-        let batch = Batch {
+        let batch = CandidatesBatch {
             parts: Vec::new(),
             sparse: vec![vec![0.9, 0.1, 0.4], vec![0.2, 0.8, 0.0]],
             right: vec![vec![true, false, true], vec![false, true, false]],
@@ -359,7 +378,7 @@ mod tests {
             assert!(losses(&values).total() > 0.0);
             check_gradients(losses, &values, 1, (1e-2, 2e-3));
         }
-        let nothing = Batch { parts: Vec::new(), sparse: Vec::new(), right: Vec::new() };
+        let nothing = CandidatesBatch { parts: Vec::new(), sparse: Vec::new(), right: Vec::new() };
         assert_eq!(ranking_loss(&nothing, &Values::default(), None).total(), 0.0);
     }
 
@@ -370,7 +389,8 @@ mod tests {
         for cosine_scale in [None, Some(10.0)] {
             let config = CandidateConfig { n_candidates: 6, cosine_scale, ..CONFIG };
             let both = (&made.anchors, &made.names);
-            let mut objective = Candidates::new(&model, config, both, &made.pieces, 11).with_held_out(Some(both));
+            let mut objective =
+                Candidates::new(&model, config, &made.anchors, &made.names, &made.pieces, 11).with_held_out(Some(both));
             let mut run = begin(&objective, &made.pieces);
             let before = objective.evaluate(&run.parameters).unwrap().unwrap();
             let mut losses = Vec::new();
@@ -397,7 +417,7 @@ mod tests {
         let path = folder.path().join("checkpoint.safetensors");
         let made = made();
         let model = model();
-        let new = || Candidates::new(&model, CONFIG, (&made.anchors, &made.names), &made.pieces, 11);
+        let new = || Candidates::new(&model, CONFIG, &made.anchors, &made.names, &made.pieces, 11);
         let mut whole = begin(&new(), &made.pieces);
         whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
 

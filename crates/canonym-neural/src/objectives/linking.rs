@@ -25,7 +25,7 @@ use crate::models::dual_encoder::infer::DualEncoder;
 use crate::models::dual_encoder::{DualEncoderConfig, NAME};
 use crate::objectives::anchors::{Names, anchors_at};
 use crate::objectives::search::search_loss;
-use crate::tensor::matrix::{Into, Matrix, Threads, dot, multiply};
+use crate::tensor::matrix::{Matrix, Threads, WriteMode, dot, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::train::{Losses, Objective, Outputs, Values};
@@ -98,7 +98,7 @@ pub struct Target {
     /// Gold concepts: the first is the target, the others are not used as negatives. Empty if none of them has a name.
     pub concepts: Vec<u32>,
     /// Whether the mention has a concept at all, with or without a name.
-    pub means_something: bool,
+    pub is_linked: bool,
 }
 
 /// Outputs: the embeddings of mentions and names, and three span scores per wordpiece.
@@ -112,7 +112,7 @@ pub struct Linking<'a> {
     model: &'a DualEncoderConfig,
     config: LinkingConfig,
     seed: u64,
-    readings: &'a [TrainingText],
+    texts: &'a [TrainingText],
     names: &'a Names,
     /// Name rows of each concept.
     names_of: BTreeMap<u32, Vec<u32>>,
@@ -124,14 +124,14 @@ pub struct Linking<'a> {
     hard_negatives: Vec<Vec<u32>>,
     held_out: &'a [TrainingText],
     /// Names for replay.
-    rehearsal: &'a Names,
+    replayed_names: &'a Names,
     /// Embeddings of all names, and the fingerprint of the weights; shared by evaluation and the mining after it.
     encoded: Mutex<Option<(u64, Arc<Matrix>)>>,
 }
 
 /// The inputs and targets of a step.
 #[derive(Debug)]
-pub struct Batch {
+pub struct LinkingBatch {
     parts: Vec<Part>,
     /// Windows of the corpus; replayed names come after them and have no span loss.
     windows: Vec<BatchWindow>,
@@ -157,7 +157,8 @@ impl<'a> Linking<'a> {
     pub fn new(
         model: &'a DualEncoderConfig,
         config: LinkingConfig,
-        (readings, names): (&'a [TrainingText], &'a Names),
+        texts: &'a [TrainingText],
+        names: &'a Names,
         seed: u64,
     ) -> Linking<'a> {
         let mut names_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -165,24 +166,24 @@ impl<'a> Linking<'a> {
             concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
         }
         let mut n_mentions = 0;
-        let first = |reading: &TrainingText| {
-            n_mentions += reading.mentions.len();
-            n_mentions - reading.mentions.len()
+        let first = |text: &TrainingText| {
+            n_mentions += text.mentions.len();
+            n_mentions - text.mentions.len()
         };
-        let first_mention = readings.iter().map(first).collect();
-        let config = LinkingConfig { batch: config.batch.min(readings.len()).max(1), ..config };
+        let first_mention = texts.iter().map(first).collect();
+        let config = LinkingConfig { batch: config.batch.min(texts.len()).max(1), ..config };
         Linking {
             model,
             config,
             seed,
-            readings,
+            texts,
             names,
             names_of,
             first_mention,
             nearest: Vec::new(),
             hard_negatives: vec![Vec::new(); n_mentions],
             held_out: &[],
-            rehearsal: names,
+            replayed_names: names,
             encoded: Mutex::new(None),
         }
     }
@@ -195,8 +196,8 @@ impl<'a> Linking<'a> {
 
     /// Replays these names instead of those that mentions are compared with. They are tokenised for the text encoder.
     #[must_use]
-    pub fn with_rehearsal(self, rehearsal: &'a Names) -> Linking<'a> {
-        Linking { rehearsal, ..self }
+    pub fn with_name_replay(self, replayed_names: &'a Names) -> Linking<'a> {
+        Linking { replayed_names, ..self }
     }
 
     /// Takes name embeddings computed with these weights, so that they are not computed again before the name encoder changes.
@@ -224,7 +225,7 @@ impl<'a> Linking<'a> {
     }
 
     /// Cross entropy of the correct concept's names among all names, whose embeddings are given, and its gradient for the mentions.
-    fn loss_among_all(&self, batch: &Batch, names: &Matrix, values: &Values, losses: &mut Losses) {
+    fn loss_among_all(&self, batch: &LinkingBatch, names: &Matrix, values: &Values, losses: &mut Losses) {
         let n = batch.asked.len();
         if n == 0 {
             return;
@@ -234,8 +235,8 @@ impl<'a> Linking<'a> {
         let of_mention = |(mention, _): &(usize, Vec<usize>)| vectors.row(*mention).to_vec();
         let mentions = Matrix::new(n, dim, batch.asked.iter().flat_map(of_mention).collect());
         let mut scores = Matrix::zeros(n, names.n_rows);
-        multiply(scores.view_mut(), mentions.view(), names.view().transposed(), Into::Replace, Threads::All);
-        let share = 1.0 / n as f32;
+        multiply(scores.view_mut(), mentions.view(), names.view().transposed(), WriteMode::Replace, Threads::All);
+        let mean = 1.0 / n as f32;
         let one = |(scores, concepts): (&mut [f32], &Vec<u32>)| {
             scores.iter_mut().for_each(|score| *score *= scale);
             let own = &self.names_of[&concepts[0]];
@@ -250,17 +251,17 @@ impl<'a> Linking<'a> {
             let right: f32 = own.iter().map(|name| scores[*name as usize]).sum();
             let right = right.max(f32::MIN_POSITIVE);
             own.iter().for_each(|name| scores[*name as usize] -= scores[*name as usize] / right);
-            scores.iter_mut().for_each(|slope| *slope *= share * scale);
+            scores.iter_mut().for_each(|slope| *slope *= mean * scale);
             -f64::from(right).ln()
         };
         let each: Vec<f64> = scores.values.par_chunks_mut(names.n_rows).zip(&batch.concepts).map(one).collect();
         let mut back = Matrix::zeros(n, dim);
-        multiply(back.view_mut(), scores.view(), names.view(), Into::Replace, Threads::All);
+        multiply(back.view_mut(), scores.view(), names.view(), WriteMode::Replace, Threads::All);
         let gradient = losses.gradient_of(MENTIONS, values);
         for ((mention, _), from) in batch.asked.iter().zip(back.values.chunks_exact(dim)) {
             gradient.row_mut(*mention).iter_mut().zip(from).for_each(|(to, from)| *to += from);
         }
-        losses.add("all-names", each.into_iter().sum::<f64>() * f64::from(share));
+        losses.add("all-names", each.into_iter().sum::<f64>() * f64::from(mean));
     }
 
     fn is_of(&self, name: u32, concepts: &[u32]) -> bool {
@@ -276,21 +277,22 @@ impl<'a> Linking<'a> {
 
     /// Random names, as texts that consist of a single mention.
     fn name_replay(&self, rng: &mut SplitMix64) -> Vec<TrainingText> {
-        let n_names = self.rehearsal.pieces.len();
+        let n_names = self.replayed_names.pieces.len();
         let n = if n_names == 0 { 0 } else { self.config.name_replay };
         let one = |_| {
             let name = rng.below(n_names);
-            let (rows, concepts) = (self.rehearsal.pieces[name].clone(), self.rehearsal.concepts[name].clone());
+            let (rows, concepts) =
+                (self.replayed_names.pieces[name].clone(), self.replayed_names.concepts[name].clone());
             let last = rows.len().saturating_sub(2).max(1);
             TrainingText {
                 rows,
-                mentions: vec![Target { first: 1, last, concepts, means_something: true }],
+                mentions: vec![Target { first: 1, last, concepts, is_linked: true }],
                 ..TrainingText::default()
             }
         };
         // Names without wordpieces are skipped.
-        let mut drawn: Vec<TrainingText> = (0..n).map(one).filter(|reading| reading.rows.len() > 2).collect();
-        drawn.sort_by_key(|reading| reading.rows.len());
+        let mut drawn: Vec<TrainingText> = (0..n).map(one).filter(|text| text.rows.len() > 2).collect();
+        drawn.sort_by_key(|text| text.rows.len());
         drawn
     }
 
@@ -315,7 +317,7 @@ impl<'a> Linking<'a> {
 }
 
 impl Objective for Linking<'_> {
-    type Batch = Batch;
+    type Batch = LinkingBatch;
 
     fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
         if self.config.n_hard == 0 && !self.config.all_names {
@@ -326,8 +328,8 @@ impl Objective for Linking<'_> {
         if self.config.n_hard == 0 {
             return Ok(());
         }
-        let mentions = vectors(&encoder, self.readings)?;
-        let targets: Vec<&Target> = self.readings.iter().flat_map(|reading| &reading.mentions).collect();
+        let mentions = vectors(&encoder, self.texts)?;
+        let targets: Vec<&Target> = self.texts.iter().flat_map(|text| &text.mentions).collect();
         let nearest = |(row, target): (usize, &&Target)| {
             let own = self.names_of.get(target.concepts.first()?)?;
             let score = |name: &u32| dot(mentions.row(row), names.row(*name as usize));
@@ -344,17 +346,17 @@ impl Objective for Linking<'_> {
         Ok(())
     }
 
-    fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
-        let chosen = anchors_at(self.readings.len(), self.seed, step, self.config.batch);
+    fn batch(&self, step: u64, rng: &mut SplitMix64) -> LinkingBatch {
+        let chosen = anchors_at(self.texts.len(), self.seed, step, self.config.batch);
         // For each mention with a concept: its row, its own candidates, the correct one first, and its concepts.
         let mut asked: Vec<(usize, Vec<u32>, &[u32])> = Vec::new();
         let mut mentions_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut n_mentions = 0;
         let mut concepts = Vec::new();
         let name_replay = self.name_replay(rng);
-        for reading in &chosen {
-            for (at, target) in self.readings[*reading].mentions.iter().enumerate() {
-                let mention = self.first_mention[*reading] + at;
+        for text in &chosen {
+            for (at, target) in self.texts[*text].mentions.iter().enumerate() {
+                let mention = self.first_mention[*text] + at;
                 if let Some(right) = self.right(mention, &target.concepts, rng) {
                     concepts.push(target.concepts.clone());
                     if !self.compares() {
@@ -375,7 +377,7 @@ impl Objective for Linking<'_> {
                 n_mentions += 1;
             }
         }
-        for target in name_replay.iter().flat_map(|reading| &reading.mentions) {
+        for target in name_replay.iter().flat_map(|text| &text.mentions) {
             // The nearest correct name is known only for mentions of the corpus.
             if let Some(right) = self.right(usize::MAX, &target.concepts, rng) {
                 let mut names = Vec::new();
@@ -407,36 +409,41 @@ impl Objective for Linking<'_> {
             let others = all.iter().filter(|name| !self.is_of(**name, concepts)).map(|name| row_of[name]);
             (*mention, std::iter::once(row_of[&names[0]]).chain(others).collect())
         };
-        let mut parts = window_parts(chosen.iter().map(|reading| &self.readings[*reading]).chain(&name_replay));
+        let mut parts = window_parts(chosen.iter().map(|text| &self.texts[*text]).chain(&name_replay));
         parts.extend(name_parts(all.iter().map(|name| self.names.pieces[*name as usize].as_slice())));
-        let window = |reading: &usize| {
-            let reading = &self.readings[*reading];
-            let inner = 1..reading.rows.len() - 1;
+        let window = |text: &usize| {
+            let text = &self.texts[*text];
+            let inner = 1..text.rows.len() - 1;
             BatchWindow {
                 n_pieces: inner.len(),
-                mentions: spans_of(reading).map(|(first, last)| (first - 1, last - 1)).collect(),
-                begins_word: reading.begins_word.get(inner).map(<[bool]>::to_vec).unwrap_or_default(),
+                mentions: spans_of(text).map(|(first, last)| (first - 1, last - 1)).collect(),
+                begins_word: text.begins_word.get(inner).map(<[bool]>::to_vec).unwrap_or_default(),
             }
         };
-        Batch { windows: chosen.iter().map(window).collect(), asked: asked.iter().map(rows).collect(), concepts, parts }
+        LinkingBatch {
+            windows: chosen.iter().map(window).collect(),
+            asked: asked.iter().map(rows).collect(),
+            concepts,
+            parts,
+        }
     }
 
-    fn n_parts(&self, batch: &Batch) -> usize {
+    fn n_parts(&self, batch: &LinkingBatch) -> usize {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+    fn forward(&self, tape: &mut Tape<'_>, batch: &LinkingBatch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
         match &batch.parts[part] {
             Part::Names(names) => Ok(Outputs::of(NAMES, self.model.read_names(tape, names, Some(rng))?)),
-            Part::Windows(windows, places) => {
-                let read = self.model.read_windows(tape, windows, places, Some(rng))?;
+            Part::Windows(windows, mention_spans) => {
+                let read = self.model.read_windows(tape, windows, mention_spans, Some(rng))?;
                 let mentions = read.mentions.map_or_else(Outputs::default, |mentions| Outputs::of(MENTIONS, mentions));
                 Ok(read.spans.map_or(mentions.clone(), |spans| mentions.with(SPANS, spans)))
             }
         }
     }
 
-    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+    fn losses(&self, batch: &LinkingBatch, values: &Values) -> Losses {
         let mut losses = Losses::default();
         if self.compares() {
             linking_loss(batch, self.config.scale, values, &mut losses);
@@ -449,7 +456,7 @@ impl Objective for Linking<'_> {
         if let Some(search) = self.model.search {
             let gradient = losses.gradient_of(SPANS, values);
             let (rows, scores) = (batch.rows_of_windows(), values.get(SPANS));
-            let value = search_loss(search, (&batch.windows, &rows), scores, self.config.search_weight, gradient);
+            let value = search_loss(search, &batch.windows, &rows, scores, self.config.search_weight, gradient);
             losses.add("spans", value);
         }
         losses
@@ -462,11 +469,11 @@ impl Objective for Linking<'_> {
         let encoder = DualEncoder::new(self.model, parameters)?;
         let index = FlatIndex::by_inner_product(self.name_vectors(&encoder, parameters)?.as_ref().clone());
         let found = index.search(&vectors(&encoder, self.held_out)?, 1);
-        let targets = self.held_out.iter().flat_map(|reading| &reading.mentions);
+        let targets = self.held_out.iter().flat_map(|text| &text.mentions);
         let is_right = |(hits, target): &(Vec<crate::index::Hit>, &Target)| {
             hits.first().is_some_and(|hit| self.is_of(hit.row, &target.concepts))
         };
-        let n_asked = targets.clone().filter(|target| target.means_something).count();
+        let n_asked = targets.clone().filter(|target| target.is_linked).count();
         let n_right = found.into_iter().zip(targets).filter(is_right).count();
         Ok(Some(n_right as f64 / n_asked.max(1) as f64))
     }
@@ -497,8 +504,8 @@ impl Objective for Linking<'_> {
 }
 
 /// First and last wordpiece of every mention that lies within a window.
-fn spans_of(reading: &TrainingText) -> impl Iterator<Item = (usize, usize)> {
-    reading.mentions.iter().map(|target| (target.first, target.last)).chain(reading.elsewhere.iter().copied())
+fn spans_of(text: &TrainingText) -> impl Iterator<Item = (usize, usize)> {
+    text.mentions.iter().map(|target| (target.first, target.last)).chain(text.elsewhere.iter().copied())
 }
 
 /// Hash of the name encoder's weights.
@@ -510,16 +517,16 @@ fn of_names(parameters: &Parameters) -> u64 {
 }
 
 /// Embeddings of the mentions of all windows, in order.
-pub fn vectors(encoder: &DualEncoder, readings: &[TrainingText]) -> Result<Matrix> {
-    let windows: Vec<&[u32]> = readings.iter().map(|reading| reading.rows.as_slice()).collect();
-    let mentions = readings
+pub fn vectors(encoder: &DualEncoder, texts: &[TrainingText]) -> Result<Matrix> {
+    let windows: Vec<&[u32]> = texts.iter().map(|text| text.rows.as_slice()).collect();
+    let mentions = texts
         .iter()
         .enumerate()
-        .flat_map(|(window, reading)| reading.mentions.iter().map(move |target| (window, target.first, target.last)));
+        .flat_map(|(window, text)| text.mentions.iter().map(move |target| (window, target.first, target.last)));
     encoder.encode_mentions(&windows, &mentions.collect::<Vec<_>>())
 }
 
-impl Batch {
+impl LinkingBatch {
     /// Rows of the wordpieces of each window among the span scores, without `[CLS]` and `[SEP]`.
     fn rows_of_windows(&self) -> Vec<Range<usize>> {
         let mut at = 0;
@@ -534,9 +541,9 @@ impl Batch {
 }
 
 /// Cross entropy of the correct candidate of each mention.
-fn linking_loss(batch: &Batch, scale: f32, values: &Values, losses: &mut Losses) {
+fn linking_loss(batch: &LinkingBatch, scale: f32, values: &Values, losses: &mut Losses) {
     let (mentions, names) = (values.get(MENTIONS), values.get(NAMES));
-    let share = 1.0 / batch.asked.len().max(1) as f32;
+    let mean = 1.0 / batch.asked.len().max(1) as f32;
     let mut sum = 0.0;
     let mut of_names = Matrix::zeros(names.n_rows, names.n_cols);
     let of_mentions = losses.gradient_of(MENTIONS, values);
@@ -547,14 +554,14 @@ fn linking_loss(batch: &Batch, scale: f32, values: &Values, losses: &mut Losses)
         sum -= f64::from(gradients[0].max(f32::MIN_POSITIVE)).ln();
         gradients[0] -= 1.0;
         for (name, slope) in candidates.iter().zip(gradients) {
-            let slope = slope * share * scale;
+            let slope = slope * mean * scale;
             let add = |(to, from): (&mut f32, &f32)| *to += slope * from;
             of_mentions.row_mut(*mention).iter_mut().zip(names.row(*name)).for_each(add);
             of_names.row_mut(*name).iter_mut().zip(mentions.row(*mention)).for_each(add);
         }
     }
     *losses.gradient_of(NAMES, values) = of_names;
-    losses.add("linking", sum * f64::from(share));
+    losses.add("linking", sum * f64::from(mean));
 }
 
 #[cfg(test)]

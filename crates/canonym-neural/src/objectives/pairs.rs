@@ -98,7 +98,7 @@ const SCORES: &str = "scores";
 
 /// The mentions of one batch.
 #[derive(Debug)]
-pub struct Batch {
+pub struct PairsBatch {
     /// Input pairs, one part per mention.
     parts: Vec<Sequences>,
     /// Index of the correct candidate of each mention.
@@ -126,34 +126,34 @@ impl<'a> Pairs<'a> {
 }
 
 impl Objective for Pairs<'_> {
-    type Batch = Batch;
+    type Batch = PairsBatch;
 
     fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
         Ok(())
     }
 
-    fn batch(&self, step: u64, _rng: &mut SplitMix64) -> Batch {
+    fn batch(&self, step: u64, _rng: &mut SplitMix64) -> PairsBatch {
         if self.taught.is_empty() {
-            return Batch { parts: Vec::new(), right: Vec::new() };
+            return PairsBatch { parts: Vec::new(), right: Vec::new() };
         }
         let places = anchors_at(self.taught.len(), self.seed, step, self.config.batch);
         let mentions: Vec<usize> = places.into_iter().map(|place| self.taught[place]).collect();
         let right = |mention: &usize| self.questions.mentions[*mention].right.expect("others are not taught");
-        Batch {
+        PairsBatch {
             right: mentions.iter().map(right).collect(),
             parts: mentions.iter().map(|mention| self.questions.pairs(*mention)).collect(),
         }
     }
 
-    fn n_parts(&self, batch: &Batch) -> usize {
+    fn n_parts(&self, batch: &PairsBatch) -> usize {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+    fn forward(&self, tape: &mut Tape<'_>, batch: &PairsBatch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
         Ok(Outputs::of(SCORES, self.model.forward(tape, &batch.parts[part], Some(rng))?))
     }
 
-    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+    fn losses(&self, batch: &PairsBatch, values: &Values) -> Losses {
         let groups: Vec<(usize, usize)> =
             batch.parts.iter().zip(&batch.right).map(|(pairs, right)| (pairs.len(), *right)).collect();
         Losses::of("cross-entropy", SCORES, cross_entropy(&groups, values.get(SCORES)))

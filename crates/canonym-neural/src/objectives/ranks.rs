@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::objectives::Names;
 use crate::objectives::linking::{Target, TrainingText, vectors};
-use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
 
 /// Mentions per batch.
 const TOGETHER: usize = 256;
@@ -29,11 +29,11 @@ impl Ranks {
     /// Metrics from the results of [`ranks`].
     pub fn of(ranks: &[Option<usize>]) -> Ranks {
         let n = ranks.len().max(1) as f64;
-        let share = |below: usize| ranks.iter().flatten().filter(|rank| **rank < below).count() as f64 / n;
+        let fraction = |below: usize| ranks.iter().flatten().filter(|rank| **rank < below).count() as f64 / n;
         Ranks {
             n_mentions: ranks.len(),
-            accuracy_at_1: share(1),
-            recall_at_10: share(10),
+            accuracy_at_1: fraction(1),
+            recall_at_10: fraction(10),
             mean_reciprocal_rank: ranks
                 .iter()
                 .flatten()
@@ -49,14 +49,14 @@ impl Ranks {
 pub fn ranks(
     encoder: &DualEncoder,
     rows: &Matrix,
-    readings: &[TrainingText],
+    texts: &[TrainingText],
     names: &Names,
 ) -> Result<Vec<Option<usize>>> {
-    let mentions = vectors(encoder, readings)?;
-    let targets: Vec<&Target> = readings.iter().flat_map(|reading| &reading.mentions).collect();
-    let n_concepts = names.concepts.iter().flatten().max().map_or(0, |most| *most as usize + 1);
+    let mentions = vectors(encoder, texts)?;
+    let targets: Vec<&Target> = texts.iter().flat_map(|text| &text.mentions).collect();
+    let n_concepts = names.concepts.iter().flatten().max().map_or(0, |max| *max as usize + 1);
     let rank = |best: &mut Vec<(f32, usize)>, (scores, target): (&[f32], &&Target)| {
-        if !target.means_something {
+        if !target.is_linked {
             return None;
         }
         best.clear();
@@ -79,7 +79,7 @@ pub fn ranks(
         let n = TOGETHER.min(mentions.n_rows - first);
         let mut scores = Matrix::zeros(n, rows.n_rows);
         let these = mentions.view().rows(first, n);
-        multiply(scores.view_mut(), these, rows.view().transposed(), Into::Replace, Threads::All);
+        multiply(scores.view_mut(), these, rows.view().transposed(), WriteMode::Replace, Threads::All);
         let each = scores.values.par_chunks(rows.n_rows.max(1)).zip(&targets[first..first + n]);
         ranks.extend(each.map_init(Vec::new, rank).collect::<Vec<_>>().into_iter().flatten());
     }
@@ -96,21 +96,17 @@ mod tests {
     fn ranks_count_concepts_by_their_nearest_names() {
         let (model, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
         let encoder = DualEncoder::new(&model, &parameters).unwrap();
-        let target = |concepts: &[u32], means_something: bool| Target {
-            first: 1,
-            last: 2,
-            concepts: concepts.to_vec(),
-            means_something,
-        };
+        let target =
+            |concepts: &[u32], is_linked: bool| Target { first: 1, last: 2, concepts: concepts.to_vec(), is_linked };
         // A mention, an unlinked one, and one whose concept has no name.
         let mentions = vec![target(&[1], true), target(&[], false), target(&[], true)];
-        let readings = [TrainingText { rows: vec![1, 2, 3, 4], mentions, ..TrainingText::default() }];
-        let mention = vectors(&encoder, &readings).unwrap();
+        let texts = [TrainingText { rows: vec![1, 2, 3, 4], mentions, ..TrainingText::default() }];
+        let mention = vectors(&encoder, &texts).unwrap();
         let scaled = |factor: f32| mention.row(0).iter().map(|value| value * factor).collect::<Vec<f32>>();
         let ranked = |factors: [f32; 4]| {
             let rows = Matrix::new(4, 12, factors.iter().flat_map(|factor| scaled(*factor)).collect());
             let names = Names { pieces: vec![vec![1]; 4], concepts: vec![vec![0], vec![1], vec![1], vec![2]] };
-            Ranks::of(&ranks(&encoder, &rows, &readings, &names).unwrap())
+            Ranks::of(&ranks(&encoder, &rows, &texts, &names).unwrap())
         };
         let first = ranked([0.5, 0.1, 0.9, 0.6]);
         assert_eq!((first.n_mentions, first.accuracy_at_1, first.mean_reciprocal_rank), (2, 0.5, 0.5));

@@ -13,7 +13,8 @@ use crate::tensor::matrix::Matrix;
 /// Mean loss over all spans or words, times `weight`; accumulates the gradient. `scores` has three columns; each window has its own rows.
 pub(super) fn search_loss(
     search: SpanSearch,
-    (windows, rows): (&[BatchWindow], &[Range<usize>]),
+    windows: &[BatchWindow],
+    rows: &[Range<usize>],
     scores: &Matrix,
     weight: f32,
     gradient: &mut Matrix,
@@ -22,7 +23,7 @@ pub(super) fn search_loss(
         SpanSearch::Exhaustive { longest } => n_spans(window.n_pieces, longest),
         SpanSearch::Tags => window.begins_word.iter().filter(|begins| **begins).count(),
     });
-    let share = weight / n.sum::<usize>().max(1) as f32;
+    let mean = weight / n.sum::<usize>().max(1) as f32;
     let mut sum = 0.0;
     for (window, rows) in windows.iter().zip(rows) {
         let scores = &scores.values[3 * rows.start..3 * rows.end];
@@ -32,10 +33,10 @@ pub(super) fn search_loss(
             SpanSearch::Tags => of_tags(window, scores, &mut gradients),
         };
         for (row, gradients) in rows.clone().zip(gradients.chunks_exact(3)) {
-            gradient.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += share * slope);
+            gradient.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += mean * slope);
         }
     }
-    sum * f64::from(share)
+    sum * f64::from(mean)
 }
 
 /// Sum of the binary cross entropies of all spans; writes the gradient.
@@ -92,7 +93,7 @@ mod tests {
         let values = Matrix::new(12, 3, (0..36).map(|_| random::normal(&mut rng)).collect());
         for search in [SpanSearch::Exhaustive { longest: 3 }, SpanSearch::Tags] {
             let loss =
-                |values: &Matrix, gradient: &mut Matrix| search_loss(search, (&windows, &rows), values, 0.7, gradient);
+                |values: &Matrix, gradient: &mut Matrix| search_loss(search, &windows, &rows, values, 0.7, gradient);
             let mut gradient = Matrix::zeros(12, 3);
             assert!(loss(&values, &mut gradient) > 0.0);
             for at in 0..36 {

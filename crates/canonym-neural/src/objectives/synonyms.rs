@@ -62,7 +62,7 @@ const NAMES: &str = "names";
 
 /// The rows of one batch.
 #[derive(Debug)]
-pub struct Batch {
+pub struct SynonymsBatch {
     parts: Vec<Tokens>,
     labels: Vec<Vec<u32>>,
 }
@@ -92,7 +92,7 @@ impl<'a> Synonyms<'a> {
 }
 
 impl Objective for Synonyms<'_> {
-    type Batch = Batch;
+    type Batch = SynonymsBatch;
 
     fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
         if self.config.n_hard == 0 {
@@ -112,7 +112,7 @@ impl Objective for Synonyms<'_> {
         Ok(())
     }
 
-    fn batch(&self, step: u64, rng: &mut SplitMix64) -> Batch {
+    fn batch(&self, step: u64, rng: &mut SplitMix64) -> SynonymsBatch {
         let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
         let mut pieces: Vec<&[u32]> = Vec::new();
         let mut labels = Vec::new();
@@ -138,18 +138,24 @@ impl Objective for Synonyms<'_> {
         let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
         // Padding goes to the longest name of the whole batch.
         let part = if self.model.pads { pieces.len().max(1) } else { PART };
-        Batch { parts: pieces.chunks(part).map(pack).collect(), labels }
+        SynonymsBatch { parts: pieces.chunks(part).map(pack).collect(), labels }
     }
 
-    fn n_parts(&self, batch: &Batch) -> usize {
+    fn n_parts(&self, batch: &SynonymsBatch) -> usize {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+    fn forward(
+        &self,
+        tape: &mut Tape<'_>,
+        batch: &SynonymsBatch,
+        part: usize,
+        rng: &mut SplitMix64,
+    ) -> Result<Outputs> {
         Ok(Outputs::of(NAMES, self.model.forward(tape, &batch.parts[part], Some(rng))?))
     }
 
-    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+    fn losses(&self, batch: &SynonymsBatch, values: &Values) -> Losses {
         Losses::of("multi-similarity", NAMES, multi_similarity(values.get(NAMES), &batch.labels, &self.config.loss))
     }
 

@@ -31,7 +31,7 @@ const PART: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub struct Example {
     /// Token features.
-    pub view: TokenFeatures,
+    pub features: TokenFeatures,
     /// Gold labels of all tokens by label set; `None` if the corpus does not cover it.
     pub labels: Vec<Option<Vec<u8>>>,
 }
@@ -65,7 +65,7 @@ impl Default for TagsConfig {
 #[derive(Debug, Clone, Default)]
 pub struct HeldOut {
     /// Token features.
-    pub view: TokenFeatures,
+    pub features: TokenFeatures,
     /// Gold mentions by label set; `None` if unknown.
     pub mentions: Vec<Option<Vec<(usize, usize)>>>,
 }
@@ -78,14 +78,14 @@ pub struct Tags<'a> {
     words: &'a Words,
     corpora: &'a [Corpus],
     /// Cumulative sums of weight times number of texts.
-    shares: Vec<f64>,
-    n_layers: usize,
+    cumulative_weights: Vec<f64>,
+    n_label_sets: usize,
     held_out: &'a [HeldOut],
 }
 
 /// The texts of a step.
 #[derive(Debug)]
-pub struct Batch {
+pub struct TagsBatch {
     parts: Vec<Packed>,
     /// Gold labels of each text, in order.
     labels: Vec<Vec<Option<Vec<u8>>>>,
@@ -98,30 +98,32 @@ impl<'a> Tags<'a> {
     pub fn new(
         model: &'a TaggerConfig,
         config: TagsConfig,
-        (words, corpora): (&'a Words, &'a [Corpus]),
-        n_layers: usize,
+        words: &'a Words,
+        corpora: &'a [Corpus],
+        n_label_sets: usize,
         held_out: &'a [HeldOut],
     ) -> Tags<'a> {
         let mut sum = 0.0;
-        let shares = corpora.iter().map(|corpus| {
+        let cumulative_weights = corpora.iter().map(|corpus| {
             sum += f64::from(corpus.weight) * corpus.examples.len() as f64;
             sum
         });
-        let shares = shares.collect();
-        Tags { model, config, words, corpora, shares, n_layers, held_out }
+        let cumulative_weights = cumulative_weights.collect();
+        Tags { model, config, words, corpora, cumulative_weights, n_label_sets, held_out }
     }
 
     fn draw(&self, rng: &mut SplitMix64) -> &'a Example {
-        let total = self.shares.last().copied().unwrap_or(0.0);
+        let total = self.cumulative_weights.last().copied().unwrap_or(0.0);
         let at = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64 * total;
-        let corpus = &self.corpora[self.shares.partition_point(|sum| *sum <= at).min(self.corpora.len() - 1)];
+        let corpus =
+            &self.corpora[self.cumulative_weights.partition_point(|sum| *sum <= at).min(self.corpora.len() - 1)];
         &corpus.examples[rng.below(corpus.examples.len())]
     }
 }
 
 /// A random crop of at most `max` tokens.
 fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
-    let n = example.view.tokens.len();
+    let n = example.features.tokens.len();
     if n <= max {
         return example.clone();
     }
@@ -133,7 +135,7 @@ fn cropped(example: &Example, max: usize, rng: &mut SplitMix64) -> Example {
         labels
     };
     Example {
-        view: example.view.part(tokens.clone()),
+        features: example.features.part(tokens.clone()),
         labels: example.labels.iter().map(|labels| labels.as_ref().map(cut)).collect(),
     }
 }
@@ -160,41 +162,41 @@ fn mend(labels: &mut [u8]) {
 }
 
 impl Objective for Tags<'_> {
-    type Batch = Batch;
+    type Batch = TagsBatch;
 
     fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
         Ok(())
     }
 
-    fn batch(&self, _step: u64, rng: &mut SplitMix64) -> Batch {
+    fn batch(&self, _step: u64, rng: &mut SplitMix64) -> TagsBatch {
         let mut examples: Vec<Example> =
             (0..self.config.batch).map(|_| cropped(self.draw(rng), self.config.max_tokens, rng)).collect();
         // Parts of similar size take similar time.
-        examples.sort_by_key(|example| example.view.tokens.len());
+        examples.sort_by_key(|example| example.features.tokens.len());
         let n_parts = examples.len().div_ceil(PART);
         let mut dealt: Vec<Vec<Example>> = vec![Vec::new(); n_parts];
         for (at, example) in examples.into_iter().enumerate() {
             dealt[at % n_parts].push(example);
         }
         let pack = |part: &Vec<Example>| {
-            Packed::new(&part.iter().map(|example| &example.view).collect::<Vec<_>>(), self.words)
+            Packed::new(&part.iter().map(|example| &example.features).collect::<Vec<_>>(), self.words)
         };
-        Batch {
+        TagsBatch {
             parts: dealt.iter().map(pack).collect(),
-            lengths: dealt.iter().flatten().map(|example| example.view.tokens.len()).collect(),
+            lengths: dealt.iter().flatten().map(|example| example.features.tokens.len()).collect(),
             labels: dealt.into_iter().flatten().map(|example| example.labels).collect(),
         }
     }
 
-    fn n_parts(&self, batch: &Batch) -> usize {
+    fn n_parts(&self, batch: &TagsBatch) -> usize {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+    fn forward(&self, tape: &mut Tape<'_>, batch: &TagsBatch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
         Ok(Outputs::of(LABELS, self.model.forward(tape, &batch.parts[part], Some(rng))?))
     }
 
-    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+    fn losses(&self, batch: &TagsBatch, values: &Values) -> Losses {
         Losses::of("labels", LABELS, label_loss(batch, values.get(LABELS)))
     }
 
@@ -202,15 +204,15 @@ impl Objective for Tags<'_> {
         if self.held_out.is_empty() {
             return Ok(None);
         }
-        let counts = count(self.model, parameters, self.n_layers, self.words, self.held_out)?;
+        let counts = count(self.model, parameters, self.n_label_sets, self.words, self.held_out)?;
         Ok(Some(counts.into_iter().fold(Counts::default(), Add::add).score().f1))
     }
 }
 
 /// Negative log-likelihood of the gold labels, `[tokens, label sets × labels]`; the mean over tokens.
-fn label_loss(batch: &Batch, values: &Matrix) -> Loss {
+fn label_loss(batch: &TagsBatch, values: &Matrix) -> Loss {
     let mut gradient = Matrix::zeros(values.n_rows, values.n_cols);
-    let share = 1.0 / values.n_rows.max(1) as f32;
+    let scale = 1.0 / values.n_rows.max(1) as f32;
     let mut rest = gradient.values.as_mut_slice();
     let mut first = 0;
     let mut texts = Vec::with_capacity(batch.lengths.len());
@@ -223,62 +225,65 @@ fn label_loss(batch: &Batch, values: &Matrix) -> Loss {
     let losses: Vec<f64> = texts
         .into_par_iter()
         .map(|(first, n, labels, gradient)| {
-            let taught = labels.iter().enumerate().filter_map(|(layer, labels)| Some((layer, labels.as_ref()?)));
-            taught.map(|(layer, labels)| text_loss(values, (first, n), layer, labels, (gradient, share))).sum()
+            let taught =
+                labels.iter().enumerate().filter_map(|(label_set, labels)| Some((label_set, labels.as_ref()?)));
+            taught.map(|(label_set, labels)| text_loss(values, first, n, label_set, labels, gradient, scale)).sum()
         })
         .collect();
-    Loss { value: losses.iter().sum::<f64>() * f64::from(share), gradient }
+    Loss { value: losses.iter().sum::<f64>() * f64::from(scale), gradient }
 }
 
 /// Negative log-likelihood of the gold labels of a text in one label set; accumulates the gradient.
 fn text_loss(
     values: &Matrix,
-    (first, n): (usize, usize),
-    layer: usize,
+    first: usize,
+    n: usize,
+    label_set: usize,
     labels: &[u8],
-    (gradient, share): (&mut [f32], f32),
+    gradient: &mut [f32],
+    scale: f32,
 ) -> f64 {
     let scores = |at: usize| -> [f32; N_LABELS] {
         let row = values.row(first + at);
-        std::array::from_fn(|label| row[layer * N_LABELS + label])
+        std::array::from_fn(|label| row[label_set * N_LABELS + label])
     };
-    let lattice = BilouCrf::new((0..n).map(scores));
+    let crf = BilouCrf::new((0..n).map(scores));
     let mut of_labels = 0.0;
     for (at, label) in labels.iter().enumerate() {
         of_labels += f64::from(scores(at)[usize::from(*label)]);
-        let to = &mut gradient[at * values.n_cols + layer * N_LABELS..][..N_LABELS];
-        for (place, (to, probability)) in to.iter_mut().zip(lattice.labels(at)).enumerate() {
-            *to = share * (probability - f32::from(u8::from(place == usize::from(*label))));
+        let to = &mut gradient[at * values.n_cols + label_set * N_LABELS..][..N_LABELS];
+        for (place, (to, probability)) in to.iter_mut().zip(crf.labels(at)).enumerate() {
+            *to = scale * (probability - f32::from(u8::from(place == usize::from(*label))));
         }
     }
-    lattice.log_sum() - of_labels
+    crf.log_sum() - of_labels
 }
 
 /// Strict counts on held-out texts, by label set.
 pub fn count(
     model: &TaggerConfig,
     parameters: &Parameters,
-    n_layers: usize,
+    n_label_sets: usize,
     words: &Words,
     held_out: &[HeldOut],
 ) -> Result<Vec<Counts>> {
-    let tagger = Tagger::new(model, parameters, n_layers)?;
+    let tagger = Tagger::new(model, parameters, n_label_sets)?;
     let mut rows = WordRows::default();
     tagger.tabulate(words, &mut rows);
     let each: Vec<Vec<Counts>> = held_out
         .par_iter()
         .map(|text| {
-            let found = tagger.tag(&text.view, (words, &rows), |_| true);
-            let of_layer = |(layer, gold): (usize, &Option<Vec<(usize, usize)>>)| {
+            let found = tagger.tag(&text.features, words, &rows, |_| true);
+            let of_label_set = |(label_set, gold): (usize, &Option<Vec<(usize, usize)>>)| {
                 let Some(gold) = gold else { return Counts::default() };
-                let found = found.likeliest(layer, 0.5);
+                let found = found.likeliest(label_set, 0.5);
                 let right = found.iter().filter(|one| gold.contains(&(one.first, one.last)));
                 Counts::one_to_one(gold.len(), found.len(), right.count())
             };
-            text.mentions.iter().enumerate().map(of_layer).collect()
+            text.mentions.iter().enumerate().map(of_label_set).collect()
         })
         .collect();
-    let mut sums = vec![Counts::default(); n_layers];
+    let mut sums = vec![Counts::default(); n_label_sets];
     for scores in each {
         sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = *sum + score);
     }
@@ -317,23 +322,23 @@ mod tests {
             ["a man with gout was seen", "women with bone pain came", "pain came with gout", "he was seen with pain"];
         let mentions = [(3, 3), (2, 3), (3, 3), (4, 4)];
         let vocabulary = Vocabulary::count(texts, 1, 100);
-        let viewer = FeatureExtractor { vocabulary, n_grams: 40, ..FeatureExtractor::default() };
+        let extractor = FeatureExtractor { vocabulary, n_grams: 40, ..FeatureExtractor::default() };
         let mut words = Words::default();
         let (mut examples, mut held_out) = (Vec::new(), Vec::new());
         for (text, mention) in texts.iter().zip(mentions) {
-            let view = viewer.view(&Analysis::new(text), &mut words);
-            let labels = vec![Some(labels_of(view.tokens.len(), &[mention])), None];
-            held_out.push(HeldOut { view: view.clone(), mentions: vec![Some(vec![mention]), None] });
-            examples.push(Example { view, labels });
+            let features = extractor.extract(&Analysis::new(text), &mut words);
+            let labels = vec![Some(labels_of(features.tokens.len(), &[mention])), None];
+            held_out.push(HeldOut { features: features.clone(), mentions: vec![Some(vec![mention]), None] });
+            examples.push(Example { features, labels });
         }
-        (words, vec![Corpus { weight: 1.0, examples }], held_out, viewer.vocabulary.n_rows())
+        (words, vec![Corpus { weight: 1.0, examples }], held_out, extractor.vocabulary.n_rows())
     }
 
     #[test]
-    fn what_is_taught_is_learned_and_layers_that_are_not_taught_get_no_gradient() {
+    fn trained_label_sets_are_learned_and_others_get_no_gradient() {
         let (words, corpora, held_out, n_words) = corpus();
         let model = model();
-        let mut objective = Tags::new(&model, CONFIG, (&words, &corpora), 2, &held_out);
+        let mut objective = Tags::new(&model, CONFIG, &words, &corpora, 2, &held_out);
         let mut parameters = Parameters::default();
         model.init(&mut parameters, n_words, 2, &mut for_step(1, 1));
         let batch = objective.batch(0, &mut for_step(1, 0));
@@ -354,10 +359,10 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_of_the_loss_is_that_of_differences() {
+    fn the_gradient_agrees_with_finite_differences() {
         let (words, corpora, _, _) = corpus();
         let model = model();
-        let objective = Tags::new(&model, CONFIG, (&words, &corpora), 1, &[]);
+        let objective = Tags::new(&model, CONFIG, &words, &corpora, 1, &[]);
         let batch = objective.batch(7, &mut for_step(1, 7));
         let n_rows: usize = batch.lengths.iter().sum();
         let mut rng = SplitMix64::new(2);
@@ -368,15 +373,18 @@ mod tests {
 
     #[test]
     fn long_texts_give_parts_whose_labels_are_possible() {
-        let view = TokenFeatures { tokens: Vec::new(), words: vec![0; 9], gaps: vec![0; 10], bits: vec![0; 9] };
+        let features =
+            TokenFeatures { tokens: Vec::new(), words: vec![0; 9], separators: vec![0; 10], bits: vec![0; 9] };
         let text = "a b c d e f g h i";
         let tokens = canonym_core::text::tokens::tokenize(text);
-        let example =
-            Example { view: TokenFeatures { tokens, ..view }, labels: vec![Some(labels_of(9, &[(0, 8)])), None] };
+        let example = Example {
+            features: TokenFeatures { tokens, ..features },
+            labels: vec![Some(labels_of(9, &[(0, 8)])), None],
+        };
         for step in 0..20 {
             let part = cropped(&example, 4, &mut for_step(5, step));
             assert_eq!(part.labels, [Some(vec![1, 2, 2, 3]), None]);
-            assert_eq!((part.view.tokens.len(), part.view.gaps.len()), (4, 5));
+            assert_eq!((part.features.tokens.len(), part.features.separators.len()), (4, 5));
         }
     }
 }

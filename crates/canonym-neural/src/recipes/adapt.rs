@@ -179,8 +179,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     };
     if let Some(kb) = kb.filter(|_| !unseen.is_empty()) {
         status::say("held-out documents …");
-        report.before = Some(judge(&kb, bundle, &unseen)?);
-        report.after = Some(judge(&kb, &adapted, &unseen)?);
+        report.before = Some(evaluate(&kb, bundle, &unseen)?);
+        report.after = Some(evaluate(&kb, &adapted, &unseen)?);
     }
     adapted.manifest.card = card(&bundle.manifest.card, &report);
     adapted.learned = Some(record);
@@ -273,20 +273,20 @@ pub fn learn(
         let error = canonym_core::Error::invalid("the documents have no annotated mentions");
         return Err(error.with_hint("annotate some mentions, and list complete documents under `documents`"));
     }
-    let layers = Layers::of(&tagger.layers, &types);
-    let texts = Texts { tagger: &tagger, layers: &layers, typed: &typed };
+    let label_sets = LabelSets::of(&tagger.label_sets, &types);
+    let texts = Texts { tagger: &tagger, label_sets: &label_sets, typed: &typed };
     let weights = bundle.tagger_weights();
     let weights = match complete.is_empty() {
         true => weights,
-        false => texts.train(experiment, (&manifest.config, weights), (complete, held_out), out)?,
+        false => texts.train(experiment, &manifest.config, weights, complete, held_out, out)?,
     };
     let mut prior = tagger.prior.clone();
     for document in complete.iter().chain(incomplete) {
         count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| prior.add(name, id)));
     }
-    let manifest = TaggerManifest { layers: layers.all.clone(), ..manifest.clone() };
-    let bundle = bundle.clone().with_tagger((&tagger.viewer, &prior), &weights, manifest);
-    Ok(Learned { bundle, types, new_types: layers.added, n_mentions })
+    let manifest = TaggerManifest { label_sets: label_sets.all.clone(), ..manifest.clone() };
+    let bundle = bundle.clone().with_tagger(&tagger.extractor, &prior, &weights, manifest);
+    Ok(Learned { bundle, types, new_types: label_sets.added, n_mentions })
 }
 
 fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotation> {
@@ -338,36 +338,36 @@ fn most_frequent_type<'a>(documents: impl Iterator<Item = &'a AnnotatedDocument>
 }
 
 /// The label sets of a tagger, with new ones for types that it does not know.
-struct Layers {
+struct LabelSets {
     all: Vec<LabelSet>,
     added: Vec<String>,
     /// Index of the label set of each type in the documents.
     of_type: BTreeMap<String, usize>,
 }
 
-impl Layers {
-    fn of(known: &[LabelSet], types: &BTreeSet<String>) -> Layers {
-        let mut layers = Layers { all: known.to_vec(), added: Vec::new(), of_type: BTreeMap::new() };
+impl LabelSets {
+    fn of(known: &[LabelSet], types: &BTreeSet<String>) -> LabelSets {
+        let mut label_sets = LabelSets { all: known.to_vec(), added: Vec::new(), of_type: BTreeMap::new() };
         for name in types {
-            let place = layers
+            let place = label_sets
                 .all
                 .iter()
-                .position(|layer| layer.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)));
+                .position(|label_set| label_set.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)));
             let place = place.unwrap_or_else(|| {
-                layers.all.push(LabelSet { name: Some(name.clone()), covers: 0.0, any_type: false });
-                layers.added.push(name.clone());
-                layers.all.len() - 1
+                label_sets.all.push(LabelSet { name: Some(name.clone()), covers: 0.0, any_type: false });
+                label_sets.added.push(name.clone());
+                label_sets.all.len() - 1
             });
-            layers.of_type.insert(name.clone(), place);
+            label_sets.of_type.insert(name.clone(), place);
         }
-        layers
+        label_sets
     }
 }
 
 /// Builds training data and trains the tagger.
 struct Texts<'a> {
     tagger: &'a TypedTagger,
-    layers: &'a Layers,
+    label_sets: &'a LabelSets,
     typed: &'a dyn Fn(&Annotation) -> String,
 }
 
@@ -375,34 +375,36 @@ impl Texts<'_> {
     fn train(
         &self,
         experiment: &Experiment,
-        (config, mut weights): (&TaggerConfig, Parameters),
-        (documents, held_out): (&[AnnotatedDocument], &[AnnotatedDocument]),
+        config: &TaggerConfig,
+        mut weights: Parameters,
+        documents: &[AnnotatedDocument],
+        held_out: &[AnnotatedDocument],
         out: &Path,
     ) -> canonym_core::Result<Parameters> {
         let mut words = Words::default();
         let mut seen = |documents: &[AnnotatedDocument]| {
             let mut texts = Vec::new();
             for document in documents {
-                let view = self.tagger.viewer.view(&Analysis::new(&document.document.text), &mut words);
-                if !view.tokens.is_empty() {
-                    texts.push(HeldOut { mentions: self.mentions(document, &view.tokens), view });
+                let features = self.tagger.extractor.extract(&Analysis::new(&document.document.text), &mut words);
+                if !features.tokens.is_empty() {
+                    texts.push(HeldOut { mentions: self.mentions(document, &features.tokens), features });
                 }
             }
             texts
         };
         let (to_fit, dev) = (seen(documents), seen(held_out));
-        let like = self.most_similar((config, &weights), &words, &to_fit)?;
+        let like = self.most_similar(config, &weights, &words, &to_fit)?;
         config.widen(&mut weights, &like);
         let example = |text: HeldOut| {
-            let n = text.view.tokens.len();
+            let n = text.features.tokens.len();
             let labels = text.mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions)));
-            Example { labels: labels.collect(), view: text.view }
+            Example { labels: labels.collect(), features: text.features }
         };
         let examples: Vec<Example> = to_fit.into_iter().map(example).collect();
         let n_examples = examples.len();
         let corpora = [Corpus { weight: 1.0, examples }];
-        let n_layers = self.layers.all.len();
-        let mut objective = Tags::new(config, experiment.batch, (&words, &corpora), n_layers, &dev);
+        let n_label_sets = self.label_sets.all.len();
+        let mut objective = Tags::new(config, experiment.batch, &words, &corpora, n_label_sets, &dev);
         let of = format!("{}{n_examples}", to_toml(experiment)?);
         let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
         let mut log = open_log(out, &[STAGE])?;
@@ -412,18 +414,19 @@ impl Texts<'_> {
     /// For each new label set, the existing one whose predictions match its mentions best by F1; `None` if none matches any.
     fn most_similar(
         &self,
-        (config, weights): (&TaggerConfig, &Parameters),
+        config: &TaggerConfig,
+        weights: &Parameters,
         words: &Words,
         texts: &[HeldOut],
     ) -> canonym_core::Result<Vec<Option<usize>>> {
-        let n_known = self.tagger.layers.len();
+        let n_known = self.tagger.label_sets.len();
         let mut like = Vec::new();
-        for layer in n_known..self.layers.all.len() {
-            let of_layer = |text: &HeldOut| HeldOut {
-                view: text.view.clone(),
-                mentions: vec![text.mentions[layer].clone(); n_known],
+        for label_set in n_known..self.label_sets.all.len() {
+            let of_label_set = |text: &HeldOut| HeldOut {
+                features: text.features.clone(),
+                mentions: vec![text.mentions[label_set].clone(); n_known],
             };
-            let probes: Vec<HeldOut> = texts.iter().map(of_layer).collect();
+            let probes: Vec<HeldOut> = texts.iter().map(of_label_set).collect();
             let scores = count(config, weights, n_known, words, &probes)?;
             let best = scores.iter().enumerate().max_by(|left, right| left.1.score().f1.total_cmp(&right.1.score().f1));
             like.push(best.filter(|(_, score)| score.tp_pred > 0.0).map(|(known, _)| known));
@@ -433,15 +436,15 @@ impl Texts<'_> {
 
     /// First and last tokens of the mentions of each label set, sorted; `None` for label sets of types not in the documents.
     fn mentions(&self, document: &AnnotatedDocument, tokens: &[Token]) -> Vec<Option<Vec<(usize, usize)>>> {
-        let mut mentions = vec![None; self.layers.all.len()];
-        self.layers.of_type.values().for_each(|layer| mentions[*layer] = Some(Vec::new()));
+        let mut mentions = vec![None; self.label_sets.all.len()];
+        self.label_sets.of_type.values().for_each(|label_set| mentions[*label_set] = Some(Vec::new()));
         for annotation in &document.annotations {
             let [span] = annotation.spans.as_slice() else { continue };
-            let Some(layer) = self.layers.of_type.get(&(self.typed)(annotation)) else { continue };
+            let Some(label_set) = self.label_sets.of_type.get(&(self.typed)(annotation)) else { continue };
             let first = tokens.partition_point(|token| token.span.end <= span.start);
             let end = tokens.partition_point(|token| token.span.start < span.end);
             if first < end {
-                mentions[*layer].get_or_insert_default().push((first, end - 1));
+                mentions[*label_set].get_or_insert_default().push((first, end - 1));
             }
         }
         for mentions in mentions.iter_mut().flatten() {
@@ -477,7 +480,7 @@ fn count_uses(document: &AnnotatedDocument, count: &mut dyn FnMut(&str, Option<&
 }
 
 /// Evaluates a bundle on completely annotated documents.
-pub fn judge(
+pub fn evaluate(
     kb: &Arc<KnowledgeBase>,
     bundle: &Bundle,
     documents: &[AnnotatedDocument],
@@ -488,7 +491,7 @@ pub fn judge(
         |ids: &IdSet, best: Option<ConceptId>| best.is_some_and(|best| ids.intersects(&IdSet::parse_one(kb.id(best))));
     let best = |one: &LinkedMention| one.link.candidates.first().filter(|_| !one.link.nil).map(|best| best.concept);
     let (mut n_gold, mut n_found, mut n_spans) = (0, 0, 0);
-    let (mut n_meant, mut n_named, mut n_right) = (0, 0, 0);
+    let (mut n_gold_links, mut n_named, mut n_right) = (0, 0, 0);
     let mut mentions: Vec<Vec<Mention>> = Vec::new();
     let mut golds: Vec<IdSet> = Vec::new();
     for (document, found) in documents.iter().zip(&found) {
@@ -513,7 +516,7 @@ pub fn judge(
         let each = gold.into_iter().flat_map(|(spans, all)| all.into_iter().map(move |ids| (spans, ids)));
         let linked = each.filter(|(_, ids)| !ids.is_nil());
         let (spans, ids): (Vec<&[Span]>, Vec<IdSet>) = linked.unzip();
-        n_meant += ids.len();
+        n_gold_links += ids.len();
         let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, p_mention: 1.0 };
         mentions.push(spans.iter().map(mention).collect());
         golds.extend(ids);
@@ -526,7 +529,7 @@ pub fn judge(
     let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
     let n_linked = best.zip(&golds).filter(|(best, ids)| is_right(ids, *best)).count();
     Ok(Figures {
-        strict_f1: Counts::one_to_one(n_meant, n_named, n_right).score().f1,
+        strict_f1: Counts::one_to_one(n_gold_links, n_named, n_right).score().f1,
         spans_f1: Counts::one_to_one(n_gold, n_found, n_spans).score().f1,
         accuracy: n_linked as f64 / golds.len().max(1) as f64,
     })

@@ -116,7 +116,8 @@ struct Report {
     train: Retrieved,
     dev: Retrieved,
     /// The evaluated dev mentions: their number, and accuracy@1 before and after reranking.
-    judged: Judged,
+    #[serde(rename = "judged")]
+    evaluated: Evaluated,
     /// Dev documents that a part of the system was trained or tuned on.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
@@ -138,7 +139,7 @@ struct Retrieved {
 }
 
 #[derive(Debug, Serialize)]
-struct Judged {
+struct Evaluated {
     n_mentions: usize,
     first_linker: f64,
     cross_encoder: f64,
@@ -165,7 +166,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut parameters = Parameters::default();
     let (mut bert, mut pieces) = read_bert(&folder, SCOPE, &mut parameters)?;
     let mut rng = for_step(*seed, u64::MAX);
-    add_marks((&mut bert, &mut pieces), SCOPE, &mut parameters, &mut rng)?;
+    add_marks(&mut bert, &mut pieces, SCOPE, &mut parameters, &mut rng)?;
     bert.compute = experiment.model.compute;
     let model = CrossEncoderConfig { bert, n_pieces: experiment.model.n_pieces };
     model.init(&mut parameters, &mut rng);
@@ -217,22 +218,22 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let parameters = stage.train(parameters, &mut objective, n_taught, &mut open_log(&arguments.out, &[STAGE])?)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
-    let judged_started = Instant::now();
+    let evaluation_started = Instant::now();
     let first = dev_questions.mentions.iter().filter(|question| question.right == Some(0)).count();
     let n_mentions = dev_questions.mentions.len();
     let scorer = PairScorer::new(&model, &parameters, &pieces)?;
-    let judged = Judged {
+    let evaluated = Evaluated {
         n_mentions,
         first_linker: first as f64 / n_mentions.max(1) as f64,
         cross_encoder: dev_questions.accuracy(&scorer)?,
     };
-    let (before, after) = (100.0 * judged.first_linker, 100.0 * judged.cross_encoder);
+    let (before, after) = (100.0 * evaluated.first_linker, 100.0 * evaluated.cross_encoder);
     status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, reranked {after:.1}"));
-    seconds.insert("judge", judged_started.elapsed().as_secs_f64());
+    seconds.insert("judge", evaluation_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
-    let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, (parameters, pieces)) };
+    let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, parameters, pieces) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
-    let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, judged, seen, seconds };
+    let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, evaluated, seen, seconds };
     write_run(&arguments.out, &experiment, &report, &provenance)?;
     write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
     remove_kept(&arguments.out, &[STAGE])
@@ -333,7 +334,8 @@ impl Asked<'_> {
                     questions.mentions.push(self.question(
                         text,
                         mention,
-                        (&link, right),
+                        &link,
+                        right,
                         &mut questions.names,
                         &mut rows,
                     )?);
@@ -341,8 +343,8 @@ impl Asked<'_> {
                 at = next;
             }
         }
-        let share = |n: usize| n as f64 / found.n_mentions.max(1) as f64;
-        (found.accuracy_at_1, found.recall) = (share(n_right), share(n_found));
+        let fraction = |n: usize| n as f64 / found.n_mentions.max(1) as f64;
+        (found.accuracy_at_1, found.recall) = (fraction(n_right), fraction(n_found));
         Ok((questions, found))
     }
 
@@ -370,7 +372,8 @@ impl Asked<'_> {
         &self,
         text: &str,
         mention: &Mention,
-        (link, right): (&Link, Option<usize>),
+        link: &Link,
+        right: Option<usize>,
         names: &mut Vec<Vec<u32>>,
         rows: &mut HashMap<String, u32>,
     ) -> canonym_core::Result<Question> {

@@ -59,22 +59,22 @@ pub fn draw(steps: &str, rounds: &str) -> String {
     );
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     for tick in 0..=N_TICKS {
-        let share = f64::from(tick) / f64::from(N_TICKS);
-        let y = bottom - share * (bottom - TOP);
+        let fraction = f64::from(tick) / f64::from(N_TICKS);
+        let y = bottom - fraction * (bottom - TOP);
         line(&mut svg, [LEFT, y, right, y], "#dddddd");
-        text(&mut svg, (LEFT - 8.0, y + 4.0), ("end", LOSS), &short(share * losses.high));
+        text(&mut svg, (LEFT - 8.0, y + 4.0), "end", LOSS, &short(fraction * losses.high));
         if has_scores {
-            let score = scores.low + share * (scores.high - scores.low);
-            text(&mut svg, (right + 8.0, y + 4.0), ("start", SCORE), &short(100.0 * score));
+            let score = scores.low + fraction * (scores.high - scores.low);
+            text(&mut svg, (right + 8.0, y + 4.0), "start", SCORE, &short(100.0 * score));
         }
-        let step = (share * n_steps as f64).round();
-        text(&mut svg, (LEFT + share * (right - LEFT), bottom + 18.0), ("middle", "#333333"), &step.to_string());
+        let step = (fraction * n_steps as f64).round();
+        text(&mut svg, (LEFT + fraction * (right - LEFT), bottom + 18.0), "middle", "#333333", &step.to_string());
     }
-    text(&mut svg, (LEFT, 16.0), ("middle", LOSS), "loss");
+    text(&mut svg, (LEFT, 16.0), "middle", LOSS, "loss");
     if has_scores {
-        text(&mut svg, (right, 16.0), ("middle", SCORE), "held out, %");
+        text(&mut svg, (right, 16.0), "middle", SCORE, "held out, %");
     }
-    text(&mut svg, ((LEFT + right) / 2.0, HEIGHT - 8.0), ("middle", "#333333"), "steps");
+    text(&mut svg, ((LEFT + right) / 2.0, HEIGHT - 8.0), "middle", "#333333", "steps");
 
     let mut n_before = 0;
     for stage in &stages {
@@ -83,7 +83,7 @@ pub fn draw(steps: &str, rounds: &str) -> String {
         if n_before > 0 {
             line(&mut svg, [x(0.0), TOP, x(0.0), bottom], "#999999");
         }
-        text(&mut svg, (x(stage.n_steps() as f64 / 2.0), 30.0), ("middle", "#333333"), &stage.name);
+        text(&mut svg, (x(stage.n_steps() as f64 / 2.0), 30.0), "middle", "#333333", &stage.name);
         let fewer = averaged(&stage.losses);
         polyline(&mut svg, fewer.iter().map(|(step, loss)| (x(*step), y(*loss, losses))), LOSS);
         let held_out: Vec<(f64, f64)> =
@@ -186,7 +186,7 @@ pub(super) fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str) {
 }
 
 /// Appends a text. It is not escaped, so it must not contain user input.
-pub(super) fn text(svg: &mut String, (x, y): (f64, f64), (anchor, colour): (&str, &str), text: &str) {
+pub(super) fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, colour: &str, text: &str) {
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>");
 }
 

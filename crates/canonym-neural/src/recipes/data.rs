@@ -209,7 +209,8 @@ pub fn compile_trees(
     name: &str,
     source: &Path,
     prefix: Option<&str>,
-    (trees, root): (Option<&Trees>, &Path),
+    trees: Option<&Trees>,
+    root: &Path,
 ) -> canonym_core::Result<KnowledgeBase> {
     let wanted = trees.map(|trees| ids_of_trees(root, trees)).transpose()?;
     let config = ImportConfig { prefix: prefix.map(str::to_owned), ..ImportConfig::default() };

@@ -1,8 +1,8 @@
 //! Recipe of the dual encoder on a BERT checkpoint.
 
 pub(super) mod data;
+mod evaluate;
 mod joint;
-mod judge;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ use canonym_core::link::model::LexicalModel;
 use serde::{Deserialize, Serialize};
 
 use self::data::{Corpus, CorpusReport, DataConfig, Parts, ids_of, labels_of, prepare, read_corpora, with_synonyms};
+use self::evaluate::{Measured, SearchReport, Tuning, evaluate, measure};
 use self::joint::JointReport;
-use self::judge::{Measured, SearchReport, judge, measure};
 use super::adapt::mention_prior_of;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::learned::{self, check_judged, of_documents};
@@ -70,23 +70,23 @@ pub struct Experiment {
     batch: LinkingConfig,
     #[serde(default)]
     run: RunConfig,
-    #[serde(default, skip_serializing_if = "JudgeConfig::is_default")]
-    judge: JudgeConfig,
+    #[serde(default, rename = "judge", skip_serializing_if = "EvaluationConfig::is_default")]
+    evaluation: EvaluationConfig,
 }
 
 /// How held-out documents are evaluated.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct JudgeConfig {
+struct EvaluationConfig {
     /// Mention detector for a model that detects none: a bundle, relative to the current folder or the data root, that was not trained on
     /// the held-out documents; `none` evaluates given mentions only. If missing, the embedded model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mentions: Option<String>,
 }
 
-impl JudgeConfig {
+impl EvaluationConfig {
     fn is_default(&self) -> bool {
-        *self == JudgeConfig::default()
+        *self == EvaluationConfig::default()
     }
 }
 
@@ -182,7 +182,7 @@ struct Report {
 /// Reports how many mentions have a concept that the terminology lacks; if none is known, training is not possible.
 fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool) -> canonym_core::Result<()> {
     let CorpusReport { n_mentions, n_nil, n_unknown, .. } = corpus.report;
-    let n_meant = n_mentions - n_nil;
+    let n_linked = n_mentions - n_nil;
     let annotations = corpus.documents.iter().flat_map(|document| &document.annotations);
     let sets: Vec<IdSet> = annotations.map(|annotation| IdSet::parse(&annotation.ids)).collect();
     let ids = kb.concepts().flat_map(|concept| {
@@ -195,7 +195,7 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     if let Some(unknown) = unknown(&what, sets.iter(), &known) {
         unknown.lines("the terminology").iter().for_each(|line| status::say(line));
     }
-    if n_unknown < n_meant || !is_needed {
+    if n_unknown < n_linked || !is_needed {
         return Ok(());
     }
     let of_corpus = corpus.documents.iter().flat_map(|document| &document.annotations).flat_map(ids_of).next();
@@ -228,7 +228,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         return Err(error.with_hint("set `data.dev`, or increase `run.n_steps`"));
     }
     let record = learned(&experiment, root)?;
-    let detector = detector(&experiment.judge, root)?;
+    let detector = detector(&experiment.evaluation, root)?;
     let Beginning { manifest, windower, parameters } = begin(&experiment, arguments)?;
     let mut of_judging = record.clone();
     if let Some(detector) = detector.as_ref().filter(|_| manifest.model.search.is_none()) {
@@ -245,7 +245,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         pieces: rows.texts(&kb, concepts, &windower),
         concepts: rows.concepts.iter().map(|concept| vec![concept.0]).collect(),
     };
-    let rehearsal = with_synonyms(names.clone(), &experiment.data.synonyms, (root, out), (&windower, &labels))?;
+    let name_replay = with_synonyms(names.clone(), &experiment.data.synonyms, root, out, &windower, &labels)?;
     let longest = match model.search {
         Some(SpanSearch::Exhaustive { longest }) => longest,
         Some(SpanSearch::Tags) | None => usize::MAX,
@@ -264,14 +264,14 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         "{} weights; {} names; {} windows with {} mentions",
         parameters.counts().0,
         names.pieces.len(),
-        train.readings.len(),
+        train.training_texts.len(),
         train.report.n_mentions
     ));
 
     let provenance = provenance(experiment.data.paths().collect(), root)?;
     let watched = match tune.documents.is_empty() {
         true => dev.of_first(experiment.data.n_dev_in_training),
-        false => &tune.readings,
+        false => &tune.training_texts,
     };
     let n_weights = parameters.counts().0;
     let mut bundle =
@@ -282,9 +282,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if experiment.data.mention_prior {
         bundle = bundle.with_mention_prior(&mention_prior_of(&train.documents));
     }
-    let mut objective = Linking::new(&model, experiment.batch, (&train.readings, &names), experiment.seed)
+    let mut objective = Linking::new(&model, experiment.batch, &train.training_texts, &names, experiment.seed)
         .with_held_out(watched)
-        .with_rehearsal(&rehearsal);
+        .with_name_replay(&name_replay);
     if !experiment.encoder.train_names {
         objective = objective.with_encoded(&bundle.parameters, dual_vectors(&kb, &bundle)?);
     }
@@ -292,12 +292,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let stage = Stage { name: STAGE, config: experiment.run, seed: experiment.seed, out, of: &of };
     let mut log = open_log(out, &[STAGE])?;
     let train_started = Instant::now();
-    bundle.parameters = stage.train(bundle.parameters, &mut objective, train.readings.len(), &mut log)?;
+    bundle.parameters = stage.train(bundle.parameters, &mut objective, train.training_texts.len(), &mut log)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
     // Evaluates the model as written, with f16 weights.
     bundle = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
-    let judge_started = Instant::now();
+    let evaluation_started = Instant::now();
     let mut report = Report {
         seed: experiment.seed,
         n_weights,
@@ -319,12 +319,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         dev: dev.report,
         seconds,
     };
-    if !dev.readings.is_empty() {
+    if !dev.training_texts.is_empty() {
         status::say("held-out documents …");
         let encoder = bundle.encoder()?;
         let vectors = dual_vectors(&kb, &bundle)?;
-        let all = ranks(&encoder, &vectors, &dev.readings, &names)?;
-        let (seen, unseen) = apart(&all, &dev.readings, &train.readings);
+        let all = ranks(&encoder, &vectors, &dev.training_texts, &names)?;
+        let (seen, unseen) = apart(&all, &dev.training_texts, &train.training_texts);
         report.linking = Some(Ranks::of(&all));
         (report.linking_seen, report.linking_unseen) = (Some(Ranks::of(&seen)), Some(Ranks::of(&unseen)));
     }
@@ -332,12 +332,13 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if !chosen_on.is_empty() {
         let lexical_fusion = experiment.data.lexical_fusion.unwrap_or(bundle.manifest.fusion.lexical != 0.0);
         let vectors = dual_vectors(&kb, &bundle)?;
-        judge(&mut bundle, &kb, (&vectors, &labels), (chosen_on, lexical_fusion, detector.as_deref()), &mut report)?;
+        let tuning = Tuning { documents: chosen_on, labels: &labels, lexical_fusion, detector: detector.as_deref() };
+        evaluate(&mut bundle, &kb, &vectors, &tuning, &mut report)?;
     }
     if !tune.documents.is_empty() && !dev.documents.is_empty() {
         report.held_out = Some(measure(&bundle, &kb, &dev.documents, detector)?);
     }
-    report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
+    report.seconds.insert("judge", evaluation_started.elapsed().as_secs_f64());
     write_run(out, &experiment, &report, &provenance)?;
     if new_terminology.exists() {
         std::fs::rename(&new_terminology, out.join(TERMINOLOGY))
@@ -348,7 +349,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
 }
 
 /// The mention detector for a model that detects none; `None` if detection is not evaluated.
-fn detector(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Option<Arc<dyn LinkingModel>>> {
+fn detector(config: &EvaluationConfig, root: &Path) -> canonym_core::Result<Option<Arc<dyn LinkingModel>>> {
     let model = match config.mentions.as_deref() {
         None => NameModel::embedded()?,
         Some("none") => return Ok(None),
@@ -396,12 +397,12 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
 /// Splits the ranks of mentions by whether one of their concepts occurs in `known`.
 fn apart(
     ranks: &[Option<usize>],
-    readings: &[TrainingText],
+    training_texts: &[TrainingText],
     known: &[TrainingText],
 ) -> (Vec<Option<usize>>, Vec<Option<usize>>) {
-    let concepts = known.iter().flat_map(|reading| &reading.mentions).flat_map(|target| &target.concepts);
+    let concepts = known.iter().flat_map(|window| &window.mentions).flat_map(|target| &target.concepts);
     let known: HashSet<u32> = concepts.copied().collect();
-    let targets = readings.iter().flat_map(|reading| &reading.mentions).filter(|target| target.means_something);
+    let targets = training_texts.iter().flat_map(|window| &window.mentions).filter(|target| target.is_linked);
     let is_known = |target: &Target| target.concepts.iter().any(|concept| known.contains(concept));
     let (mut seen, mut unseen) = (Vec::new(), Vec::new());
     for (target, rank) in targets.zip(ranks) {
@@ -483,15 +484,15 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
     let windows = experiment.windows.unwrap_or_default();
     if windows.marked {
         let (mut of_names, mut same) = (config.clone(), pieces.clone());
-        add_marks((&mut of_names, &mut same), NAME, &mut parameters, rng)?;
-        add_marks((&mut config, &mut pieces), TEXT, &mut parameters, rng)?;
+        add_marks(&mut of_names, &mut same, NAME, &mut parameters, rng)?;
+        add_marks(&mut config, &mut pieces, TEXT, &mut parameters, rng)?;
     }
     if windows.pieces > config.max_position_embeddings {
         let message = format!(
             "windows of {} wordpieces exceed the {} positions of the checkpoint",
             windows.pieces, config.max_position_embeddings
         );
-        return Err(canonym_core::Error::invalid(message).with_hint("set `windows.pieces`"));
+        return Err(canonym_core::Error::too_many(message).with_hint("set `windows.pieces`"));
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
@@ -525,7 +526,7 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
         || experiment.windows.is_some_and(|wanted| wanted != bundle.manifest.windows);
     if differs {
         let message = format!("{} has a different `model` or `windows` than the experiment", folder.display());
-        return Err(canonym_core::Error::invalid(message).with_hint("omit both tables"));
+        return Err(canonym_core::Error::mismatch(message).with_hint("omit both tables"));
     }
     Ok(Beginning { windower: bundle.windower()?, manifest: bundle.manifest, parameters: bundle.parameters })
 }
@@ -534,7 +535,8 @@ fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beg
 pub fn fine_tuning(
     from: &Path,
     kb: &Path,
-    (train, dev): (Vec<PathBuf>, Vec<PathBuf>),
+    train: Vec<PathBuf>,
+    dev: Vec<PathBuf>,
     seed: u64,
     run: RunConfig,
 ) -> canonym_core::Result<String> {
@@ -555,7 +557,7 @@ pub fn fine_tuning(
         },
         model: None,
         windows: None,
-        judge: JudgeConfig::default(),
+        evaluation: EvaluationConfig::default(),
         batch: LinkingConfig {
             batch: 2,
             n_random: 0,

@@ -37,8 +37,8 @@ struct Source {
     /// Relative to the data root or the current folder.
     path: PathBuf,
     /// Minimum number of names that contain a word.
-    #[serde(default = "one")]
-    least: usize,
+    #[serde(rename = "least", default = "one")]
+    min_names: usize,
     /// Whether the file is a plain list of words instead of a terminology.
     #[serde(default)]
     is_text: bool,
@@ -78,7 +78,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
                 Ok(())
             })?;
         }
-        words.extend(counts.into_iter().filter(|(_, n)| *n >= source.least).map(|(word, _)| (word, ())));
+        words.extend(counts.into_iter().filter(|(_, n)| *n >= source.min_names).map(|(word, _)| (word, ())));
     }
     status::say(&format!("{} words", words.len()));
     let bytes = WordFilter::build(words.keys().map(String::as_str), experiment.bytes);

@@ -55,7 +55,8 @@ pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym_co
 pub fn of_queries(
     part: &str,
     role: Role,
-    (file, root): (&Path, &Path),
+    file: &Path,
+    root: &Path,
     queries: &[MentionQuery],
 ) -> canonym_core::Result<TrainingSource> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -95,7 +96,7 @@ pub fn check_prints(
     prints: &[Option<u64>],
     (what, allow_seen): (&str, bool),
 ) -> canonym_core::Result<Option<Seen>> {
-    reject(&learned.only(Role::Trained).look_up(prints, None), (what, allow_seen))?;
+    reject(&learned.only(Role::Trained).look_up(prints, None), what, allow_seen)?;
     Ok(warn(learned.look_up(prints, None), what))
 }
 
@@ -106,11 +107,11 @@ pub fn check_known(
     (what, allow_seen): (&str, bool),
 ) -> canonym_core::Result<Option<Seen>> {
     let seen = learned.look_up(&of_documents(documents), None);
-    reject(&seen, (what, allow_seen))?;
+    reject(&seen, what, allow_seen)?;
     Ok(warn(seen, what))
 }
 
-fn reject(seen: &Seen, (what, allow_seen): (&str, bool)) -> canonym_core::Result<()> {
+fn reject(seen: &Seen, what: &str, allow_seen: bool) -> canonym_core::Result<()> {
     if seen.n_seen == 0 || allow_seen {
         return Ok(());
     }

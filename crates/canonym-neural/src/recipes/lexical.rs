@@ -73,7 +73,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let experiment: Experiment =
         settings(&arguments.config, table).with_context(|| format!("{path} is not a valid lexical experiment"))?;
     let record = learned(&experiment, arguments.root())?;
-    let seen = seen_sets(&experiment, &record, (arguments.root(), arguments.allow_seen))?;
+    let seen = seen_sets(&experiment, &record, arguments.root(), arguments.allow_seen)?;
     let work = arguments.out.join("work");
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let mut sets = Vec::new();
@@ -110,7 +110,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
             Role::Dev => LearnedRole::Calibrated,
         };
         let rows = read_mentions(&root.join(queries))?.rows;
-        all.add(of_queries(LEXICAL_PART, role, (queries, root), &rows)?);
+        all.add(of_queries(LEXICAL_PART, role, queries, root, &rows)?);
         if let Some(texts) = &set.texts {
             let known: HashSet<&str> = rows.iter().map(|row| row.document.as_str()).collect();
             let mut documents = read(texts, root)?;
@@ -125,14 +125,15 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
 fn seen_sets(
     experiment: &Experiment,
     record: &Learned,
-    (root, allow_seen): (&Path, bool),
+    root: &Path,
+    allow_seen: bool,
 ) -> canonym_core::Result<BTreeMap<String, Seen>> {
     let trained = record.only(LearnedRole::Trained);
     let mut seen = BTreeMap::new();
     for set in experiment.set.iter().filter(|set| set.role == Role::Dev) {
         let Some(queries) = &set.queries else { continue };
         let rows = read_mentions(&root.join(queries))?.rows;
-        let source = of_queries(LEXICAL_PART, LearnedRole::Calibrated, (queries, root), &rows)?;
+        let source = of_queries(LEXICAL_PART, LearnedRole::Calibrated, queries, root, &rows)?;
         let prints: Vec<Option<u64>> = source.documents.into_iter().map(Some).collect();
         let known = check_prints(&trained, &prints, (&set.name, allow_seen))?;
         seen.extend(known.map(|known| (set.name.clone(), known)));

@@ -80,7 +80,8 @@ impl Log {
     pub fn begin(
         &mut self,
         stage: &'static str,
-        (n_made, n_steps): (u64, u64),
+        n_made: u64,
+        n_steps: u64,
         n_examples: usize,
     ) -> canonym_core::Result<()> {
         self.stage = stage;
@@ -186,10 +187,10 @@ mod tests {
         let (whole, stopped) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for folder in [&whole, &stopped] {
             let mut log = Log::create(folder.path()).unwrap();
-            log.begin("pretrain", (0, 2), 1).unwrap();
+            log.begin("pretrain", 0, 2, 1).unwrap();
             train(&mut log, 1..=2);
             log.end().unwrap();
-            log.begin("train", (0, 6), 1).unwrap();
+            log.begin("train", 0, 6, 1).unwrap();
             train(&mut log, 1..=if folder.path() == whole.path() { 6 } else { 5 });
         }
         let mut steps = append(stopped.path(), STEPS).unwrap();
@@ -197,7 +198,7 @@ mod tests {
         drop(steps);
         // The checkpoint was taken at step 2, though later steps were logged.
         let mut log = Log::go_on(stopped.path()).unwrap();
-        log.begin("train", (2, 6), 1).unwrap();
+        log.begin("train", 2, 6, 1).unwrap();
         assert_eq!(read(stopped.path(), STEPS).unwrap().lines().count(), 1 + 2 + 2);
         train(&mut log, 3..=6);
         log.end().unwrap();

@@ -1,13 +1,13 @@
-//! Trains a complete pipeline, such as the default bundle: tagger, name encoder and evidence weights.
+//! Trains a complete pipeline, such as the default bundle: tagger, name encoder and feature weights.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bundle::{Bundle, EVIDENCE_PART, FILE, TaggerManifest};
+use crate::bundle::{Bundle, DECISION_PART, FILE, TaggerManifest};
 use crate::models::decision::Decision;
 use crate::models::tagger::typed::LabelSet;
-use crate::system::pipeline::fit::{Figures, Judged, figures_by_halves, fit_decision};
+use crate::system::pipeline::fit::{Figures, LabelledCorpus, figures_by_halves, fit_decision};
 use crate::system::pipeline::{Pipeline, SpanProposal};
 use crate::tensor::parameters::Precision;
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
@@ -41,15 +41,16 @@ pub struct Experiment {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     leave_out: Vec<String>,
     /// Label sets by name that override those of that experiment.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    layers: BTreeMap<String, LabelSet>,
+    #[serde(rename = "layers", default, skip_serializing_if = "BTreeMap::is_empty")]
+    label_sets: BTreeMap<String, LabelSet>,
     /// Experiment file of the name encoder (ResCNN), relative to this one.
     names: PathBuf,
     /// Beta of the F-measure that the link threshold maximises.
     #[serde(default = "even")]
     beta: f64,
-    /// Corpora for fitting the evidence weights, held out from both trainings.
-    judge: Vec<JudgeConfig>,
+    /// Corpora for fitting the feature weights, held out from both trainings.
+    #[serde(rename = "judge")]
+    held_out: Vec<HeldOutConfig>,
     /// Whether the tagger is finally retrained on all corpora, including its held-out ones.
     #[serde(default)]
     refit: bool,
@@ -60,7 +61,7 @@ pub struct Experiment {
 /// A corpus and the terminology of its annotations.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct JudgeConfig {
+struct HeldOutConfig {
     name: String,
     documents: PathBuf,
     terminology: PathBuf,
@@ -92,7 +93,8 @@ fn one() -> usize {
 struct Report {
     decision: Decision,
     /// Scores on the corpora that the weights were fitted to.
-    judged: BTreeMap<String, Figures>,
+    #[serde(rename = "judged")]
+    scores: BTreeMap<String, Figures>,
     /// Scores from two-fold cross-fitting of weights and thresholds over documents: the ones to report.
     by_halves: BTreeMap<String, Figures>,
     /// Documents of these corpora that a part was trained on, if any.
@@ -116,7 +118,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     // Built-in parts of the pipeline.
     known.join("", Some(&Lexical::embedded().learned(MentionSource::Detect)?.only(Trained)));
     let (mut corpora, mut seen) = (Vec::new(), BTreeMap::new());
-    for config in &experiment.judge {
+    for config in &experiment.held_out {
         let documents = documents_of(config, root)?;
         let found = check_judged(&known, &documents, (&config.name, arguments.allow_seen))?;
         seen.extend(found.map(|found| (config.name.clone(), found)));
@@ -138,26 +140,29 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let names = Bundle::open(&names_out)?;
 
-    let trained = tagger::train(&of_tagger, (root, arguments.allow_seen), &mkdir(out, "tagger")?)?;
+    let trained = tagger::train(&of_tagger, root, arguments.allow_seen, &mkdir(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
-        let manifest =
-            TaggerManifest { config: of_tagger.model.clone(), layers: of_tagger.layers(&experiment.layers), decision };
-        names.clone().with_tagger((&trained.viewer, &trained.prior), &trained.parameters, manifest)
+        let manifest = TaggerManifest {
+            config: of_tagger.model.clone(),
+            label_sets: of_tagger.label_sets(&experiment.label_sets),
+            decision,
+        };
+        names.clone().with_tagger(&trained.extractor, &trained.prior, &trained.parameters, manifest)
     };
     let bundle = with_tagger(&trained, Decision::BEGIN);
-    let mut judged = Vec::new();
+    let mut labelled = Vec::new();
     for (config, documents) in &corpora {
         status::say(&format!("{} …", config.name));
-        judged.push(evaluate(config, documents, root, &bundle)?);
+        labelled.push(evaluate(config, documents, root, &bundle)?);
     }
-    let (decision, figures) = fit_decision(&judged, experiment.beta);
-    let by_halves = figures_by_halves(&judged, experiment.beta);
+    let (decision, figures) = fit_decision(&labelled, experiment.beta);
+    let by_halves = figures_by_halves(&labelled, experiment.beta);
     status::say(&format!("{decision:?}"));
     let mut held_out = with_tagger(&trained, decision);
     held_out.manifest.card.clone_from(&experiment.card);
     held_out.learned = Some(before);
     let trained = match experiment.refit {
-        true => tagger::train(&of_tagger.on_everything(), (root, arguments.allow_seen), &mkdir(out, "tagger-refit")?)?,
+        true => tagger::train(&of_tagger.on_everything(), root, arguments.allow_seen, &mkdir(out, "tagger-refit")?)?,
         false => trained,
     };
     let mut bundle = with_tagger(&trained, decision);
@@ -166,13 +171,13 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let bytes = bundle.to_bytes(Precision::Half)?;
     let report = Report {
         decision,
-        judged: experiment.judge.iter().map(|config| config.name.clone()).zip(figures).collect(),
-        by_halves: experiment.judge.iter().map(|config| config.name.clone()).zip(by_halves).collect(),
+        scores: experiment.held_out.iter().map(|config| config.name.clone()).zip(figures).collect(),
+        by_halves: experiment.held_out.iter().map(|config| config.name.clone()).zip(by_halves).collect(),
         seen,
         bytes: bytes.len(),
     };
     let paths: BTreeSet<&PathBuf> =
-        experiment.judge.iter().flat_map(|config| [&config.documents, &config.terminology]).collect();
+        experiment.held_out.iter().flat_map(|config| [&config.documents, &config.terminology]).collect();
     write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     if experiment.refit {
         write_bytes(out, HELD_OUT, &held_out.to_bytes(Precision::Half)?)?;
@@ -208,8 +213,8 @@ fn learned_by(
 ) -> canonym_core::Result<Learned> {
     let (root, beside) = (arguments.root(), arguments.config.parent().unwrap_or(Path::new(".")));
     let mut all = tagger::learned(of_tagger, root)?;
-    for config in &experiment.judge {
-        let source = of_corpus(EVIDENCE_PART, Tuned, &config.documents, root)?;
+    for config in &experiment.held_out {
+        let source = of_corpus(DECISION_PART, Tuned, &config.documents, root)?;
         let corpus = config.of.clone().unwrap_or_else(|| source.corpus.clone());
         all.add(TrainingSource { corpus, ..source });
     }
@@ -227,34 +232,36 @@ fn mkdir(out: &Path, name: &str) -> canonym_core::Result<PathBuf> {
 }
 
 /// Reads the documents of a corpus; annotations with wrong offsets are dropped.
-fn documents_of(config: &JudgeConfig, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
+fn documents_of(config: &HeldOutConfig, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
     Reader::open(&data_file(&config.documents, root), None)?.with_on_mismatch(OnMismatch::Drop).collect()
 }
 
 /// The span proposals of the bundle in a corpus, each with whether its span and its link are correct.
 fn evaluate(
-    config: &JudgeConfig,
+    config: &HeldOutConfig,
     documents: &[AnnotatedDocument],
     root: &Path,
     bundle: &Bundle,
-) -> canonym_core::Result<Judged> {
+) -> canonym_core::Result<LabelledCorpus> {
     let kb = compile_trees(
         &config.name,
         &data_file(&config.terminology, root),
         config.prefix.as_deref(),
-        (config.trees.as_ref(), root),
+        config.trees.as_ref(),
+        root,
     )?;
     let kb = Arc::new(kb);
     let pipeline = pipeline_on(&kb, bundle)?;
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let proposals = pipeline.proposals(&texts);
-    let mut judged = Judged { count_unlinked: config.count_unlinked, weight: config.weight, ..Judged::default() };
+    let mut labelled =
+        LabelledCorpus { count_unlinked: config.count_unlinked, weight: config.weight, ..LabelledCorpus::default() };
     for (document, proposals) in documents.iter().zip(proposals) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
-        judged.counts.push((document.annotations.len(), 0));
+        labelled.counts.push((document.annotations.len(), 0));
         for annotation in &document.annotations {
             let ids = IdSet::parse(&annotation.ids);
-            if let Some((_, n_links)) = judged.counts.last_mut() {
+            if let Some((_, n_links)) = labelled.counts.last_mut() {
                 *n_links += usize::from(!ids.is_nil());
             }
             gold.entry(annotation.spans.clone()).or_default().push(ids);
@@ -267,11 +274,11 @@ fn evaluate(
             });
             (true, linked)
         };
-        judged
+        labelled
             .documents
             .push(proposals.into_iter().map(|one| (right(&one), one)).map(|(right, one)| (one, right)).collect());
     }
-    Ok(judged)
+    Ok(labelled)
 }
 
 /// The pipeline of a bundle; fails if the bundle has no tagger.

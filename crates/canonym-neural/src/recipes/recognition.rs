@@ -96,7 +96,7 @@ struct CorpusReport {
 #[derive(Serialize)]
 struct RecognitionReport {
     threshold: f32,
-    /// Which documents of corpora that are judged on alone were trained on, where some were.
+    /// Which documents of corpora that are only evaluated on were trained on, where some were.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, Seen>,
     corpora: Vec<CorpusReport>,
@@ -119,7 +119,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         seen.extend(known.map(|known| (config.name.clone(), known)));
     }
     let model = fit_model(&experiment, &sets);
-    let corpora = sets.iter().zip(places(&sets, &model, false)).map(|(set, places)| judge(set, &places, &model));
+    let corpora =
+        sets.iter().zip(examples_of(&sets, &model, false)).map(|(set, examples)| evaluate(set, &examples, &model));
     let report = RecognitionReport { threshold: model.threshold, seen, corpora: corpora.collect() };
     let paths: BTreeSet<&PathBuf> = experiment
         .corpus
@@ -148,20 +149,20 @@ fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
     let to_fit: Vec<&Prepared> = sets.iter().filter(|set| set.config.role == Role::Fit).collect();
     let mut model = AcceptModel::zero();
     for _ in 0..experiment.rounds[0] {
-        model.weights = fit(&places(to_fit.iter().copied(), &model, true), experiment.penalty);
+        model.weights = fit(&examples_of(to_fit.iter().copied(), &model, true), experiment.penalty);
     }
     // Matches below half of this threshold do not take part in overlap suppression.
     model.threshold = 0.1;
     for _ in 0..experiment.rounds[1] {
-        model.weights = fit(&places(to_fit.iter().copied(), &model, false), experiment.penalty);
+        model.weights = fit(&examples_of(to_fit.iter().copied(), &model, false), experiment.penalty);
     }
     model.threshold = 0.3;
-    model.threshold = best_threshold(&places(to_fit.iter().copied(), &model, false), &model);
+    model.threshold = best_threshold(&examples_of(to_fit.iter().copied(), &model, false), &model);
     model
 }
 
 /// The matches in each corpus: all, or those that survive overlap suppression.
-fn places<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel, all: bool) -> Vec<Examples> {
+fn examples_of<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel, all: bool) -> Vec<Examples> {
     let config = RecogniseConfig { nested: all, min_score: all.then_some(0.0), ..RecogniseConfig::default() };
     sets.into_iter()
         .map(|set| {
@@ -171,20 +172,20 @@ fn places<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel,
         .collect()
 }
 
-fn judge(set: &Prepared, places: &Examples, model: &AcceptModel) -> CorpusReport {
-    let (precision, recall, f1) = score(places, model, model.threshold);
-    let own_threshold = best_threshold(std::slice::from_ref(places), model);
+fn evaluate(set: &Prepared, examples: &Examples, model: &AcceptModel) -> CorpusReport {
+    let (precision, recall, f1) = score(examples, model, model.threshold);
+    let own_threshold = best_threshold(std::slice::from_ref(examples), model);
     CorpusReport {
         name: set.config.name.clone(),
         role: set.config.role,
         n_documents: set.documents.len(),
-        n_gold: places.n_gold,
+        n_gold: examples.n_gold,
         precision,
         recall,
         f1,
         own_threshold,
-        own_f1: score(places, model, own_threshold).2,
-        calibration_error: calibration_error(places, model),
+        own_f1: score(examples, model, own_threshold).2,
+        calibration_error: calibration_error(examples, model),
     }
 }
 
@@ -194,7 +195,8 @@ fn prepare(config: &CorpusConfig, root: &Path) -> canonym_core::Result<Prepared>
         &config.name,
         &data_file(&config.terminology, root),
         config.prefix.as_deref(),
-        (config.trees.as_ref(), root),
+        config.trees.as_ref(),
+        root,
     )?;
     let kb = Arc::new(kb);
     Ok(Prepared { config: config.clone(), kb, documents })

@@ -14,7 +14,7 @@ use crate::models::rescnn::names::NameEncoder;
 use crate::objectives::Names;
 use crate::objectives::candidates::{CandidateConfig, Candidates, SPARSE_WEIGHT};
 use crate::objectives::synonyms::{SynonymConfig, Synonyms};
-use crate::system::hybrid::{self, HybridLinker, Judged};
+use crate::system::hybrid::{self, HybridLinker, LabelledQuery};
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::for_step;
 use crate::tokenizer::Pieces;
@@ -210,9 +210,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let data = &experiment.data;
     status::say("reading terminologies and queries …");
     let Queries { train: queries, dev: dev_queries, n_decoded } = read_queries(data, root)?;
-    let of_train = of_queries(NAMES_PART, Trained, (&data.queries, root), &queries)?;
+    let of_train = of_queries(NAMES_PART, Trained, &data.queries, root, &queries)?;
     let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
-    let of_dev = of_queries(NAMES_PART, Tuned, (of_dev, root), &dev_queries)?;
+    let of_dev = of_queries(NAMES_PART, Tuned, of_dev, root, &dev_queries)?;
     let dev_prints: Vec<Option<u64>> = of_dev.documents.into_iter().map(Some).collect();
     let mut trained_on = lexical_learned()?.unwrap_or_default().only(Trained);
     trained_on.add(of_train);
@@ -290,12 +290,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
             return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`"));
         }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };
-        parameters = stage.run(parameters, (&names, &names), held_out, &mut log)?;
+        parameters = stage.run(parameters, &names, &names, held_out, &mut log)?;
         seconds.insert("pretrain", started.elapsed().as_secs_f64());
     }
     let train_started = Instant::now();
     let stage = all_stages;
-    let chosen = stage.run(parameters.clone(), (&anchors, &terminology.names), held_out, &mut log)?;
+    let chosen = stage.run(parameters.clone(), &anchors, &terminology.names, held_out, &mut log)?;
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
     let sparse_weight = chosen.get(SPARSE_WEIGHT).ok().map(|weight| weight.values[0]);
@@ -318,17 +318,19 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         fingerprint: 0,
         learned,
     };
-    let judged = collect_evidence(&bundle, &dev_terminology.kb, &dev_parts)?;
-    let fusion =
-        hybrid::calibrated(&judged, hybrid::fit_fusion(&judged, &hybrid::COSINE_WEIGHTS, hybrid::USUAL_COSINE_WEIGHT));
-    let dev = accuracies(&judged, &dev_queries, fusion);
+    let labelled = collect_evidence(&bundle, &dev_terminology.kb, &dev_parts)?;
+    let fusion = hybrid::calibrated(
+        &labelled,
+        hybrid::fit_fusion(&labelled, &hybrid::COSINE_WEIGHTS, hybrid::DEFAULT_COSINE_WEIGHT),
+    );
+    let dev = accuracies(&labelled, &dev_queries, fusion);
     let clean = clean.or_else(|| data.dev_terminology.is_some().then(|| terminology.kb.clone()));
     let dev_clean = match clean {
         Some(kb) => Some(accuracies(&collect_evidence(&bundle, &kb, &dev_parts)?, &dev_queries, fusion)),
         None => None,
     };
     let by_cosine_weight: Vec<(f32, f64)> =
-        hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&judged, &hybrid::COSINE_WEIGHTS)).collect();
+        hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&labelled, &hybrid::COSINE_WEIGHTS)).collect();
     status::say(&format!("dev accuracy@1: {dev:?}, {dev_clean:?}, cosine weight {}", fusion.cosine));
     if data.refit {
         let started = Instant::now();
@@ -337,7 +339,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         all.concepts.extend(dev_anchors.concepts);
         let all = known(without_repeats(all), &terminology.names);
         let stage = Stage { name: "refit", ..stage };
-        let again = stage.run(parameters, (&all, &terminology.names), None, &mut log)?;
+        let again = stage.run(parameters, &all, &terminology.names, None, &mut log)?;
         bundle.parameters = again.without(SPARSE_WEIGHT);
         seconds.insert("refit", started.elapsed().as_secs_f64());
     }
@@ -378,10 +380,10 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     let data = &experiment.data;
     let Queries { train, dev, .. } = read_queries(data, root)?;
     let mut all = Learned::default();
-    all.add(of_queries(NAMES_PART, Trained, (&data.queries, root), &train)?);
+    all.add(of_queries(NAMES_PART, Trained, &data.queries, root, &train)?);
     let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
     let role = if data.refit { Trained } else { Tuned };
-    all.add(of_queries(NAMES_PART, role, (of_dev, root), &dev)?);
+    all.add(of_queries(NAMES_PART, role, of_dev, root, &dev)?);
     all.join(LEXICAL_PART, lexical_learned()?.as_ref());
     Ok(all)
 }
@@ -492,14 +494,15 @@ impl Stage<'_> {
     fn run(
         &self,
         mut parameters: Parameters,
-        (anchors, names): (&Names, &Names),
+        anchors: &Names,
+        names: &Names,
         held_out: Option<(&Names, &Names)>,
         log: &mut Log,
     ) -> canonym_core::Result<Parameters> {
         let StageConfig { objective, candidates, batch, run: config } = self.config;
         let mut candidates = (*objective == ObjectiveKind::MarginalLikelihood).then(|| {
             let config = candidates.unwrap_or_default();
-            Candidates::new(self.model, config, (anchors, names), self.pieces, self.seed).with_held_out(held_out)
+            Candidates::new(self.model, config, anchors, names, self.pieces, self.seed).with_held_out(held_out)
         });
         if let Some(candidates) = &candidates {
             candidates.add_weight(&mut parameters, config.adam.learning_rate)?;
@@ -519,17 +522,20 @@ impl Stage<'_> {
 }
 
 /// The evidence for each part of the held-out queries: candidates, and whether each is correct.
-fn collect_evidence(bundle: &Bundle, kb: &Arc<KnowledgeBase>, parts: &[Labelled]) -> canonym_core::Result<Vec<Judged>> {
+fn collect_evidence(
+    bundle: &Bundle,
+    kb: &Arc<KnowledgeBase>,
+    parts: &[Labelled],
+) -> canonym_core::Result<Vec<LabelledQuery>> {
     let names: Arc<NameEncoder> = Arc::new(bundle.name_encoder()?);
     let index = Arc::new(FlatIndex::new(names.encode_forms(kb)));
-    let linker =
-        HybridLinker::new(kb.clone(), (names, index), (bundle.lexical()?, Fusion::DENSE), LinkConfig::default());
+    let linker = HybridLinker::new(kb.clone(), names, index, bundle.lexical()?, Fusion::DENSE, LinkConfig::default());
     let queries: Vec<&str> = parts.iter().map(|part| part.query.as_str()).collect();
     let is_right = |concept, part: &Labelled| kb.id(concept).split('|').any(|id| part.ids.contains(bare(id)));
     let evidence = linker.evidence(&queries).into_iter().zip(parts);
-    let judged = evidence
+    let labelled = evidence
         .map(|(evidence, part)| evidence.into_iter().map(|one| (one, is_right(one.scored.concept, part))).collect());
-    Ok(judged.collect())
+    Ok(labelled.collect())
 }
 
 /// Fraction of mentions each of whose parts has a concept with a name.
@@ -551,14 +557,15 @@ fn fraction_of_mentions(mentions: &[MentionQuery], parts: &[bool]) -> f64 {
 }
 
 /// Accuracy of lexical, dense and hybrid linking.
-fn accuracies(judged: &[Judged], mentions: &[MentionQuery], hybrid: Fusion) -> BTreeMap<&'static str, f64> {
+fn accuracies(labelled: &[LabelledQuery], mentions: &[MentionQuery], hybrid: Fusion) -> BTreeMap<&'static str, f64> {
     let modes = [("lexical", Fusion::LEXICAL), ("dense", Fusion::DENSE), ("hybrid", hybrid)];
-    modes.into_iter().map(|(name, fusion)| (name, accuracy(judged, mentions, &fusion))).collect()
+    modes.into_iter().map(|(name, fusion)| (name, accuracy(labelled, mentions, &fusion))).collect()
 }
 
 /// Fraction of mentions all of whose parts are linked correctly.
-fn accuracy(judged: &[Judged], mentions: &[MentionQuery], fusion: &Fusion) -> f64 {
-    let best = hybrid::best_rows(judged, fusion);
-    let right: Vec<bool> = judged.iter().zip(best).map(|(query, best)| best.is_some_and(|row| query[row].1)).collect();
+fn accuracy(labelled: &[LabelledQuery], mentions: &[MentionQuery], fusion: &Fusion) -> f64 {
+    let best = hybrid::best_rows(labelled, fusion);
+    let right: Vec<bool> =
+        labelled.iter().zip(best).map(|(query, best)| best.is_some_and(|row| query[row].1)).collect();
     fraction_of_mentions(mentions, &right)
 }

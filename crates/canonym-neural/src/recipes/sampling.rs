@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bundle::{Bundle, EVIDENCE_PART};
+use crate::bundle::{Bundle, DECISION_PART};
 use crate::objectives::tags::TagsConfig;
 use crate::tensor::random::shuffle;
 use crate::train::RunConfig;
@@ -52,10 +52,11 @@ struct Experiment {
     /// Documents to annotate, relative to the data root.
     pool: Vec<PathBuf>,
     /// Test documents.
-    judge: Vec<PathBuf>,
+    #[serde(rename = "judge")]
+    test: Vec<PathBuf>,
     /// Use only the first so many test documents; 0 for all.
-    #[serde(default)]
-    n_judged: usize,
+    #[serde(rename = "n_judged", default)]
+    n_test: usize,
     terminology: Terminology,
     /// Names of queue strategies.
     strategies: Vec<String>,
@@ -111,7 +112,8 @@ struct Run {
 #[derive(Debug, Serialize)]
 struct Report {
     n_documents: usize,
-    n_judged: usize,
+    #[serde(rename = "n_judged")]
+    n_test: usize,
     /// Test documents that a part was trained or tuned on, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
@@ -171,8 +173,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let (root, out) = (arguments.root(), arguments.out.as_path());
     std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let terminology = &experiment.terminology;
-    let trees = (terminology.trees.as_ref(), root);
-    let kb = compile_trees("terminology", &root.join(&terminology.path), terminology.prefix.as_deref(), trees)?;
+    let (prefix, trees) = (terminology.prefix.as_deref(), terminology.trees.as_ref());
+    let kb = compile_trees("terminology", &root.join(&terminology.path), prefix, trees, root)?;
     let models = Models::named(&experiment.from)?;
     let mut known = models.learned(MentionSource::Detect)?;
     let bundle = |models: &Models, name: &str| {
@@ -184,10 +186,10 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         // Only the evidence weights of that model are used.
         let mut of_decision = other.learned.clone();
         if let Some(learned) = &mut of_decision {
-            learned.sources.retain(|source| source.part == EVIDENCE_PART);
-            learned.unrecorded.retain(|part| part == EVIDENCE_PART);
+            learned.sources.retain(|source| source.part == DECISION_PART);
+            learned.unrecorded.retain(|part| part == DECISION_PART);
         }
-        known.join(EVIDENCE_PART, of_decision.as_ref());
+        known.join(DECISION_PART, of_decision.as_ref());
         let decision = other.manifest.tagger.as_ref().map(|tagger| tagger.decision);
         let own = Arc::make_mut(&mut base).manifest.tagger.as_mut();
         if let (Some(own), Some(decision)) = (own, decision) {
@@ -195,25 +197,24 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         }
     }
     let pool = adapt::read(&experiment.pool, root)?;
-    let mut judged = adapt::read(&experiment.judge, root)?;
-    if experiment.n_judged > 0 {
-        judged.truncate(experiment.n_judged);
+    let mut test = adapt::read(&experiment.test, root)?;
+    if experiment.n_test > 0 {
+        test.truncate(experiment.n_test);
     }
     known.add(source("pool", Trained, Path::new("pool"), of_documents(&pool)));
-    let seen = check_known(&known, &judged, ("test documents", arguments.allow_seen))?;
-    let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), base, pool, judged, out };
+    let seen = check_known(&known, &test, ("test documents", arguments.allow_seen))?;
+    let simulation = Simulation { experiment: &experiment, kb: Arc::new(kb), base, pool, test, out };
     let (read, before) = simulation.read(&simulation.base)?;
     let kept = out.join("runs.jsonl");
     let mut runs = load(&kept)?;
     for seed in &experiment.seeds {
-        simulation.run_seed(*seed, (&strategies, &read, before), &mut runs, &kept)?;
+        simulation.run_seed(*seed, &strategies, &read, before, &mut runs, &kept)?;
     }
     let (full, runs): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.strategy == ALL);
-    let effort =
-        experiment.strategies.iter().map(|name| (name.clone(), saved(name, &runs, (&before, &full)))).collect();
-    let (n_documents, n_judged) = (simulation.pool.len(), simulation.judged.len());
-    let report = Report { n_documents, n_judged, seen, before, full, runs, effort };
-    let paths = experiment.pool.iter().chain(&experiment.judge).chain([&terminology.path]).collect();
+    let effort = experiment.strategies.iter().map(|name| (name.clone(), saved(name, &runs, &before, &full))).collect();
+    let (n_documents, n_test) = (simulation.pool.len(), simulation.test.len());
+    let report = Report { n_documents, n_test, seen, before, full, runs, effort };
+    let paths = experiment.pool.iter().chain(&experiment.test).chain([&terminology.path]).collect();
     write_text(out, "curves.svg", &plot::draw(&report.runs, &report.full, &report.before))?;
     write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     status::say(&summary(&report));
@@ -265,7 +266,7 @@ struct Simulation<'a> {
     kb: Arc<KnowledgeBase>,
     base: Arc<Bundle>,
     pool: Vec<AnnotatedDocument>,
-    judged: Vec<AnnotatedDocument>,
+    test: Vec<AnnotatedDocument>,
     out: &'a Path,
 }
 
@@ -277,7 +278,9 @@ impl Simulation<'_> {
     fn run_seed(
         &self,
         seed: u64,
-        (strategies, before, base): (&[Strategy], &Predictions, Point),
+        strategies: &[Strategy],
+        before: &Predictions,
+        base: Point,
         runs: &mut Vec<Run>,
         kept: &Path,
     ) -> canonym_core::Result<()> {
@@ -323,7 +326,7 @@ impl Simulation<'_> {
         for size in self.experiment.sizes.iter().map(|size| (*size).min(order.len())) {
             let Some(more) = size.checked_sub(chosen.len()).filter(|more| *more > 0) else { continue };
             let left: Vec<usize> = order.iter().copied().filter(|row| !chosen.contains(row)).collect();
-            let next = self.next(strategy, &read, (&left, &chosen), more);
+            let next = self.next(strategy, &read, &left, &chosen, more);
             effort = effort + self.effort(&next, &read);
             chosen.extend(next);
             let (by_now, point) = self.learn(seed, &chosen)?;
@@ -350,19 +353,13 @@ impl Simulation<'_> {
     }
 
     /// Rows of the `n` documents that a strategy selects from those left.
-    fn next(
-        &self,
-        strategy: Strategy,
-        read: &Predictions,
-        (left, chosen): (&[usize], &[usize]),
-        n: usize,
-    ) -> Vec<usize> {
+    fn next(&self, strategy: Strategy, read: &Predictions, left: &[usize], chosen: &[usize], n: usize) -> Vec<usize> {
         if strategy == Strategy::Diversity {
             let texts = |rows: &[usize]| rows.iter().map(|row| self.pool[*row].document.text.clone()).collect();
             let (waiting, done): (Vec<String>, Vec<String>) = (texts(left), texts(chosen));
             return farthest_first(&waiting, &done, n).into_iter().map(|ranked| left[ranked.row]).collect();
         }
-        let least = |row: usize| {
+        let min_confidence = |row: usize| {
             // Rounded as in stored predictions.
             let rounded = |score: f32| (f64::from(score) * 1e4).round() / 1e4;
             let sure = |one: &Annotation| {
@@ -373,7 +370,7 @@ impl Simulation<'_> {
             read[row].iter().map(sure).reduce(f64::min)
         };
         let waiting: Vec<Unreviewed> =
-            left.iter().map(|row| Unreviewed { min_confidence: least(*row), is_annotated: true }).collect();
+            left.iter().map(|row| Unreviewed { min_confidence: min_confidence(*row), is_annotated: true }).collect();
         // The documents left are in random order already.
         let seed = chosen.len() as u64;
         rank(strategy, &waiting, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
@@ -408,10 +405,10 @@ impl Simulation<'_> {
             document: document.document.clone(),
             ..AnnotatedDocument::default()
         };
-        let texts = self.pool.iter().chain(&self.judged).map(bare).collect();
+        let texts = self.pool.iter().chain(&self.test).map(bare).collect();
         let mut found: Predictions = system.link(texts)?.into_iter().map(|document| document.annotations).collect();
-        let judged = found.split_off(self.pool.len());
-        let sum = self.judged.iter().zip(&judged).map(|(gold, found)| Effort::of(gold, found));
+        let test = found.split_off(self.pool.len());
+        let sum = self.test.iter().zip(&test).map(|(gold, found)| Effort::of(gold, found));
         let sum = sum.fold(Effort::default(), |sum, one| sum + one);
         let (spans_f1, strict_f1) = sum.f1();
         Ok((found, Point { n_documents: 0, decisions: 0, corrections: 0, spans_f1, strict_f1 }))
@@ -445,7 +442,8 @@ impl Effort {
 fn saved(
     strategy: &str,
     runs: &[Run],
-    (before, full): (&Point, &[Run]),
+    before: &Point,
+    full: &[Run],
 ) -> BTreeMap<&'static str, BTreeMap<&'static str, Saved>> {
     let of = |(name, figure): Figure| {
         let of_goal = |(name, goal): Goal| {
@@ -497,9 +495,9 @@ fn reached(points: &[Point], aim: f64, figure: impl Fn(&Point) -> f64) -> Option
     }
     let step = points.windows(2).find(|step| figure(&step[1]) >= aim)?;
     let (low, high) = (figure(&step[0]), figure(&step[1]));
-    let share = (aim - low) / (high - low);
+    let fraction = (aim - low) / (high - low);
     let (from, to) = (costs(&step[0]), costs(&step[1]));
-    Some([0, 1, 2].map(|part| from[part] + share * (to[part] - from[part])))
+    Some([0, 1, 2].map(|part| from[part] + fraction * (to[part] - from[part])))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -581,14 +579,14 @@ mod tests {
             run("margin", 2, &[point(10, 100, 0.5), point(30, 300, 0.70)]),
         ];
         let before = point(0, 0, 0.4);
-        let margin = &saved("margin", &runs, (&before, &full))["mentions"]["95 % of the figure"];
+        let margin = &saved("margin", &runs, &before, &full)["mentions"]["95 % of the figure"];
         assert_eq!(margin.reached, [1, 2]);
         assert_eq!(margin.decisions, None, "one of two runs is no more than half");
         let [mean, ..] = margin.beside_chance.expect("one run got there");
         assert!((mean - 0.5).abs() < 1e-9);
-        let chance = &saved(CHANCE, &runs, (&before, &full))["mentions with concepts"];
-        let share = &chance["95 % of the figure"];
-        assert_eq!((share.reached, share.decisions.map(f64::round)), ([2, 2], Some(450.0)));
+        let chance = &saved(CHANCE, &runs, &before, &full)["mentions with concepts"];
+        let fraction = &chance["95 % of the figure"];
+        assert_eq!((fraction.reached, fraction.decisions.map(f64::round)), ([2, 2], Some(450.0)));
         // Half of 0.4 + 0.8 * (0.8 - 0.4).
         let gain = &chance["80 % of the gain"];
         assert_eq!((gain.reached, gain.decisions.map(f64::round)), ([2, 2], Some(396.0)));

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_none_is_told_with_its_line_and_the_nearest_right_word() {
+    fn an_unknown_setting_is_reported_with_its_line_and_the_closest_valid_word() {
         let text = "system = \"shapes\"\n\n[[run]]\nn_steps = 2\n\n[[run]]\nn_stepz = 3\n";
         check(
             text,

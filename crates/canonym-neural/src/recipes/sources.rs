@@ -131,10 +131,10 @@ pub fn compile_main(
         (Some(config), false) => Ok((compile_terminology(config, root, &out)?, None)),
         (Some(config), true) => {
             let clean = compile_terminology(config, root, &folder.join("clean.kb"))?;
-            let all = with_names((&[config], Some(&clean)), root, &out, queries)?;
+            let all = with_names(&[config], Some(&clean), root, &out, queries)?;
             Ok((all, Some(clean)))
         }
-        (None, true) => Ok((with_names((&[], None), root, &out, queries)?, None)),
+        (None, true) => Ok((with_names(&[], None, root, &out, queries)?, None)),
         (None, false) => {
             let error = canonym_core::Error::invalid("no terminology to link to");
             Err(error.with_hint("set `terminology`, or `query_names = true` to link to the names of the queries"))
@@ -222,7 +222,8 @@ fn record(id: &str, name: Option<&str>, synonyms: &[&str]) -> String {
 /// Compiles terminologies with single-part queries as additional names. `own` is the compiled terminology without them: queries with an id
 /// that it lacks are skipped. If it is `None`, queries create concepts.
 pub fn with_names(
-    (configs, own): (&[&TerminologyConfig], Option<&KnowledgeBase>),
+    configs: &[&TerminologyConfig],
+    own: Option<&KnowledgeBase>,
     root: &Path,
     out: &Path,
     queries: &[MentionQuery],

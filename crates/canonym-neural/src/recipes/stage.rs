@@ -37,7 +37,7 @@ impl Stage<'_> {
         if checkpoint.exists() {
             run.resume(&checkpoint, self.of).context("cannot resume the training")?;
         }
-        log.begin(self.name, (run.n_made, self.config.n_steps), n_examples)?;
+        log.begin(self.name, run.n_made, self.config.n_steps, n_examples)?;
         run.train(objective, &mut |run: &Run, progress: Progress<'_>| {
             // The log is written before the checkpoint: extra entries can be removed on resume, missing ones cannot be restored.
             log.observe(progress)?;

@@ -48,7 +48,8 @@ pub struct Experiment {
     batch: TagsConfig,
     #[serde(default)]
     run: RunConfig,
-    layer: Vec<LayerConfig>,
+    #[serde(rename = "layer")]
+    label_sets: Vec<LabelSetConfig>,
     corpus: Vec<CorpusConfig>,
     #[serde(default)]
     gazetteer: Vec<GazetteerConfig>,
@@ -56,8 +57,8 @@ pub struct Experiment {
 
 impl Experiment {
     /// Label sets in order; `others` override some of them by name.
-    pub fn layers(&self, others: &BTreeMap<String, LabelSet>) -> Vec<LabelSet> {
-        self.layer.iter().map(|layer| others.get(&layer.name).unwrap_or(&layer.of).clone()).collect()
+    pub fn label_sets(&self, others: &BTreeMap<String, LabelSet>) -> Vec<LabelSet> {
+        self.label_sets.iter().map(|own| others.get(&own.name).unwrap_or(&own.of).clone()).collect()
     }
 
     /// Removes corpora, and label sets that no remaining corpus trains.
@@ -69,8 +70,8 @@ impl Experiment {
         self.corpus.retain(|corpus| !names.contains(&corpus.name));
         let fitted = self.corpus.iter().filter(|corpus| corpus.role == Role::Fit);
         let taught: BTreeSet<String> = fitted.flat_map(|corpus| corpus.teaches.keys().cloned()).collect();
-        self.layer.retain(|layer| taught.contains(&layer.name));
-        self.corpus.iter_mut().for_each(|corpus| corpus.teaches.retain(|layer, _| taught.contains(layer)));
+        self.label_sets.retain(|label_set| taught.contains(&label_set.name));
+        self.corpus.iter_mut().for_each(|corpus| corpus.teaches.retain(|name, _| taught.contains(name)));
         Ok(self)
     }
 
@@ -91,15 +92,17 @@ impl Experiment {
 #[serde(deny_unknown_fields)]
 struct VocabularyConfig {
     /// Minimum count in the training set.
-    least: usize,
+    #[serde(rename = "least")]
+    min_count: usize,
     /// Maximum number of words.
-    most: usize,
+    #[serde(rename = "most")]
+    max_words: usize,
 }
 
 /// A label set: one entity type, as some corpora annotate it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LayerConfig {
+struct LabelSetConfig {
     /// Name.
     name: String,
     /// Entity type, and the threshold above which a knowledge base covers it.
@@ -165,7 +168,7 @@ struct Report {
     n_names: usize,
     corpora: BTreeMap<String, CorpusReport>,
     /// Strict scores on held-out corpora, by label set.
-    dev: BTreeMap<String, BTreeMap<String, LayerReport>>,
+    dev: BTreeMap<String, BTreeMap<String, LabelSetReport>>,
     /// Which of their documents were trained on, where some were.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, Seen>,
@@ -181,7 +184,7 @@ struct CorpusReport {
 }
 
 #[derive(Debug, Serialize)]
-struct LayerReport {
+struct LabelSetReport {
     n_gold: u64,
     precision: f64,
     recall: f64,
@@ -190,7 +193,7 @@ struct LayerReport {
 
 /// A trained tagger.
 pub struct Trained {
-    pub viewer: FeatureExtractor,
+    pub extractor: FeatureExtractor,
     pub prior: MentionPrior,
     pub parameters: Parameters,
 }
@@ -202,7 +205,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         settings(&arguments.config, table).with_context(|| format!("{path} is not a valid tagger experiment"))?;
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
-    train(&experiment, (arguments.root(), arguments.allow_seen), &arguments.out)?;
+    train(&experiment, arguments.root(), arguments.allow_seen, &arguments.out)?;
     Ok(())
 }
 
@@ -217,7 +220,7 @@ impl Experiment {
         let refused =
             |message: String, hint: &str| Err(canonym_core::Error::invalid(message).with_hint(hint.to_owned()));
         self.model.check_sizes()?;
-        let names: BTreeSet<&String> = self.layer.iter().map(|layer| &layer.name).collect();
+        let names: BTreeSet<&String> = self.label_sets.iter().map(|label_set| &label_set.name).collect();
         let taught = self.corpus.iter().flat_map(|corpus| corpus.teaches.keys());
         if let Some(unknown) = taught.into_iter().find(|name| !names.contains(name)) {
             return refused(format!("unknown layer `{unknown}`"), "`teaches` must name layers of the experiment");
@@ -230,7 +233,7 @@ impl Experiment {
 }
 
 /// Trains a tagger; log, checkpoint and report are written to `out`.
-pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &Path) -> canonym_core::Result<Trained> {
+pub fn train(experiment: &Experiment, root: &Path, allow_seen: bool, out: &Path) -> canonym_core::Result<Trained> {
     experiment.check()?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
@@ -241,28 +244,28 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
         .iter()
         .filter(|corpus| corpus.config.role == Role::Fit)
         .flat_map(|corpus| corpus.documents.iter().map(|document| document.document.text.as_str()));
-    let vocabulary = Vocabulary::count(texts, experiment.vocabulary.least, experiment.vocabulary.most);
+    let vocabulary = Vocabulary::count(texts, experiment.vocabulary.min_count, experiment.vocabulary.max_words);
     let gazetteer = gazetteer(&experiment.gazetteer, root)?;
-    let viewer = FeatureExtractor { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
+    let extractor = FeatureExtractor { vocabulary, gazetteer, n_grams: experiment.model.n_grams };
     let mut words = Words::default();
     let (mut to_fit, mut held_out, mut reports) = (Vec::new(), Vec::new(), BTreeMap::new());
     for corpus in &corpora {
         let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
         let mut texts = Vec::new();
         for document in &corpus.documents {
-            let view = viewer.view(&Analysis::new(&document.document.text), &mut words);
-            let mentions = mentions(experiment, corpus.config, document, &view.tokens, &mut report);
-            if !view.tokens.is_empty() {
-                texts.push((view, mentions));
+            let features = extractor.extract(&Analysis::new(&document.document.text), &mut words);
+            let mentions = mentions(experiment, corpus.config, document, &features.tokens, &mut report);
+            if !features.tokens.is_empty() {
+                texts.push((features, mentions));
             }
         }
         match corpus.config.role {
             Role::Fit => {
-                let examples = texts.into_iter().map(|(view, mentions)| example(view, &mentions)).collect();
+                let examples = texts.into_iter().map(|(features, mentions)| example(features, &mentions)).collect();
                 to_fit.push(Corpus { weight: corpus.config.weight, examples });
             }
             Role::Dev => {
-                let held = |(view, mentions)| HeldOut { view, mentions };
+                let held = |(features, mentions)| HeldOut { features, mentions };
                 held_out.push((corpus.config.name.clone(), texts.into_iter().map(held).collect::<Vec<_>>()));
             }
         }
@@ -273,20 +276,20 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
         return Err(error.with_hint("check `documents`, `not_in` and `only_in`"));
     }
     to_fit.retain(|corpus| !corpus.examples.is_empty());
-    let n_layers = experiment.layer.len();
+    let n_label_sets = experiment.label_sets.len();
     let mut parameters = Parameters::default();
     let rng = &mut for_step(experiment.seed, u64::MAX);
-    experiment.model.init(&mut parameters, viewer.vocabulary.n_rows(), n_layers, rng);
+    experiment.model.init(&mut parameters, extractor.vocabulary.n_rows(), n_label_sets, rng);
     seconds.insert("prepare", started.elapsed().as_secs_f64());
     status::say(&format!(
         "{} words, {} names, {} weights",
-        viewer.vocabulary.n_rows(),
-        viewer.gazetteer.len(),
+        extractor.vocabulary.n_rows(),
+        extractor.gazetteer.len(),
         parameters.counts().0
     ));
     let first_held_out = held_out.first().map_or(&[][..], |(_, texts)| texts.as_slice());
     let n_examples = to_fit.iter().map(|corpus| corpus.examples.len()).sum();
-    let mut objective = Tags::new(&experiment.model, experiment.batch, (&words, &to_fit), n_layers, first_held_out);
+    let mut objective = Tags::new(&experiment.model, experiment.batch, &words, &to_fit, n_label_sets, first_held_out);
     let started = Instant::now();
     let mut bare = experiment.clone();
     // The recorded name of a corpus does not affect training.
@@ -298,22 +301,25 @@ pub fn train(experiment: &Experiment, (root, allow_seen): (&Path, bool), out: &P
     seconds.insert("train", started.elapsed().as_secs_f64());
     let mut dev = BTreeMap::new();
     for (name, texts) in &held_out {
-        let scores = count(&experiment.model, &parameters, n_layers, &words, texts)?;
-        let named = experiment.layer.iter().zip(scores).filter(|(_, score)| score.n_gold > 0);
-        dev.insert(name.clone(), named.map(|(layer, score)| (layer.name.clone(), layer_report(score))).collect());
+        let scores = count(&experiment.model, &parameters, n_label_sets, &words, texts)?;
+        let named = experiment.label_sets.iter().zip(scores).filter(|(_, score)| score.n_gold > 0);
+        dev.insert(
+            name.clone(),
+            named.map(|(label_set, score)| (label_set.name.clone(), label_set_report(score))).collect(),
+        );
     }
     let report = Report {
         seed: experiment.seed,
         n_weights: parameters.counts().0,
-        n_words: viewer.vocabulary.n_rows(),
-        n_names: viewer.gazetteer.len(),
+        n_words: extractor.vocabulary.n_rows(),
+        n_names: extractor.gazetteer.len(),
         corpora: reports,
         dev,
         seen,
         seconds,
     };
     write_text(out, "tagger-report.json", &to_json(&report)?)?;
-    Ok(Trained { viewer, prior: prior(&corpora), parameters })
+    Ok(Trained { extractor, prior: prior(&corpora), parameters })
 }
 
 /// Refuses held-out corpora with documents that are trained on, unless they are allowed; which have some.
@@ -360,9 +366,9 @@ fn prior(corpora: &[Read<'_>]) -> MentionPrior {
     prior
 }
 
-fn layer_report(counts: Counts) -> LayerReport {
+fn label_set_report(counts: Counts) -> LabelSetReport {
     let score = counts.score();
-    LayerReport { n_gold: counts.n_gold, precision: score.precision, recall: score.recall, f1: score.f1 }
+    LabelSetReport { n_gold: counts.n_gold, precision: score.precision, recall: score.recall, f1: score.f1 }
 }
 
 /// Record of the training documents, including held-out corpora if they select the checkpoint.
@@ -413,8 +419,8 @@ fn mentions(
     tokens: &[Token],
     report: &mut CorpusReport,
 ) -> Vec<Option<Vec<(usize, usize)>>> {
-    let of_layer = |layer: &LayerConfig| {
-        let types = config.teaches.get(&layer.name)?;
+    let of_label_set = |label_set: &LabelSetConfig| {
+        let types = config.teaches.get(&label_set.name)?;
         let wanted = |name: &String| types.iter().any(|known| known == "*" || known == name);
         let mut mentions = Vec::new();
         for annotation in document.annotations.iter().filter(|annotation| wanted(&annotation.semantic_type)) {
@@ -434,13 +440,13 @@ fn mentions(
         mentions.dedup();
         Some(mentions)
     };
-    experiment.layer.iter().map(of_layer).collect()
+    experiment.label_sets.iter().map(of_label_set).collect()
 }
 
-fn example(view: TokenFeatures, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
-    let n = view.tokens.len();
+fn example(features: TokenFeatures, mentions: &[Option<Vec<(usize, usize)>>]) -> Example {
+    let n = features.tokens.len();
     let labels = mentions.iter().map(|mentions| mentions.as_ref().map(|mentions| labels_of(n, mentions))).collect();
-    Example { view, labels }
+    Example { features, labels }
 }
 
 fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> canonym_core::Result<Gazetteer> {
@@ -452,8 +458,7 @@ fn gazetteer(configs: &[GazetteerConfig], root: &Path) -> canonym_core::Result<G
             classes.push(&config.class);
         }
         if class >= MAX_CLASSES {
-            let error = canonym_core::Error::invalid(format!("a gazetteer can have at most {MAX_CLASSES} classes"));
-            return Err(error);
+            return Err(canonym_core::Error::too_many(format!("a gazetteer can have at most {MAX_CLASSES} classes")));
         }
         let path = data_file(&config.terminology, root);
         if !config.columns.is_empty() {

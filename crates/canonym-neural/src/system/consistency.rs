@@ -25,7 +25,7 @@ pub fn one_sense_per_discourse(words: &[String], mentions: &mut [Vec<Evidence>],
         alike.entry(key).or_default().push(mention);
     }
     for group in alike.into_values().filter(|group| group.len() > 1) {
-        let least: Vec<f32> = group
+        let lowest: Vec<f32> = group
             .iter()
             .map(|mention| mentions[*mention].iter().map(|one| one.dense_score).fold(f32::INFINITY, f32::min))
             .collect();
@@ -37,10 +37,10 @@ pub fn one_sense_per_discourse(words: &[String], mentions: &mut [Vec<Evidence>],
             }
         }
         for (place, mention) in group.iter().enumerate() {
-            let voted = |(one, shares): &(Evidence, Vec<Option<f32>>)| {
-                let share = |place: usize| shares[place].unwrap_or(least[place]);
-                let mean = (0..group.len()).map(share).sum::<f32>() / group.len() as f32;
-                Evidence { dense_score: (1.0 - weight) * share(place) + weight * mean, ..*one }
+            let voted = |(one, scores): &(Evidence, Vec<Option<f32>>)| {
+                let score = |place: usize| scores[place].unwrap_or(lowest[place]);
+                let mean = (0..group.len()).map(score).sum::<f32>() / group.len() as f32;
+                Evidence { dense_score: (1.0 - weight) * score(place) + weight * mean, ..*one }
             };
             mentions[*mention] = of_concept.values().map(voted).collect();
         }
@@ -55,9 +55,9 @@ mod tests {
 
     use super::*;
 
-    fn evidence(concept: u32, share: f32) -> Evidence {
+    fn evidence(concept: u32, score: f32) -> Evidence {
         let scored = Scored { concept: ConceptId(concept), name: NameId(0), features: [0.0; N], score: 0.0 };
-        Evidence { scored, dense_score: share, name_score: 0.0 }
+        Evidence { scored, dense_score: score, name_score: 0.0 }
     }
 
     fn best(mention: &[Evidence]) -> u32 {
@@ -82,10 +82,10 @@ mod tests {
         let half = after(0.5);
         assert_eq!((best(&half[0]), best(&half[1]), best(&half[2])), (1, 1, 3));
         assert!(half[3].is_empty());
-        let shares = |mention: &[Evidence]| mention.iter().map(|one| one.dense_score).collect::<Vec<f32>>();
-        assert_eq!(shares(&half[1]), [-0.7, -1.1]);
+        let scores = |mention: &[Evidence]| mention.iter().map(|one| one.dense_score).collect::<Vec<f32>>();
+        assert_eq!(scores(&half[1]), [-0.7, -1.1]);
         let whole = after(1.0);
-        assert_eq!(shares(&whole[0]), shares(&whole[1]));
+        assert_eq!(scores(&whole[0]), scores(&whole[1]));
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         let words = ["gout", "gout"].map(str::to_owned);
         let mut mentions = vec![vec![evidence(1, -1.0)], vec![evidence(2, -3.0)]];
         one_sense_per_discourse(&words, &mut mentions, 1.0);
-        let shares: Vec<f32> = mentions[0].iter().map(|one| one.dense_score).collect();
-        assert_eq!(shares, [-2.0, -2.0]);
+        let scores: Vec<f32> = mentions[0].iter().map(|one| one.dense_score).collect();
+        assert_eq!(scores, [-2.0, -2.0]);
     }
 }

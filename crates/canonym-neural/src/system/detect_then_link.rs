@@ -33,7 +33,7 @@ impl DetectThenLink {
         config: RecogniseConfig,
     ) -> canonym_core::Result<DetectThenLink> {
         let detector = model.annotator(on, RecogniseConfig { top_k: 1, ..config })?;
-        let min_score = config.min_score.unwrap_or(joint.map_or(MIN_SCORE, |joint| joint.least));
+        let min_score = config.min_score.unwrap_or(joint.map_or(MIN_SCORE, |joint| joint.threshold));
         Ok(DetectThenLink { kb: on.kb.clone(), detector, linker, joint, min_score })
     }
 

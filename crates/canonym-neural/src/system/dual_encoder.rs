@@ -28,7 +28,7 @@ use crate::bundle::dual_encoder::DualBundle;
 use crate::index::FlatIndex;
 use crate::models::dual_encoder::SpanSearch;
 use crate::models::dual_encoder::infer::{DualEncoder, groups};
-use crate::models::dual_encoder::spans::{Found, flat, likely_spans, tagged_spans};
+use crate::models::dual_encoder::spans::{TokenSpan, flat, likely_spans, tagged_spans};
 use crate::models::dual_encoder::windows::{Windower, Windows, home};
 use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
@@ -186,8 +186,8 @@ impl DualLinker {
             self.name_evidence.names.as_ref().filter(|_| self.is_fused()).map(|scorer| scorer.score(names));
         let one = |scratch: &mut GramScratch, mention: usize| match row_of[mention] {
             Some(row) => {
-                let name = (names[mention].as_str(), name_scores.as_ref().map(|scores| (scores, mention)));
-                self.compare_one(vectors.row(row), &nearest[row], name, scratch)
+                let scores = name_scores.as_ref().map(|scores| (scores, mention));
+                self.compare_one(vectors.row(row), &nearest[row], &names[mention], scores, scratch)
             }
             None => Vec::new(),
         };
@@ -198,7 +198,8 @@ impl DualLinker {
         &self,
         vector: &[f32],
         nearest: &[crate::index::Hit],
-        (name, name_scores): (&str, Option<(&NameScores<'_>, usize)>),
+        name: &str,
+        name_scores: Option<(&NameScores<'_>, usize)>,
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
         let product = |row: usize| dot(vector, self.index.rows().row(row));
@@ -213,9 +214,9 @@ impl DualLinker {
             }
         }
         if !self.is_fused() {
-            let dense = |(concept, name, share): (ConceptId, NameId, f32)| Evidence {
+            let dense = |(concept, name, score): (ConceptId, NameId, f32)| Evidence {
                 scored: Scored { concept, name, features: NO_FEATURES, score: 0.0 },
-                dense_score: share,
+                dense_score: score,
                 name_score: 0.0,
             };
             return best.into_iter().map(dense).collect();
@@ -227,13 +228,13 @@ impl DualLinker {
         let mut scored = score_name_and(view, &self.ranking, name, &forms, scratch);
         best_of_each_concept(&mut scored);
         let evidence = |scored: Scored| {
-            let known = best.iter().find(|(concept, ..)| *concept == scored.concept).map(|(.., share)| *share);
-            let share = known.or_else(|| {
+            let known = best.iter().find(|(concept, ..)| *concept == scored.concept).map(|(.., score)| *score);
+            let score = known.or_else(|| {
                 let rows = self.rows_of.get(&scored.concept)?.clone();
                 rows.map(product).max_by(f32::total_cmp).map(|product| product - log_sum)
             });
             let name_score = name_scores.map_or(0.0, |(scores, at)| scores.cosine(at, &self.kb, scored.concept));
-            share.map(|share| Evidence { scored, dense_score: share, name_score })
+            score.map(|score| Evidence { scored, dense_score: score, name_score })
         };
         scored.into_iter().filter_map(evidence).collect()
     }
@@ -274,21 +275,26 @@ impl DualLinker {
         link_ranked(&ranked.collect::<Vec<_>>(), &self.fusion.calibration, &self.config.link)
     }
 
-    /// Spans of each document with a mention probability of at least `least`. `borders` are gold mention boundaries that leak into the
+    /// Spans of each document with a mention probability of at least `min_probability`. `borders` are gold mention boundaries that leak into the
     /// tokenisation, as in the published evaluation.
-    pub fn find(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Vec<(Span, f32)>>> {
+    pub fn find(
+        &self,
+        documents: &[Document],
+        borders: &[Vec<Span>],
+        min_probability: f32,
+    ) -> Result<Vec<Vec<(Span, f32)>>> {
         let mut all = Vec::with_capacity(documents.len());
         for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
             let borders = borders.get(at * DOCUMENTS..).unwrap_or_default();
-            all.extend(self.search(documents, borders, least)?.into_iter().map(|searched| {
-                let span = |one: &Found| (span_of(&searched.windows, one), one.probability);
+            all.extend(self.search(documents, borders, min_probability)?.into_iter().map(|searched| {
+                let span = |one: &TokenSpan| (span_of(&searched.windows, one), one.probability);
                 searched.found.iter().map(span).collect()
             }));
         }
         Ok(all)
     }
 
-    fn search(&self, documents: &[Document], borders: &[Vec<Span>], least: f32) -> Result<Vec<Searched>> {
+    fn search(&self, documents: &[Document], borders: &[Vec<Span>], min_probability: f32) -> Result<Vec<Searched>> {
         let Some(search) = self.encoder.config.search else {
             let error = Error::invalid("the model links given mentions; it cannot detect mentions");
             return Err(error.with_hint("use `--mentions gold`, or a model trained with `model.search`"));
@@ -313,19 +319,19 @@ impl DualLinker {
                 let Searched { windows, found, vectors } = &mut all[document];
                 let range = windows.ranges[window].clone();
                 let spans = match search {
-                    SpanSearch::Exhaustive { longest } => likely_spans(scores, longest, least),
+                    SpanSearch::Exhaustive { longest } => likely_spans(scores, longest, min_probability),
                     SpanSearch::Tags => {
                         tagged_spans(scores, &begins_word(&documents[document].text, &windows.pieces[range.clone()]))
                     }
                 };
                 let mut places = Vec::new();
-                for span in spans.into_iter().filter(|span| span.probability >= least) {
+                for span in spans.into_iter().filter(|span| span.probability >= min_probability) {
                     let (first, last) = (range.start + span.first, range.start + span.last);
                     // A span in several windows is taken from the window with the most context around it.
                     let here = home(&(first..last + 1), &windows.ranges, windows.pieces.len());
                     if here.is_some_and(|here| here.window == window) {
                         places.push((place, span.first + 1, span.last + 1));
-                        found.push(Found { first, last, ..span });
+                        found.push(TokenSpan { first, last, ..span });
                     }
                 }
                 let made = self.encoder.mention_vectors(&read, &places);
@@ -341,13 +347,13 @@ impl DualLinker {
 struct Searched {
     windows: Windows,
     /// Spans, in wordpieces of the document.
-    found: Vec<Found>,
+    found: Vec<TokenSpan>,
     /// Embedding of each span.
     vectors: Matrix,
 }
 
 /// Byte offsets of a found span.
-fn span_of(windows: &Windows, found: &Found) -> Span {
+fn span_of(windows: &Windows, found: &TokenSpan) -> Span {
     Span { start: windows.pieces[found.first].start as u32, end: windows.pieces[found.last].end as u32 }
 }
 
@@ -377,11 +383,11 @@ fn together(documents: &[Windows]) -> (Vec<&[u32]>, Vec<Option<(usize, usize, us
 }
 
 fn log_sum(values: &[f32]) -> f32 {
-    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if most == f32::NEG_INFINITY {
+    let max = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if max == f32::NEG_INFINITY {
         return 0.0;
     }
-    most + values.iter().map(|value| (value - most).exp()).sum::<f32>().ln()
+    max + values.iter().map(|value| (value - max).exp()).sum::<f32>().ln()
 }
 
 /// A detected mention with its link and candidates.
@@ -396,8 +402,8 @@ impl DualLinker {
     /// Detected and linked mentions of each document, in text order; `borders` as in [`DualLinker::find`].
     fn decided(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<Decided>>> {
         // The joint model can keep spans below `min_span`.
-        let least = if self.joint.is_some() { self.min_span.min(joint::LEAST_SPAN) } else { self.min_span };
-        let searched = self.search(documents, borders, least)?;
+        let min_probability = if self.joint.is_some() { self.min_span.min(joint::MIN_SPAN) } else { self.min_span };
+        let searched = self.search(documents, borders, min_probability)?;
         let of_document = |(document, searched): (&Document, Searched)| {
             let Searched { windows, found, vectors } = searched;
             let mentions: Vec<Mention> = found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
@@ -408,13 +414,13 @@ impl DualLinker {
             let all = found.iter().zip(mentions).zip(links).zip(names);
             let decide = |(((found, mention), link), name)| self.decided_one(found, mention, link, name);
             let decided: Vec<Option<Decided>> = all.map(decide).collect();
-            let given: Vec<Found> = found
+            let given: Vec<TokenSpan> = found
                 .iter()
                 .zip(&decided)
                 .filter_map(|(found, decided)| Some((found, decided.as_ref()?)))
                 .map(|(found, decided)| {
                     let probability = if self.joint.is_some() { decided.linked.p_both } else { found.probability };
-                    Found { probability, ..*found }
+                    TokenSpan { probability, ..*found }
                 })
                 .collect();
             let mut decided: Vec<Option<Decided>> = decided.into_iter().flatten().map(Some).collect();
@@ -432,7 +438,7 @@ impl DualLinker {
     /// A found span with its link; `None` if neither the span nor the joint probability reaches its threshold.
     fn decided_one(
         &self,
-        found: &Found,
+        found: &TokenSpan,
         mention: Mention,
         (mut link, evidence): (Link, Vec<Evidence>),
         name: String,
@@ -442,10 +448,10 @@ impl DualLinker {
         let p_both = match self.joint {
             Some(joint) => {
                 let p_both = joint.probability(p_mention, p_link);
-                if p_mention < self.min_span && p_both < joint.least {
+                if p_mention < self.min_span && p_both < joint.threshold {
                     return None;
                 }
-                link.nil |= p_both < joint.least.max(self.config.link.min_score);
+                link.nil |= p_both < joint.threshold.max(self.config.link.min_score);
                 p_both
             }
             None => p_mention * p_link,
@@ -466,14 +472,14 @@ impl DualLinker {
         Ok(all)
     }
 
-    fn explanation(&self, name: &str, (link, evidence): (&Link, &[Evidence])) -> Explanation {
+    fn explanation(&self, name: &str, link: &Link, evidence: &[Evidence]) -> Explanation {
         let of_vectors = ("context", "mention-in-context embedding similarity (softmax over names)");
         if self.name_evidence.prior.is_empty() {
-            return explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, link));
+            return explain_ranked(&self.kb, &self.ranking, &self.fusion, name, of_vectors, evidence, link);
         }
         let before = self.ranked(evidence);
         let mut explanation =
-            explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (evidence, &before));
+            explain_ranked(&self.kb, &self.ranking, &self.fusion, name, of_vectors, evidence, &before);
         explain_prior(&self.kb, name, link, &mut explanation);
         explanation
     }
@@ -496,7 +502,7 @@ impl Linker for DualLinker {
         let explain = |(evidence, marked): (Vec<Vec<Evidence>>, &LinkInput<'_>)| {
             let links = self.decide_all(marked, &self.names_of(marked), evidence);
             let one = |((link, evidence), name): ((Link, Vec<Evidence>), String)| {
-                let explanation = self.explanation(&name, (&link, &evidence));
+                let explanation = self.explanation(&name, &link, &evidence);
                 (link, explanation)
             };
             links.into_iter().zip(marked.names()).map(one).collect()
@@ -518,7 +524,7 @@ impl Annotator for DualLinker {
         let explain = |document: &Document, one: Decided| {
             let Decided { linked, evidence, name } = one;
             let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
-            let mut explanation = self.explanation(&name, (&linked.link, &evidence));
+            let mut explanation = self.explanation(&name, &linked.link, &evidence);
             for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
                 let change = f64::from(joint::log_odds(linked.p_both_of(candidate))) - explained.log_odds;
                 explained.add(contribution("mention", joint::IS_MENTION, f64::from(linked.mention.p_mention), change));

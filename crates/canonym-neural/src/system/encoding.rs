@@ -24,7 +24,7 @@ pub fn tell(
     encode: impl FnOnce(usize),
 ) -> Option<EnteredSpan> {
     let file = cache.file(kb);
-    if n_names < WORTH_TELLING || file.as_ref().is_some_and(|file| file.exists()) || !status::is_heard() {
+    if n_names < WORTH_TELLING || file.as_ref().is_some_and(|file| file.exists()) || !status::is_enabled() {
         return None;
     }
     let started = Instant::now();

@@ -51,8 +51,10 @@ impl HybridLinker {
     /// If the number of rows differs from the number of forms in `kb`.
     pub fn new(
         kb: Arc<KnowledgeBase>,
-        (names, index): (Arc<NameEncoder>, Arc<FlatIndex>),
-        (ranking, fusion): (LexicalModel, Fusion),
+        names: Arc<NameEncoder>,
+        index: Arc<FlatIndex>,
+        ranking: LexicalModel,
+        fusion: Fusion,
         config: LinkConfig,
     ) -> HybridLinker {
         assert_eq!(index.rows().n_rows, kb.n_forms(), "a vector for each form");
@@ -172,8 +174,7 @@ impl HybridLinker {
         let mut evidence = self.evidence(&[name]).pop().unwrap_or_default();
         let link = self.rank(&mut evidence);
         let of_vectors = ("cosine", OF_NAMES);
-        let explanation =
-            explain_ranked(&self.kb, (&self.ranking, &self.fusion), (name, of_vectors), (&evidence, &link));
+        let explanation = explain_ranked(&self.kb, &self.ranking, &self.fusion, name, of_vectors, &evidence, &link);
         (link, explanation)
     }
 }
@@ -181,9 +182,12 @@ impl HybridLinker {
 /// Explains a link from its sorted candidates; `of_vectors` is the name and the description of the dense score.
 pub(crate) fn explain_ranked(
     kb: &KnowledgeBase,
-    (ranking, fusion): (&LexicalModel, &Fusion),
-    (name, of_vectors): (&str, (&str, &str)),
-    (evidence, link): (&[Evidence], &Link),
+    ranking: &LexicalModel,
+    fusion: &Fusion,
+    name: &str,
+    of_vectors: (&str, &str),
+    evidence: &[Evidence],
+    link: &Link,
 ) -> Explanation {
     let score = |rank: usize| evidence.get(rank).map(|one| fusion.score(one));
     let top = score(0).unwrap_or(0.0);
@@ -271,34 +275,34 @@ impl Linker for HybridLinker {
 }
 
 /// The candidates of one query, each with whether it is correct.
-pub type Judged = Vec<(Evidence, bool)>;
+pub type LabelledQuery = Vec<(Evidence, bool)>;
 
 /// Candidate values of the cosine weight; the lexical weight is 1.
 pub const COSINE_WEIGHTS: [f32; 14] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0, 22.0];
 
 /// Default cosine weight, as selected on disease corpora.
-pub const USUAL_COSINE_WEIGHT: f32 = 3.0;
+pub const DEFAULT_COSINE_WEIGHT: f32 = 3.0;
 
 /// Accuracy at 1: fraction of queries whose best candidate is correct.
-pub fn accuracy(queries: &[Judged], fusion: &Fusion) -> f64 {
+pub fn accuracy(queries: &[LabelledQuery], fusion: &Fusion) -> f64 {
     let best = best_rows(queries, fusion);
     let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
     n_right as f64 / queries.len().max(1) as f64
 }
 
 /// [`accuracy`] for each cosine weight, such as [`COSINE_WEIGHTS`].
-pub fn accuracies(queries: &[Judged], weights: &[f32]) -> Vec<f64> {
+pub fn accuracies(queries: &[LabelledQuery], weights: &[f32]) -> Vec<f64> {
     weights.par_iter().map(|weight| accuracy(queries, &Fusion::of(1.0, *weight))).collect()
 }
 
 /// Selects the cosine weight: of those whose accuracy is within one standard error of the best (Breiman et al. 1984), the one closest to
 /// `usual`, so that a small sample does not decide. A weight below the lexical accuracy is never chosen; if all are, the result is 0.
-pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
+pub fn fit_fusion(queries: &[LabelledQuery], weights: &[f32], usual: f32) -> Fusion {
     let accuracies = accuracies(queries, weights);
     let best = accuracies.iter().copied().fold(0.0, f64::max);
     let error = (best * (1.0 - best) / queries.len().max(1) as f64).sqrt();
-    let least = accuracy(queries, &Fusion::LEXICAL).max(best - error);
-    let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= least);
+    let threshold = accuracy(queries, &Fusion::LEXICAL).max(best - error);
+    let good = weights.iter().copied().zip(&accuracies).filter(|(_, accuracy)| **accuracy >= threshold);
     let unusual = |weight: f32| (weight - usual).abs();
     let chosen = good.map(|(weight, _)| weight).min_by(|left, right| unusual(*left).total_cmp(&unusual(*right)));
     Fusion::of(1.0, chosen.unwrap_or(0.0))
@@ -306,7 +310,7 @@ pub fn fit_fusion(queries: &[Judged], weights: &[f32], usual: f32) -> Fusion {
 
 /// Selects the weight of the name scorer with the highest accuracy, the smallest of [`COSINE_WEIGHTS`] on ties; also returns the accuracy
 /// of each.
-pub fn fit_name_weight(queries: &[Judged], fusion: Fusion) -> (Fusion, Vec<(f32, f64)>) {
+pub fn fit_name_weight(queries: &[LabelledQuery], fusion: Fusion) -> (Fusion, Vec<(f32, f64)>) {
     let of = |name: &f32| (*name, accuracy(queries, &Fusion { name: *name, ..fusion }));
     let tried: Vec<(f32, f64)> = COSINE_WEIGHTS.par_iter().map(of).collect();
     let best = tried.iter().fold((0.0, f64::NEG_INFINITY), |best, one| if one.1 > best.1 { *one } else { best });
@@ -314,8 +318,8 @@ pub fn fit_name_weight(queries: &[Judged], fusion: Fusion) -> (Fusion, Vec<(f32,
 }
 
 /// Row of the best candidate of each query under `fusion`.
-pub fn best_rows(queries: &[Judged], fusion: &Fusion) -> Vec<Option<usize>> {
-    let best = |query: &Judged| {
+pub fn best_rows(queries: &[LabelledQuery], fusion: &Fusion) -> Vec<Option<usize>> {
+    let best = |query: &LabelledQuery| {
         (0..query.len()).max_by(|left, right| {
             let score = |row: usize| fusion.score(&query[row].0);
             // Ties go to the lower concept id.
@@ -328,7 +332,7 @@ pub fn best_rows(queries: &[Judged], fusion: &Fusion) -> Vec<Option<usize>> {
 }
 
 /// Fits the calibration of the fused score.
-pub fn calibrated(queries: &[Judged], fusion: Fusion) -> Fusion {
+pub fn calibrated(queries: &[LabelledQuery], fusion: Fusion) -> Fusion {
     let mut points = Vec::new();
     for (example, query) in queries.iter().enumerate() {
         let mut ranked: Vec<(f32, bool)> =
@@ -358,7 +362,7 @@ mod tests {
     use super::*;
 
     /// Two candidates, the correct one first, that differ by `lexical` in the lexical score and by `cosine` in the cosine.
-    fn query(lexical: f32, cosine: f32) -> Judged {
+    fn query(lexical: f32, cosine: f32) -> LabelledQuery {
         let candidate = |concept: u32, score: f32, cosine: f32| {
             let features = LexicalModel::zero().weights;
             let scored = Scored { concept: ConceptId(concept), name: NameId(concept), features, score };
@@ -375,11 +379,11 @@ mod tests {
         queries.extend(vec![query(-1.0, 0.0); 10]);
         assert_eq!(accuracy(&queries, &Fusion::LEXICAL), 0.9);
         assert_eq!(accuracies(&queries, &[1.5, 3.0]), [0.9, 0.88]);
-        assert_eq!(fit_fusion(&queries, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, 1.5);
+        assert_eq!(fit_fusion(&queries, &COSINE_WEIGHTS, DEFAULT_COSINE_WEIGHT).cosine, 1.5);
         // No weight reaches the lexical accuracy: the dense score is turned off.
-        assert_eq!(fit_fusion(&queries, &[3.0, 5.0], USUAL_COSINE_WEIGHT).cosine, 0.0);
+        assert_eq!(fit_fusion(&queries, &[3.0, 5.0], DEFAULT_COSINE_WEIGHT).cosine, 0.0);
         // If the dense score helps, the usual weight is selected.
         let helped = [vec![query(1.0, 0.0); 8], vec![query(-1.0, 1.0); 8]].concat();
-        assert_eq!(fit_fusion(&helped, &COSINE_WEIGHTS, USUAL_COSINE_WEIGHT).cosine, USUAL_COSINE_WEIGHT);
+        assert_eq!(fit_fusion(&helped, &COSINE_WEIGHTS, DEFAULT_COSINE_WEIGHT).cosine, DEFAULT_COSINE_WEIGHT);
     }
 }

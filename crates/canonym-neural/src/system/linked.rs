@@ -151,7 +151,7 @@ impl System {
         let stage = Stage::start();
         let model = match (&models.rerank, detects) {
             (Some(_), true) => {
-                return Err(Error::usage("`--rerank` requires given mentions", "use `--mentions gold`"));
+                return Err(Error::usage("reranking requires given mentions", "use `--mentions gold`"));
             }
             _ if leaky_tokenisation && !detects => {
                 return Err(no_leaky_tokenisation());

@@ -55,8 +55,15 @@ impl NameModel {
     fn hybrid(&self, on: &Target, config: LinkConfig) -> Result<HybridLinker> {
         let names = Arc::new(self.bundle.name_encoder()?);
         let index = name_vectors(&on.kb, &self.bundle, &names);
-        let weights = (self.ranking.clone(), self.bundle.manifest.fusion);
-        Ok(HybridLinker::new(on.kb.clone(), (names, Arc::new(index)), weights, config).within(on.subset.clone()))
+        Ok(HybridLinker::new(
+            on.kb.clone(),
+            names,
+            Arc::new(index),
+            self.ranking.clone(),
+            self.bundle.manifest.fusion,
+            config,
+        )
+        .within(on.subset.clone()))
     }
 
     /// The pipeline of tagger, dictionary and linker; `None` if the model has no tagger.
@@ -70,8 +77,7 @@ impl NameModel {
         let linker = self.hybrid(on, LinkConfig { top_k: config.top_k, min_score: 0.0 })?;
         let proposed = RecogniseConfig { min_score: Some(MIN_PROPOSED), ..config };
         let dictionary = dictionary(on, AcceptModel::embedded(), proposed).correcting_spelling();
-        let decide = (manifest.decision, config);
-        Ok(Some(Pipeline::new(on.kb.clone(), Arc::new(tagger), dictionary, linker, decide)))
+        Ok(Some(Pipeline::new(on.kb.clone(), Arc::new(tagger), dictionary, linker, manifest.decision, config)))
     }
 }
 

@@ -23,7 +23,7 @@ pub struct RetrieveAndRerank {
 /// Names of models that are not files.
 const BUILT_IN: [&str; 3] = ["default", "lexical", "bm25"];
 
-/// Opens the model of `--rerank`.
+/// Opens a reranker.
 pub fn open(path: &Path) -> canonym_core::Result<Arc<CrossBundle>> {
     let context = || format!("cannot rerank with {}", path.display());
     if !path.exists() && path.to_str().is_some_and(|name| BUILT_IN.contains(&name)) {
@@ -64,7 +64,7 @@ impl Linker for RetrieveAndRerank {
     }
 
     fn explain(&self, _: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
-        let hint = "omit `--explain` or `--rerank`";
-        Err(canonym_core::Error::usage("`--rerank` does not support explanations", hint))
+        let hint = "omit the explanations (option `--explain`) or the reranker (option `--rerank`)";
+        Err(canonym_core::Error::usage("reranking does not support explanations", hint))
     }
 }

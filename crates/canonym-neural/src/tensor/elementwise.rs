@@ -88,7 +88,7 @@ pub fn layer_norm_rows(rows: &mut [f32], norm: Norm<'_>) -> Vec<f32> {
 }
 
 /// Fused residual connection: adds `added`, and `offset` to each row, before [`layer_norm_rows`].
-pub fn add_and_layer_norm_rows(rows: &mut [f32], (added, offset): (&[f32], &[f32]), norm: Norm<'_>) {
+pub fn add_and_layer_norm_rows(rows: &mut [f32], added: &[f32], offset: &[f32], norm: Norm<'_>) {
     vectorised(LayerNorm { rows, added: Some((added, offset)), norm });
 }
 
@@ -255,8 +255,8 @@ impl Vectorised for Softmax<'_> {
         for row in self.scores.chunks_exact_mut(self.n_cols.max(1)) {
             let greatest = greatest(row);
             row.iter_mut().for_each(|x| *x = exp((*x - greatest) * self.scale));
-            let share = 1.0 / sum(row, |x| x);
-            row.iter_mut().for_each(|x| *x *= share);
+            let fraction = 1.0 / sum(row, |x| x);
+            row.iter_mut().for_each(|x| *x *= fraction);
         }
     }
 }
@@ -383,8 +383,8 @@ mod tests {
         softmax_rows(&mut rows, 35, 0.25);
         for (row, scores) in rows.chunks(35).zip(plain.chunks(35)) {
             let sum: f64 = scores.iter().map(|x| f64::from(0.25 * x).exp()).sum();
-            for (share, score) in row.iter().zip(scores) {
-                assert!((f64::from(*share) - f64::from(0.25 * score).exp() / sum).abs() < 1e-6);
+            for (fraction, score) in row.iter().zip(scores) {
+                assert!((f64::from(*fraction) - f64::from(0.25 * score).exp() / sum).abs() < 1e-6);
             }
         }
         let mut spread = [0.0, -500.0, f32::NEG_INFINITY];
@@ -392,7 +392,7 @@ mod tests {
         assert!((spread[0] - 1.0).abs() < 1e-6 && spread[1] < 1e-30 && spread[2] < 1e-30, "{spread:?}");
         let mut broken = [0.0, f32::NAN];
         softmax(&mut broken);
-        assert!(broken.iter().all(|share| share.is_nan()));
+        assert!(broken.iter().all(|fraction| fraction.is_nan()));
     }
 
     #[test]
@@ -401,7 +401,7 @@ mod tests {
         let (gain, bias) = (vec![2.0; 40], vec![5.0; 40]);
         let norm = Norm { gain: &gain, bias: &bias, epsilon: 1e-12 };
         let mut halves: Vec<f32> = rows.iter().map(|x| x / 2.0 - 3.0).collect();
-        add_and_layer_norm_rows(&mut halves, (&rows.iter().map(|x| x / 2.0).collect::<Vec<f32>>(), &[3.0; 40]), norm);
+        add_and_layer_norm_rows(&mut halves, &rows.iter().map(|x| x / 2.0).collect::<Vec<f32>>(), &[3.0; 40], norm);
         let inverses = layer_norm_rows(&mut rows, norm);
         assert_eq!(inverses.len(), 2);
         for row in rows.chunks(40) {

@@ -191,18 +191,21 @@ impl Compute {
 
 /// Whether a product overwrites its output or is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Into {
+pub enum WriteMode {
     /// Overwrite.
     Replace,
     /// Add.
     Add,
 }
 
+// The previous name.
+pub use WriteMode as Into;
+
 /// `out = left · right`, or `out += left · right`.
 ///
 /// # Panics
 /// If the shapes do not match.
-pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
+pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, mode: WriteMode, threads: Threads) {
     assert_eq!(
         (left.n_rows, right.n_cols, left.n_cols),
         (out.n_rows, out.n_cols, right.n_rows),
@@ -213,7 +216,7 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
         return;
     }
     if depth == 0 {
-        if into == Into::Replace {
+        if mode == WriteMode::Replace {
             out.values.chunks_mut(out.row_step).take(n_rows).for_each(|row| row[..n_cols].fill(0.0));
         }
         return;
@@ -233,7 +236,7 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
             out.values.as_mut_ptr(),
             1,
             out.row_step as isize,
-            into == Into::Add,
+            mode == WriteMode::Add,
             left.values.as_ptr(),
             left.col_step as isize,
             left.row_step as isize,
@@ -254,11 +257,18 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, t
 ///
 /// # Panics
 /// If the shapes do not match.
-pub fn multiply_in(compute: Compute, out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
+pub fn multiply_in(
+    compute: Compute,
+    out: ViewMut<'_>,
+    left: View<'_>,
+    right: View<'_>,
+    mode: WriteMode,
+    threads: Threads,
+) {
     if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) {
-        tiles::multiply(out, left, right, into, threads);
+        tiles::multiply(out, left, right, mode, threads);
     } else {
-        multiply(out, left, right, into, threads);
+        multiply(out, left, right, mode, threads);
     }
 }
 
@@ -321,9 +331,9 @@ mod tests {
         let (left, right) = (filled(5, 9), filled(7, 4));
         for threads in [Threads::One, Threads::All] {
             let mut out = Matrix::zeros(5, 4);
-            multiply(out.view_mut(), left.view().columns(1, 7), right.view(), Into::Replace, threads);
+            multiply(out.view_mut(), left.view().columns(1, 7), right.view(), WriteMode::Replace, threads);
             assert_eq!(out.values, plain(left.view().columns(1, 7), right.view()));
-            multiply(out.view_mut(), left.view().columns(1, 7), right.view(), Into::Add, threads);
+            multiply(out.view_mut(), left.view().columns(1, 7), right.view(), WriteMode::Add, threads);
             let twice: Vec<f32> =
                 plain(left.view().columns(1, 7), right.view()).iter().map(|value| 2.0 * value).collect();
             assert_eq!(out.values, twice);
@@ -333,7 +343,7 @@ mod tests {
             wide.view_mut().columns(2, 4),
             left.view().transposed(),
             right.view().rows(1, 5),
-            Into::Replace,
+            WriteMode::Replace,
             Threads::One,
         );
         let expected = plain(left.view().transposed(), right.view().rows(1, 5));

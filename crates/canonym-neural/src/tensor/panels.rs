@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply};
+use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply};
 use crate::tensor::tiles::{self, Packed};
 
 /// Columns per panel: a few registers.
@@ -71,20 +71,20 @@ impl Panels {
         let values = match &self.values {
             Values::Single(values) => values,
             Values::Tiles(packed) => {
-                return packed.multiply(ViewMut::of(to, n_rows, self.n_out), input, Into::Replace, threads);
+                return packed.multiply(ViewMut::of(to, n_rows, self.n_out), input, WriteMode::Replace, threads);
             }
         };
         if threads == Threads::One || n_rows * values.len() < WORTH_THREADS {
             for (first, panel) in self.panels(values) {
                 let out = ViewMut::of(to, n_rows, self.n_out).columns(first, panel.n_cols);
-                multiply(out, input, panel, Into::Replace, Threads::One);
+                multiply(out, input, panel, WriteMode::Replace, Threads::One);
             }
             return;
         }
         let panels: Vec<(usize, View<'_>)> = self.panels(values).collect();
         let product = |(_, panel): &(usize, View<'_>)| {
             let mut made = Matrix::zeros(n_rows, panel.n_cols);
-            multiply(made.view_mut(), input, *panel, Into::Replace, Threads::One);
+            multiply(made.view_mut(), input, *panel, WriteMode::Replace, Threads::One);
             made
         };
         let made: Vec<Matrix> = panels.par_iter().map(product).collect();
@@ -117,7 +117,7 @@ mod tests {
         for (n_rows, n_in, n_out) in [(1, 5, 3), (7, 96, 48), (40, 200, 250), (0, 4, 60)] {
             let (input, weight) = (drawn(n_rows, n_in, &mut rng), drawn(n_in, n_out, &mut rng));
             let mut expected = Matrix::zeros(n_rows, n_out);
-            multiply(expected.view_mut(), input.view(), weight.view(), Into::Replace, Threads::One);
+            multiply(expected.view_mut(), input.view(), weight.view(), WriteMode::Replace, Threads::One);
             let made = [Threads::One, Threads::All].map(|threads| {
                 let mut made = vec![f32::NAN; n_rows * n_out];
                 Panels::of(&weight, Compute::F32).multiply(input.view(), &mut made, threads);

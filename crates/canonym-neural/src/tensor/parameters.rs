@@ -76,7 +76,7 @@ impl Parameters {
 
     /// A byte table by name.
     pub fn table(&self, name: &str) -> Result<&[u8]> {
-        let missing = || Error::invalid(format!("the model has no table `{name}`"));
+        let missing = || Error::mismatch(format!("the model has no table `{name}`"));
         let table = self.tables.get(name).map(Vec::as_slice);
         table.ok_or_else(|| missing().with_hint("the bundle contains another kind of model"))
     }
@@ -109,7 +109,7 @@ impl Parameters {
 
     /// The row of a weight by name.
     pub fn find(&self, name: &str) -> Result<usize> {
-        let missing = || Error::invalid(format!("the model has no weight `{name}`"));
+        let missing = || Error::mismatch(format!("the model has no weight `{name}`"));
         self.row_of.get(name).copied().ok_or_else(|| missing().with_hint("the bundle contains another kind of model"))
     }
 
@@ -134,7 +134,7 @@ impl Parameters {
         if (value.n_rows, value.n_cols) != (n_rows, n_cols) {
             let message =
                 format!("the weight `{name}` is {} x {}, not {n_rows} x {n_cols}", value.n_rows, value.n_cols);
-            return Err(Error::invalid(message).with_hint("weights and config of the bundle do not match"));
+            return Err(Error::mismatch(message).with_hint("weights and config of the bundle do not match"));
         }
         Ok(value)
     }

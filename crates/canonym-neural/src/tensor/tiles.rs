@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use crate::tensor::matrix::{Into, Threads, View, ViewMut};
+use crate::tensor::matrix::{Threads, View, ViewMut, WriteMode};
 
 /// Rows or columns of a strip: two tiles.
 const STRIP: usize = 32;
@@ -89,8 +89,8 @@ impl Packed {
     ///
     /// # Panics
     /// If the shapes do not match.
-    pub fn multiply(&self, out: ViewMut<'_>, left: View<'_>, into: Into, threads: Threads) {
-        self.right().multiply(out, left, into, threads);
+    pub fn multiply(&self, out: ViewMut<'_>, left: View<'_>, mode: WriteMode, threads: Threads) {
+        self.right().multiply(out, left, mode, threads);
     }
 }
 
@@ -103,11 +103,11 @@ struct Right<'a> {
 }
 
 impl Right<'_> {
-    fn multiply(self, out: ViewMut<'_>, left: View<'_>, into: Into, threads: Threads) {
+    fn multiply(self, out: ViewMut<'_>, left: View<'_>, mode: WriteMode, threads: Threads) {
         let shape = (left.n_rows, left.n_cols, self.n_cols);
         assert_eq!(shape, (out.n_rows, self.depth, out.n_cols), "rows, depth and columns of a product");
         if out.n_rows > 0 && out.n_cols > 0 {
-            machine::multiply(out, left, self, into, threads);
+            machine::multiply(out, left, self, mode, threads);
         }
     }
 }
@@ -121,10 +121,10 @@ thread_local! {
 ///
 /// # Panics
 /// If the shapes do not match, or there are no tile units.
-pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, into: Into, threads: Threads) {
+pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, mode: WriteMode, threads: Threads) {
     let mut room = ONCE.take();
     let lines = machine::pack(right.transposed(), machine::Side::Right, &mut room);
-    Right { lines, depth: right.n_rows, n_cols: right.n_cols }.multiply(out, left, into, threads);
+    Right { lines, depth: right.n_rows, n_cols: right.n_cols }.multiply(out, left, mode, threads);
     ONCE.set(room);
 }
 
@@ -134,7 +134,7 @@ mod machine;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod machine {
     use super::{Line, Right};
-    use crate::tensor::matrix::{Into, Threads, View, ViewMut};
+    use crate::tensor::matrix::{Threads, View, ViewMut, WriteMode};
 
     pub enum Side {
         Right,
@@ -148,7 +148,7 @@ mod machine {
         unreachable!("this machine has no tile units")
     }
 
-    pub fn multiply(_: ViewMut<'_>, _: View<'_>, _: Right<'_>, _: Into, _: Threads) {
+    pub fn multiply(_: ViewMut<'_>, _: View<'_>, _: Right<'_>, _: WriteMode, _: Threads) {
         unreachable!("this machine has no tile units")
     }
 }
@@ -199,7 +199,7 @@ mod tests {
                 for threads in [Threads::One, Threads::All] {
                     // Columns outside of the product do not change.
                     let mut out = Matrix::new(n_rows, n_cols + 3, vec![0.5; n_rows * (n_cols + 3)]);
-                    multiply(out.view_mut().columns(2, n_cols), left, right, Into::Add, threads);
+                    multiply(out.view_mut().columns(2, n_cols), left, right, WriteMode::Add, threads);
                     let near = |(made, expected): (&f32, &f64)| (f64::from(*made) - 0.5 - expected).abs() < 1e-3;
                     for (row, expected) in expected.chunks(n_cols).enumerate() {
                         let (before, rest) = out.row(row).split_at(2);
@@ -207,7 +207,7 @@ mod tests {
                         assert_eq!((before, rest[n_cols]), ([0.5, 0.5].as_slice(), 0.5));
                     }
                     let mut again = Matrix::zeros(n_rows, n_cols + 3);
-                    multiply(again.view_mut().columns(2, n_cols), left, right, Into::Replace, threads);
+                    multiply(again.view_mut().columns(2, n_cols), left, right, WriteMode::Replace, threads);
                     let same = out.values.iter().zip(&again.values).all(|(sum, made)| (sum - 0.5 - made).abs() < 1e-3);
                     assert!(same, "what stood there is replaced");
                 }
@@ -223,7 +223,7 @@ mod tests {
         let left = Matrix::new(2, 2, vec![f32::NAN, 1.0, f32::INFINITY, 1.0]);
         let right = Matrix::new(2, 1, vec![1.0, 1.0]);
         let mut out = Matrix::zeros(2, 1);
-        multiply(out.view_mut(), left.view(), right.view(), Into::Replace, Threads::One);
+        multiply(out.view_mut(), left.view(), right.view(), WriteMode::Replace, Threads::One);
         assert!(out.values[0].is_nan() && out.values[1] == f32::INFINITY, "{:?}", out.values);
     }
 }

@@ -11,7 +11,7 @@ use tokenizers::{
 use super::{BertNormalizer, INSIDE, LONGEST_WORD};
 
 /// Maximum number of distinct characters; rarer ones are unknown.
-const MOST_LETTERS: usize = 1000;
+const MAX_CHARACTERS: usize = 1000;
 
 type Pair = (u32, u32);
 
@@ -45,7 +45,7 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
         counts.into_iter().filter(|(word, _)| word.chars().count() <= LONGEST_WORD).collect();
     counts.sort_unstable();
     let mut pieces: Vec<String> = special.iter().map(|piece| (*piece).to_owned()).collect();
-    let letters = letters_of(&counts, MOST_LETTERS.min(size.saturating_sub(pieces.len())));
+    let letters = letters_of(&counts, MAX_CHARACTERS.min(size.saturating_sub(pieces.len())));
     let row_of: HashMap<&str, u32> = letters.iter().map(String::as_str).zip(pieces.len() as u32..).collect();
     let mut text = Text { words: Vec::new(), counts: HashMap::new(), words_of: HashMap::new() };
     for (word, count) in &counts {
@@ -94,7 +94,7 @@ fn spelled(word: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// The most frequent characters, sorted.
-fn letters_of(counts: &[(String, u64)], most: usize) -> Vec<String> {
+fn letters_of(counts: &[(String, u64)], max: usize) -> Vec<String> {
     let mut letters: HashMap<String, u64> = HashMap::new();
     for (word, count) in counts {
         spelled(word).for_each(|letter| *letters.entry(letter).or_default() += count);
@@ -102,7 +102,7 @@ fn letters_of(counts: &[(String, u64)], most: usize) -> Vec<String> {
     let mut letters: Vec<(Reverse<u64>, String)> =
         letters.into_iter().map(|(letter, count)| (Reverse(count), letter)).collect();
     letters.sort_unstable();
-    letters.truncate(most);
+    letters.truncate(max);
     let mut letters: Vec<String> = letters.into_iter().map(|(_, letter)| letter).collect();
     letters.sort_unstable();
     letters

@@ -202,7 +202,7 @@ impl Pieces {
 
     /// The row of a token that the model requires, such as a marker.
     pub fn require(&self, piece: &str) -> Result<u32> {
-        let missing = || Error::invalid(format!("the vocabulary lacks the token {piece}"));
+        let missing = || Error::mismatch(format!("the vocabulary lacks the token {piece}"));
         self.find(piece).ok_or_else(|| missing().with_hint("use the vocabulary that the model was trained with"))
     }
 

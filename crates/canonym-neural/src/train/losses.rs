@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::tensor::matrix::{Into, Matrix, Threads, dot, multiply};
+use crate::tensor::matrix::{Matrix, Threads, WriteMode, dot, multiply};
 
 /// A loss, and its gradient with respect to the input.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,7 @@ pub fn multi_similarity(rows: &Matrix, labels: &[Vec<u32>], config: &MultiSimila
     normal.normalise_rows();
     let n = rows.n_rows;
     let mut similarity = Matrix::zeros(n, n);
-    multiply(similarity.view_mut(), normal.view(), normal.view().transposed(), Into::Replace, Threads::All);
+    multiply(similarity.view_mut(), normal.view(), normal.view().transposed(), WriteMode::Replace, Threads::All);
     let positives = positives(labels);
     // Similarities are overwritten with their gradients.
     let losses: Vec<f64> = (similarity.values.par_chunks_mut(n.max(1)), &positives)
@@ -67,11 +67,11 @@ pub fn multi_similarity(rows: &Matrix, labels: &[Vec<u32>], config: &MultiSimila
         .enumerate()
         .map(|(row, (similarity, positives))| anchor(row, similarity, positives, config))
         .collect();
-    let share = 1.0 / n.max(1) as f32;
+    let scale = 1.0 / n.max(1) as f32;
     let mut gradient = Matrix::zeros(n, rows.n_cols);
-    multiply(gradient.view_mut(), similarity.view(), normal.view(), Into::Replace, Threads::All);
-    multiply(gradient.view_mut(), similarity.view().transposed(), normal.view(), Into::Add, Threads::All);
-    through_normalisation(&mut gradient, rows, &normal, share);
+    multiply(gradient.view_mut(), similarity.view(), normal.view(), WriteMode::Replace, Threads::All);
+    multiply(gradient.view_mut(), similarity.view().transposed(), normal.view(), WriteMode::Add, Threads::All);
+    through_normalisation(&mut gradient, rows, &normal, scale);
     Loss { value: losses.iter().sum::<f64>() / n.max(1) as f64, gradient }
 }
 
@@ -111,13 +111,13 @@ fn anchor(row: usize, similarity: &mut [f32], positives: &[u32], config: &MultiS
 }
 
 /// Backward pass of L2 normalisation: converts the gradient of normalised rows, times `share`, to that of the rows.
-pub fn through_normalisation(gradient: &mut Matrix, rows: &Matrix, normal: &Matrix, share: f32) {
+pub fn through_normalisation(gradient: &mut Matrix, rows: &Matrix, normal: &Matrix, scale: f32) {
     for row in 0..rows.n_rows {
         let length = dot(rows.row(row), rows.row(row)).sqrt();
         let normal = normal.row(row);
         let to = gradient.row_mut(row);
         let along = dot(to, normal);
-        let factor = if length > 0.0 { share / length } else { 0.0 };
+        let factor = if length > 0.0 { scale / length } else { 0.0 };
         to.iter_mut().zip(normal).for_each(|(to, normal)| *to = (*to - normal * along) * factor);
     }
 }
@@ -129,13 +129,13 @@ pub fn marginal_likelihood(scores: &Matrix, right: &[Vec<bool>]) -> Loss {
     let mut value = 0.0;
     let n = right.iter().filter(|right| right.contains(&true)).count().max(1);
     for (row, right) in right.iter().enumerate().filter(|(_, right)| right.contains(&true)) {
-        let mut shares = scores.row(row).to_vec();
-        crate::autograd::softmax(&mut shares);
-        let sum: f32 = shares.iter().zip(right).filter(|(_, right)| **right).map(|(share, _)| share).sum();
+        let mut probabilities = scores.row(row).to_vec();
+        crate::autograd::softmax(&mut probabilities);
+        let sum: f32 = probabilities.iter().zip(right).filter(|(_, right)| **right).map(|(p, _)| p).sum();
         let sum = sum.clamp(1e-9, 1.0);
         value -= f64::from(sum).ln();
-        for ((to, share), right) in gradient.row_mut(row).iter_mut().zip(&shares).zip(right) {
-            *to = (share - if *right { share / sum } else { 0.0 }) / n as f32;
+        for ((to, p), right) in gradient.row_mut(row).iter_mut().zip(&probabilities).zip(right) {
+            *to = (p - if *right { p / sum } else { 0.0 }) / n as f32;
         }
     }
     Loss { value: value / n as f64, gradient }

@@ -127,7 +127,7 @@ impl Adam {
                 let memories = first.values.par_chunks_mut(PIECE).zip(second.values.par_chunks_mut(PIECE));
                 values
                     .zip(memories)
-                    .for_each(|((values, gradients), memories)| change.make(values, gradients, memories));
+                    .for_each(|((values, gradients), (first, second))| change.make(values, gradients, first, second));
                 continue;
             };
             let n_cols = weight.n_cols;
@@ -143,10 +143,10 @@ impl Adam {
             let memories = first.values.par_chunks_mut(n_cols).zip(second.values.par_chunks_mut(n_cols));
             values.zip(memories).for_each(|((row, values), (first, second))| {
                 match rows.binary_search(&(row as u32)) {
-                    Ok(at) => change.make(values, &gradients[at * n_cols..][..n_cols], (first, second)),
+                    Ok(at) => change.make(values, &gradients[at * n_cols..][..n_cols], first, second),
                     // Rows that never had a gradient do not change.
                     Err(_) if change.decay == 1.0 && is_zero(first) && is_zero(second) => {}
-                    Err(_) => change.make(values, &still, (first, second)),
+                    Err(_) => change.make(values, &still, first, second),
                 }
             });
         }
@@ -182,7 +182,7 @@ impl Change {
     }
 
     /// Updates values and both moments.
-    fn make(&self, values: &mut [f32], gradients: &[f32], (firsts, seconds): (&mut [f32], &mut [f32])) {
+    fn make(&self, values: &mut [f32], gradients: &[f32], firsts: &mut [f32], seconds: &mut [f32]) {
         vectorised(Moved { change: self, values, gradients, firsts, seconds });
     }
 }

@@ -121,7 +121,7 @@ fn vectors_are_those_of_pytorch() {
     assert!(differences.iter().all(|difference| *difference < 1e-4), "{differences:?}");
 
     let folder = tempfile::tempdir().unwrap();
-    write_bert(folder.path(), (&config, &pieces), "", &parameters).unwrap();
+    write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
     let mut back = Parameters::default();
     assert_eq!(read_bert(folder.path(), "", &mut back).unwrap(), (config, pieces));
     assert_eq!(back, parameters);

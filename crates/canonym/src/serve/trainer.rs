@@ -163,7 +163,7 @@ impl ProcessTrainer {
         let (model, kb) = (absolute(Path::new(&self.model))?, absolute(&kb)?);
         let adam =
             AdamConfig { learning_rate: 5e-5, warm_up: 0.1, schedule: Schedule::Linear, ..AdamConfig::default() };
-        Ok((n_steps, fine_tuning(&model, &kb, (train, dev), training.seed, run_of(n_steps, adam))?))
+        Ok((n_steps, fine_tuning(&model, &kb, train, dev, training.seed, run_of(n_steps, adam))?))
     }
 
     fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::models::bert::{BertConfig, Sequences};
 use crate::tensor::elementwise::{Activation, Norm, add_and_layer_norm_rows, layer_norm_rows, softmax_rows};
-use crate::tensor::matrix::{Compute, Into, Matrix, Threads, View, ViewMut, multiply_in};
+use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::panels::Panels;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
@@ -19,7 +19,7 @@ use crate::tensor::segments::Segments;
 const TILE: usize = 256;
 
 /// Minimum rows of a tile, given that many rows in the batch.
-const LEAST_TILE: usize = 128;
+const MIN_TILE: usize = 128;
 
 /// Number of tiles that a batch is split into before tiles grow.
 const MANY_TILES: usize = 4;
@@ -123,10 +123,10 @@ impl NormWeights {
     fn add(&self, rows: &mut [f32], made: &[f32], bias: &[f32], threads: Threads) {
         let size = ROWS * bias.len();
         match threads {
-            Threads::One => add_and_layer_norm_rows(rows, (made, bias), self.settings()),
+            Threads::One => add_and_layer_norm_rows(rows, made, bias, self.settings()),
             Threads::All => {
                 let parts = rows.par_chunks_mut(size).zip(made.par_chunks(size));
-                parts.for_each(|(rows, made)| add_and_layer_norm_rows(rows, (made, bias), self.settings()));
+                parts.for_each(|(rows, made)| add_and_layer_norm_rows(rows, made, bias, self.settings()));
             }
         }
     }
@@ -214,7 +214,7 @@ impl BertEncoder {
                 keep_first(rows, width, segments);
                 n_rows = segments.len();
             }
-            self.attend((wide, segments), n_rows, heads, context, threads);
+            self.attend(wide, segments, n_rows, heads, context, threads);
             layer.attention_output.multiply(context, n_rows, outer, threads);
             layer.attention_norm.add(rows, outer, &layer.attention_output.bias, threads);
             layer.inner.multiply(rows, n_rows, wide, threads);
@@ -252,7 +252,8 @@ impl BertEncoder {
     /// Multi-head attention from queries, keys and values into `context`, for all rows or for the first row of each sequence.
     fn attend(
         &self,
-        (wide, segments): (&[f32], &Segments),
+        wide: &[f32],
+        segments: &Segments,
         n_rows: usize,
         heads: &mut Vec<f32>,
         context: &mut Vec<f32>,
@@ -280,10 +281,17 @@ impl BertEncoder {
                 let n = out.len() / depth;
                 scores.resize(n * rows.len(), 0.0);
                 let to = ViewMut::of(scores, n, rows.len());
-                multiply_in(compute, to, queries.rows(block * QUERIES, n), keys, Into::Replace, Threads::One);
+                multiply_in(compute, to, queries.rows(block * QUERIES, n), keys, WriteMode::Replace, Threads::One);
                 softmax_rows(scores, rows.len(), 1.0 / (depth as f32).sqrt());
                 let probabilities = View::of(scores, n, rows.len());
-                multiply_in(compute, ViewMut::of(out, n, depth), probabilities, values, Into::Replace, Threads::One);
+                multiply_in(
+                    compute,
+                    ViewMut::of(out, n, depth),
+                    probabilities,
+                    values,
+                    WriteMode::Replace,
+                    Threads::One,
+                );
             }
         };
         match threads {
@@ -311,7 +319,7 @@ impl BertEncoder {
 
 /// Tile boundaries, as sequence indices; they depend only on the lengths of the sequences.
 fn tiles(segments: &Segments) -> Vec<usize> {
-    let size = segments.n_rows().div_ceil(MANY_TILES).clamp(LEAST_TILE, TILE);
+    let size = segments.n_rows().div_ceil(MANY_TILES).clamp(MIN_TILE, TILE);
     let mut borders = vec![0];
     let mut n_rows = 0;
     for (at, rows) in segments.iter().enumerate() {
@@ -336,9 +344,9 @@ fn keep_first(rows: &mut Vec<f32>, width: usize, segments: &Segments) {
 fn means(rows: &[f32], width: usize, segments: &Segments) -> Vec<f32> {
     let mut means = vec![0.0; segments.len() * width];
     for (to, range) in means.chunks_exact_mut(width).zip(segments.iter()) {
-        let share = 1.0 / range.len() as f32;
+        let weight = 1.0 / range.len() as f32;
         for row in range {
-            to.iter_mut().zip(&rows[row * width..][..width]).for_each(|(to, x)| *to += x * share);
+            to.iter_mut().zip(&rows[row * width..][..width]).for_each(|(to, x)| *to += x * weight);
         }
     }
     means
@@ -365,7 +373,7 @@ mod tests {
         let mut sequences = Sequences::default();
         for _ in 0..n {
             let mut part =
-                |least: usize| -> Vec<u32> { (0..least + rng.below(20)).map(|_| rng.below(11) as u32).collect() };
+                |min: usize| -> Vec<u32> { (0..min + rng.below(20)).map(|_| rng.below(11) as u32).collect() };
             sequences.push(&[&part(1), &part(0)]);
         }
         sequences
@@ -427,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sequence_gives_no_vector_and_a_missing_pooler_is_told() {
+    fn no_sequence_gives_no_vector_and_a_missing_pooler_is_an_error() {
         let (config, parameters) = drawn_model(1, Activation::Gelu);
         let encoder = BertEncoder::new(&config, &parameters, "").unwrap();
         assert_eq!(encoder.encode(&Sequences::default()).unwrap().n_rows, 0);

@@ -285,7 +285,7 @@ impl BertConfig {
         match limits.into_iter().find(|(_, size, limit, _)| size > limit) {
             Some((what, size, limit, hint)) => {
                 let message = format!("{what} {} exceeds the maximum of the model, {}", size - 1, limit - 1);
-                Err(Error::invalid(message).with_hint(hint))
+                Err(Error::too_many(message).with_hint(hint))
             }
             None => Ok(()),
         }

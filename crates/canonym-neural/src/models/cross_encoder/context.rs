@@ -39,7 +39,7 @@ const N_MARKS: usize = 4;
 const BYTES_A_PIECE: usize = 8;
 
 /// Maximum number of bytes to tokenise per requested wordpiece. This bounds the time on long runs of white space or very long words.
-const MOST_BYTES_A_PIECE: usize = 64;
+const MAX_BYTES_PER_PIECE: usize = 64;
 
 /// A mention in its context.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,8 @@ pub struct MarkedWindow {
 /// Adds the markers to the vocabulary, and randomly initialised embeddings to the encoder under `scope`, if they are missing. Call it once
 /// per scope for encoders that share a vocabulary.
 pub fn add_marks(
-    (config, pieces): (&mut BertConfig, &mut Pieces),
+    config: &mut BertConfig,
+    pieces: &mut Pieces,
     scope: &str,
     parameters: &mut Parameters,
     rng: &mut SplitMix64,
@@ -132,7 +133,7 @@ fn divided<'a>(pieces: &Pieces, text: &str, n: usize, cut: impl Fn(usize) -> (&'
     let mut size = n * BYTES_A_PIECE;
     while n > 0 && size < text.len() {
         let (stretch, of_words) = cut(size);
-        let is_last = size >= n * MOST_BYTES_A_PIECE;
+        let is_last = size >= n * MAX_BYTES_PER_PIECE;
         if let Some(words) = of_words.or(is_last.then_some(stretch)) {
             let rows = pieces.rows(words);
             if rows.len() >= n || is_last {
@@ -259,7 +260,7 @@ mod tests {
         let mut rng = SplitMix64::new(1);
         for _ in 0..2 {
             for (config, scope) in configs.iter_mut().zip(["mention.", "entity."]) {
-                add_marks((config, &mut pieces), scope, &mut parameters, &mut rng).unwrap();
+                add_marks(config, &mut pieces, scope, &mut parameters, &mut rng).unwrap();
             }
         }
         // The table had an unused row, which the first marker takes.
@@ -271,6 +272,6 @@ mod tests {
         let after = parameters.get("entity.embedding.word").unwrap();
         assert_eq!(after.values[..before.values.len()], before.values);
         assert!(after.row(11).iter().all(|value| *value != 0.0 && value.abs() < 0.1));
-        assert!(add_marks((&mut configs[0].clone(), &mut pieces), "other.", &mut parameters, &mut rng).is_err());
+        assert!(add_marks(&mut configs[0].clone(), &mut pieces, "other.", &mut parameters, &mut rng).is_err());
     }
 }

@@ -94,7 +94,7 @@ impl Reranker for CrossEncoder {
     fn rerank(&self, inputs: &[LinkInput<'_>], links: &mut [Vec<Link>]) -> Result<()> {
         let fits = |(input, links): (&LinkInput<'_>, &Vec<Link>)| input.mentions.len() == links.len();
         if inputs.len() != links.len() || !inputs.iter().zip(links.iter()).all(fits) {
-            return Err(Error::invalid("the links to rerank do not match the mentions"));
+            return Err(Error::mismatch("the links to rerank do not match the mentions"));
         }
         let asked: Vec<(&str, std::ops::Range<usize>)> = inputs
             .iter()
@@ -137,7 +137,7 @@ fn order(candidates: &mut [Candidate], scores: &[f32]) {
     }
     let mut probabilities = scores.to_vec();
     softmax(&mut probabilities);
-    candidates.iter_mut().zip(probabilities).for_each(|(candidate, share)| candidate.p_link = share);
+    candidates.iter_mut().zip(probabilities).for_each(|(candidate, p)| candidate.p_link = p);
     candidates.sort_by(|left, right| right.p_link.total_cmp(&left.p_link));
 }
 

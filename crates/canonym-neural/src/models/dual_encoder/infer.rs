@@ -5,7 +5,7 @@ use canonym_core::Result;
 use crate::models::bert::Sequences;
 use crate::models::bert::infer::{BertEncoder, Pooling};
 use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NAME_LENGTH, NameVector, SPANS, TEXT};
-use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
@@ -45,7 +45,7 @@ impl Linear {
     fn apply(&self, input: &Matrix) -> Matrix {
         let values = self.bias.iter().copied().cycle().take(input.n_rows * self.bias.len()).collect();
         let mut output = Matrix::new(input.n_rows, self.bias.len(), values);
-        multiply(output.view_mut(), input.view(), self.weight.view(), Into::Add, Threads::All);
+        multiply(output.view_mut(), input.view(), self.weight.view(), WriteMode::Add, Threads::All);
         output
     }
 }
@@ -111,11 +111,11 @@ impl DualEncoder {
                 }
                 MentionVector::First => values.extend_from_slice(read.rows.row(start)),
                 MentionVector::Mean => {
-                    let share = 1.0 / (last + 1 - first) as f32;
+                    let weight = 1.0 / (last + 1 - first) as f32;
                     let begin = values.len();
                     values.resize(begin + dim, 0.0);
                     for row in start + first..start + last + 1 {
-                        values[begin..].iter_mut().zip(read.rows.row(row)).for_each(|(to, x)| *to += x * share);
+                        values[begin..].iter_mut().zip(read.rows.row(row)).for_each(|(to, x)| *to += x * weight);
                     }
                 }
             }
@@ -190,7 +190,7 @@ pub(crate) fn groups<T: AsRef<[u32]>>(windows: &[T]) -> Vec<std::ops::Range<usiz
 mod tests {
     use super::*;
     use crate::autograd::Tape;
-    use crate::models::dual_encoder::Place;
+    use crate::models::dual_encoder::WindowSpan;
     use crate::models::dual_encoder::tests::{KINDS, drawn};
 
     fn assert_near(left: &[f32], right: &[f32]) {
@@ -205,7 +205,7 @@ mod tests {
         let starts = [0, 5, 8];
         let places = mentions.map(|(window, first, last)| {
             let start = starts[window];
-            Place { window: start, first: start + first, last: start + last }
+            WindowSpan { window: start, first: start + first, last: start + last }
         });
         let names: [&[u32]; 4] = [&[1, 2, 3], &[4], &[5, 6], &[7, 8, 9, 1]];
         for (mention, name, search) in KINDS {

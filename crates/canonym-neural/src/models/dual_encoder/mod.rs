@@ -108,7 +108,7 @@ pub enum SpanSearch {
 
 /// The rows of a mention in a packed batch, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct WindowSpan {
     /// First row of its window.
     pub window: usize,
     /// Row of its first wordpiece.
@@ -180,7 +180,7 @@ impl DualEncoderConfig {
         &self,
         tape: &mut Tape<'_>,
         windows: &Sequences,
-        places: &[Place],
+        mention_spans: &[WindowSpan],
         rng: Option<&mut SplitMix64>,
     ) -> Result<Seen> {
         let rows = self.bert.forward(tape, TEXT, windows, rng)?;
@@ -188,24 +188,24 @@ impl DualEncoderConfig {
             Some(_) => Some(linear(tape, SPANS, rows)?),
             None => None,
         };
-        if places.is_empty() {
+        if mention_spans.is_empty() {
             return Ok(Seen { mentions: None, spans });
         }
         let row = |row: usize| row as u32;
         let mentions = match self.mention {
             MentionVector::Ends => {
-                let first = tape.gather(rows, places.iter().map(|place| row(place.first)).collect());
-                let last = tape.gather(rows, places.iter().map(|place| row(place.last)).collect());
+                let first = tape.gather(rows, mention_spans.iter().map(|span| row(span.first)).collect());
+                let last = tape.gather(rows, mention_spans.iter().map(|span| row(span.last)).collect());
                 let ends = tape.concat(&[first, last]);
                 linear(tape, ENDS, ends)?
             }
             MentionVector::Mean => {
-                let each = places.iter().flat_map(|place| place.first..place.last + 1).map(row).collect();
+                let each = mention_spans.iter().flat_map(|span| span.first..span.last + 1).map(row).collect();
                 let pieces = tape.gather(rows, each);
-                let segments = Segments::of_lengths(places.iter().map(|place| place.last + 1 - place.first));
+                let segments = Segments::of_lengths(mention_spans.iter().map(|span| span.last + 1 - span.first));
                 tape.segment_mean(pieces, &Arc::new(segments))
             }
-            MentionVector::First => tape.gather(rows, places.iter().map(|place| row(place.window)).collect()),
+            MentionVector::First => tape.gather(rows, mention_spans.iter().map(|span| row(span.window)).collect()),
         };
         Ok(Seen { mentions: Some(mentions), spans })
     }
@@ -279,12 +279,13 @@ pub(crate) mod tests {
     #[test]
     fn the_model_has_the_gradient_of_its_differences() {
         let windows = Sequences::pack([[1, 2, 3, 4, 5].as_slice(), &[6, 7, 8]]);
-        let places = [(0, 1, 2), (0, 2, 2), (5, 5, 7)].map(|(window, first, last)| Place { window, first, last });
+        let mention_spans =
+            [(0, 1, 2), (0, 2, 2), (5, 5, 7)].map(|(window, first, last)| WindowSpan { window, first, last });
         let names = Sequences::pack([[3, 4].as_slice(), &[9]]);
         for (mention, name, search) in KINDS {
             let (config, parameters) = drawn(mention, name, search);
             check(&parameters, |tape| {
-                let seen = config.read_windows(tape, &windows, &places, Some(&mut SplitMix64::new(2))).unwrap();
+                let seen = config.read_windows(tape, &windows, &mention_spans, Some(&mut SplitMix64::new(2))).unwrap();
                 let vectors = config.read_names(tape, &names, Some(&mut SplitMix64::new(5))).unwrap();
                 let mut all = tape.stack(seen.mentions.unwrap(), vectors);
                 if let Some(spans) = seen.spans {
@@ -306,8 +307,8 @@ pub(crate) mod tests {
         config.init(&mut parameters, &mut SplitMix64::new(1));
         let mut tape = Tape::new(&parameters);
         let windows = Sequences::pack([[1, 2, 3, 4].as_slice()]);
-        let place = Place { window: 0, first: 1, last: 2 };
-        let seen = config.read_windows(&mut tape, &windows, &[place], None).unwrap();
+        let span = WindowSpan { window: 0, first: 1, last: 2 };
+        let seen = config.read_windows(&mut tape, &windows, &[span], None).unwrap();
         let rows = config.bert.forward(&mut tape, TEXT, &windows, None).unwrap();
         let (first, last) = (tape.value(rows).row(1).to_vec(), tape.value(rows).row(2).to_vec());
         let mention = tape.value(seen.mentions.unwrap());

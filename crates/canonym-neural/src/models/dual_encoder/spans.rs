@@ -18,7 +18,7 @@ pub const INSIDE_TAG: usize = 2;
 
 /// A span of wordpieces, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct TokenSpan {
     /// First wordpiece.
     pub first: usize,
     /// Last wordpiece.
@@ -71,13 +71,13 @@ pub fn each_span_back(gradients: &[f32], longest: usize, gradient: &mut [f32]) {
     }
 }
 
-/// Spans with probability of at least `least`, in the order of [`each_span`].
-pub fn likely_spans(scores: &[f32], longest: usize, least: f32) -> Vec<Found> {
+/// Spans with probability of at least `min_probability`, in the order of [`each_span`].
+pub fn likely_spans(scores: &[f32], longest: usize, min_probability: f32) -> Vec<TokenSpan> {
     let mut found = Vec::new();
     each_span(scores, longest, |first, last, logit| {
         let probability = sigmoid(logit);
-        if probability >= least {
-            found.push(Found { first, last, probability });
+        if probability >= min_probability {
+            found.push(TokenSpan { first, last, probability });
         }
     });
     found
@@ -85,8 +85,8 @@ pub fn likely_spans(scores: &[f32], longest: usize, least: f32) -> Vec<Found> {
 
 /// Mentions from the best tag of each word; the probability is the minimum over its tags. `begins_word` tells for each wordpiece whether it
 /// starts a word. An inside tag without a preceding begin starts a mention.
-pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<TokenSpan> {
+    let mut found: Vec<TokenSpan> = Vec::new();
     let mut is_open = false;
     for (piece, begins) in begins_word.iter().enumerate() {
         if !begins {
@@ -95,18 +95,21 @@ pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
             }
             continue;
         }
-        let mut shares = [0, 1, 2].map(|tag| scores[3 * piece + tag]);
-        softmax(&mut shares);
-        let tag = (0..3).rev().max_by(|left, right| shares[*left].total_cmp(&shares[*right])).unwrap_or(OUTSIDE_TAG);
+        let mut probabilities = [0, 1, 2].map(|tag| scores[3 * piece + tag]);
+        softmax(&mut probabilities);
+        let tag = (0..3)
+            .rev()
+            .max_by(|left, right| probabilities[*left].total_cmp(&probabilities[*right]))
+            .unwrap_or(OUTSIDE_TAG);
         match (tag, found.last_mut().filter(|_| is_open)) {
             (INSIDE_TAG, Some(open)) => {
                 open.last = piece;
-                open.probability = open.probability.min(shares[INSIDE_TAG]);
+                open.probability = open.probability.min(probabilities[INSIDE_TAG]);
             }
             (OUTSIDE_TAG, _) => is_open = false,
             _ => {
                 is_open = true;
-                found.push(Found { first: piece, last: piece, probability: shares[tag] });
+                found.push(TokenSpan { first: piece, last: piece, probability: probabilities[tag] });
             }
         }
     }
@@ -114,7 +117,7 @@ pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<Found> {
 }
 
 /// Greedy non-maximum suppression by probability; the first wins a tie. Returns rows of `found`, in order.
-pub fn flat(found: &[Found]) -> Vec<usize> {
+pub fn flat(found: &[TokenSpan]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by(|left, right| found[*right].probability.total_cmp(&found[*left].probability).then(left.cmp(right)));
     let n_pieces = found.iter().map(|one| one.last + 1).max().unwrap_or(0);
@@ -194,7 +197,7 @@ mod tests {
     #[test]
     fn of_overlapping_spans_the_likeliest_stay() {
         let spans = [(0, 2, 0.6), (2, 3, 0.9), (4, 4, 0.5), (4, 5, 0.5)];
-        let found = spans.map(|(first, last, probability)| Found { first, last, probability });
+        let found = spans.map(|(first, last, probability)| TokenSpan { first, last, probability });
         assert_eq!(flat(&found), [1, 2]);
         assert!(flat(&[]).is_empty());
     }

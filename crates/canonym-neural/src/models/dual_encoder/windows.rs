@@ -99,10 +99,10 @@ impl Windower {
         let pieces = divide(&self.pieces, text, mentions);
         let inside: Vec<Option<Range<usize>>> = mentions.iter().map(|span| pieces_of(&pieces, *span)).collect();
         let ranges = match self.config.mentions {
-            Some(most) => {
+            Some(max_pieces) => {
                 let mut known: Vec<Range<usize>> = inside.iter().flatten().cloned().collect();
                 known.sort_by_key(|range| (range.start, range.end));
-                chunks(pieces.len(), &known, self.config.pieces - 2, most)
+                chunks(pieces.len(), &known, self.config.pieces - 2, max_pieces)
             }
             None => self.ranges(text, &pieces),
         };
@@ -140,17 +140,17 @@ impl Windower {
 
     /// Overlapping ranges of whole sentences.
     fn ranges(&self, text: &str, pieces: &[Piece]) -> Vec<Range<usize>> {
-        let most = self.config.pieces - 2;
-        if pieces.len() <= most {
+        let max_pieces = self.config.pieces - 2;
+        if pieces.len() <= max_pieces {
             return std::iter::once(0..pieces.len()).filter(|range| !range.is_empty()).collect();
         }
-        let overlap = self.config.overlap.min(most / 2);
-        let units = units(text, pieces, most - overlap);
+        let overlap = self.config.overlap.min(max_pieces / 2);
+        let units = units(text, pieces, max_pieces - overlap);
         let mut ranges = Vec::new();
         let mut first = 0;
         loop {
             let start = units[first].start;
-            let next = units[first..].partition_point(|unit| unit.end - start <= most) + first;
+            let next = units[first..].partition_point(|unit| unit.end - start <= max_pieces) + first;
             let end = units[next - 1].end;
             ranges.push(start..end);
             if next == units.len() {
@@ -163,19 +163,19 @@ impl Windower {
 }
 
 /// Sentences as ranges of wordpieces, cut at `most` wordpieces.
-fn units(text: &str, pieces: &[Piece], most: usize) -> Vec<Range<usize>> {
+fn units(text: &str, pieces: &[Piece], max_pieces: usize) -> Vec<Range<usize>> {
     let mut units = Vec::new();
     let mut start = 0;
     for sentence in sentences(text) {
         let end = start + pieces[start..].partition_point(|piece| piece.start < sentence.end as usize);
         while start < end {
-            let cut = end.min(start + most.max(1));
+            let cut = end.min(start + max_pieces.max(1));
             units.push(start..cut);
             start = cut;
         }
     }
     while start < pieces.len() {
-        let cut = pieces.len().min(start + most.max(1));
+        let cut = pieces.len().min(start + max_pieces.max(1));
         units.push(start..cut);
         start = cut;
     }
@@ -227,28 +227,28 @@ pub(crate) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: u
 /// Windows of the published protocol: a window ends after its `n_mentions`-th mention, or after the last one that fits. The remaining text
 /// goes to the last window as far as it fits. If the text between two mentions is longer than a window, it is cut before the next mention,
 /// so that no mention is lost.
-fn chunks(n_pieces: usize, mentions: &[Range<usize>], most: usize, n_mentions: usize) -> Vec<Range<usize>> {
+fn chunks(n_pieces: usize, mentions: &[Range<usize>], max_pieces: usize, n_mentions: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     let mut end = 0;
     let mut n = 0;
     for mention in mentions {
-        if n > 0 && mention.end > end && (n == n_mentions || mention.end - start > most) {
+        if n > 0 && mention.end > end && (n == n_mentions || mention.end - start > max_pieces) {
             ranges.push(start..end);
             // A mention that overlaps the previous one is kept whole.
             start = end.min(mention.start);
             n = 0;
         }
-        while mention.end - start > most && mention.start > start {
-            let cut = (start + most).min(mention.start);
+        while mention.end - start > max_pieces && mention.start > start {
+            let cut = (start + max_pieces).min(mention.start);
             ranges.push(start..cut);
             start = cut;
         }
-        end = end.max(mention.end).min(start + most);
+        end = end.max(mention.end).min(start + max_pieces);
         n += 1;
     }
     while start < n_pieces {
-        let cut = n_pieces.min(start + most);
+        let cut = n_pieces.min(start + max_pieces);
         ranges.push(start..cut);
         start = cut;
     }

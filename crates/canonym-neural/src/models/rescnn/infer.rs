@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::autograd::{Tape, softmax, write_neighbours};
 use crate::models::rescnn::{Pooling, ResCnnConfig, Tokens};
-use crate::tensor::matrix::{Into, Matrix, Threads, View, ViewMut, dot, multiply};
+use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, dot, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
@@ -55,12 +55,12 @@ impl Linear {
     }
 
     /// `to[.., first..] = input · weight + bias`, where `to` has `n_cols` columns.
-    fn apply(&self, input: View<'_>, to: &mut [f32], (first, n_cols): (usize, usize)) {
+    fn apply(&self, input: View<'_>, to: &mut [f32], first: usize, n_cols: usize) {
         for row in to.chunks_exact_mut(n_cols).take(input.n_rows) {
             row[first..][..self.bias.len()].copy_from_slice(&self.bias);
         }
         let out = ViewMut::of(to, input.n_rows, n_cols).columns(first, self.weight.n_cols);
-        multiply(out, input, self.weight.view(), Into::Add, Threads::One);
+        multiply(out, input, self.weight.view(), WriteMode::Add, Threads::One);
     }
 }
 
@@ -148,16 +148,16 @@ impl ResCnnEncoder {
             near.clear();
             near.resize(n_rows * width * offsets.len(), 0.0);
             let seen: Vec<bool> = offsets.iter().map(|offset| offset.unsigned_abs() <= self.scope).collect();
-            write_neighbours((rows, width), near, (&offsets, &seen), &tokens.segments);
+            write_neighbours(rows, width, near, &offsets, &seen, &tokens.segments);
             for (place, (kernel, convolution)) in kernels.iter().zip(&block.convolutions).enumerate() {
                 let seen = View::of(near, n_rows, width * offsets.len())
                     .columns((radius - kernel / 2) * width, kernel * width);
-                convolution.apply(seen, filtered, (place * n_filters, n_filtered));
+                convolution.apply(seen, filtered, place * n_filters, n_filtered);
             }
             relu(filtered);
-            block.inner.apply(View::of(filtered, n_rows, n_filtered), inner, (0, hidden));
+            block.inner.apply(View::of(filtered, n_rows, n_filtered), inner, 0, hidden);
             relu(inner);
-            block.outer.apply(View::of(inner, n_rows, hidden), outer, (0, width));
+            block.outer.apply(View::of(inner, n_rows, hidden), outer, 0, width);
             rows.iter_mut().zip(outer.iter()).for_each(|(row, outer)| *row += outer);
         }
         self.pool(rows, &tokens.segments)
@@ -187,8 +187,8 @@ impl ResCnnEncoder {
             match &probabilities {
                 Some(probabilities) => range.for_each(|at| add_scaled(to, row(at), probabilities[at])),
                 None if self.config.pooling == Pooling::Mean => {
-                    let share = 1.0 / range.len() as f32;
-                    range.for_each(|at| add_scaled(to, row(at), share));
+                    let weight = 1.0 / range.len() as f32;
+                    range.for_each(|at| add_scaled(to, row(at), weight));
                 }
                 None => {
                     to.copy_from_slice(row(range.start));
@@ -211,14 +211,14 @@ fn project(parameters: &Parameters) -> Result<Projected> {
     let projection = Linear::of(parameters, "projection")?;
     let width = projection.weight.n_cols;
     let mut table = Matrix::zeros(words.n_rows, width);
-    projection.apply(words.view(), &mut table.values, (0, width));
+    projection.apply(words.view(), &mut table.values, 0, width);
     Ok(Projected::OfPiece(table))
 }
 
 fn probabilities((inner, outer): &(Linear, Linear), rows: &[f32], segments: &Segments) -> Vec<f32> {
     let n_rows = segments.n_rows();
     let mut hidden = vec![0.0; n_rows * inner.bias.len()];
-    inner.apply(View::of(rows, n_rows, inner.weight.n_rows), &mut hidden, (0, inner.bias.len()));
+    inner.apply(View::of(rows, n_rows, inner.weight.n_rows), &mut hidden, 0, inner.bias.len());
     relu(&mut hidden);
     let score = |hidden: &[f32]| dot(hidden, &outer.weight.values) + outer.bias[0];
     let mut probabilities: Vec<f32> = hidden.chunks_exact(inner.bias.len()).map(score).collect();

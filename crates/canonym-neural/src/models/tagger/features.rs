@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::gazetteer::{Gazetteer, MAX_CLASSES, mark_window};
 
 /// Hash buckets for the text between words.
-pub const N_GAPS: usize = 64;
+pub const N_SEPARATORS: usize = 64;
 
 /// Number of word shapes: letter case and character classes, times length.
 pub const N_SHAPES: usize = 13 * 8;
@@ -32,17 +32,17 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Builds a vocabulary of the most frequent words: those with at least `least` occurrences, and at most `most` words.
-    pub fn count<'a>(texts: impl IntoIterator<Item = &'a str>, least: usize, most: usize) -> Vocabulary {
+    /// Builds a vocabulary of the most frequent words: those with at least `min_count` occurrences, and at most `max_words` words.
+    pub fn count<'a>(texts: impl IntoIterator<Item = &'a str>, min_count: usize, max_words: usize) -> Vocabulary {
         let mut counts: HashMap<Box<str>, usize> = HashMap::new();
         for text in texts {
             for token in tokenize(text) {
                 *counts.entry(plain(token.span.of(text)).into()).or_default() += 1;
             }
         }
-        let mut counts: Vec<(Box<str>, usize)> = counts.into_iter().filter(|(_, n)| *n >= least).collect();
+        let mut counts: Vec<(Box<str>, usize)> = counts.into_iter().filter(|(_, n)| *n >= min_count).collect();
         counts.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-        counts.truncate(most);
+        counts.truncate(max_words);
         Vocabulary::of(counts.into_iter().map(|(word, _)| word))
     }
 
@@ -95,7 +95,7 @@ pub struct TokenFeatures {
     /// Index of each token's word in the [`Words`] used.
     pub words: Vec<u32>,
     /// Bucket of the text before each token and after the last; one more than tokens.
-    pub gaps: Vec<u32>,
+    pub separators: Vec<u32>,
     /// Binary features of each token.
     pub bits: Vec<u64>,
 }
@@ -105,7 +105,7 @@ impl TokenFeatures {
     #[must_use]
     pub fn part(&self, tokens: std::ops::Range<usize>) -> TokenFeatures {
         TokenFeatures {
-            gaps: self.gaps[tokens.start..=tokens.end].to_vec(),
+            separators: self.separators[tokens.start..=tokens.end].to_vec(),
             tokens: self.tokens[tokens.clone()].to_vec(),
             words: self.words[tokens.clone()].to_vec(),
             bits: self.bits[tokens].to_vec(),
@@ -151,21 +151,21 @@ pub struct FeatureExtractor {
 
 impl FeatureExtractor {
     /// Token features of a text; new words are added to `words`.
-    pub fn view(&self, analysis: &Analysis<'_>, words: &mut Words) -> TokenFeatures {
+    pub fn extract(&self, analysis: &Analysis<'_>, words: &mut Words) -> TokenFeatures {
         let (text, tokens) = (analysis.text, analysis.tokens().to_vec());
         let numbers: Vec<u32> = tokens.iter().map(|token| self.word(token.span.of(text), words)).collect();
-        let mut gaps = Vec::with_capacity(tokens.len() + 1);
+        let mut separators = Vec::with_capacity(tokens.len() + 1);
         let mut end = 0;
         for token in &tokens {
-            gaps.push(gap_bucket(&text[end..token.span.start as usize], end == 0));
+            separators.push(separator_bucket(&text[end..token.span.start as usize], end == 0));
             end = token.span.end as usize;
         }
-        gaps.push(gap_bucket(&text[end..], true));
+        separators.push(separator_bucket(&text[end..], true));
         let hashes: Vec<TokenHashes> = numbers.iter().map(|number| words.get(*number).hashes).collect();
         let mut bits = vec![0; tokens.len()];
         self.gazetteer.mark(&tokens, &hashes, &mut bits);
         self.mark_abbreviations(analysis, &hashes, &mut bits);
-        TokenFeatures { tokens, words: numbers, gaps, bits }
+        TokenFeatures { tokens, words: numbers, separators, bits }
     }
 
     /// Copies the gazetteer classes of a long form to its abbreviation.
@@ -206,7 +206,7 @@ impl FeatureExtractor {
     }
 
     fn grams(&self, plain: &str) -> Vec<u32> {
-        let letters: Vec<char> = std::iter::once('<').chain(plain.chars().take(MAX_LETTERS)).chain(['>']).collect();
+        let letters: Vec<char> = std::iter::once('<').chain(plain.chars().take(MAX_CHARACTERS)).chain(['>']).collect();
         let mut grams = Vec::new();
         for n in 3..=5 {
             for run in letters.windows(n) {
@@ -219,10 +219,10 @@ impl FeatureExtractor {
 }
 
 /// Maximum number of characters of a word that are used.
-const MAX_LETTERS: usize = 40;
+const MAX_CHARACTERS: usize = 40;
 
 /// Hash bucket of the first characters between two words; runs of white space count as one space.
-fn gap_bucket(between: &str, at_border: bool) -> u32 {
+fn separator_bucket(between: &str, at_border: bool) -> u32 {
     let mut signs = String::new();
     if at_border {
         signs.push('^');
@@ -240,7 +240,7 @@ fn gap_bucket(between: &str, at_border: bool) -> u32 {
         "" => 0,
         " " => 1,
         "-" => 2,
-        _ => 3 + (xxh3_64(signs.as_bytes()) % (N_GAPS as u64 - 3)) as u32,
+        _ => 3 + (xxh3_64(signs.as_bytes()) % (N_SEPARATORS as u64 - 3)) as u32,
     }
 }
 
@@ -280,7 +280,7 @@ fn shape(word: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn viewer() -> FeatureExtractor {
+    fn extractor() -> FeatureExtractor {
         let vocabulary = Vocabulary::count(["liver disease and Liver failure", "liver"], 2, 10);
         let gazetteer = Gazetteer::build([("liver disease", 1)]);
         FeatureExtractor { vocabulary, gazetteer, n_grams: 100 }
@@ -289,21 +289,21 @@ mod tests {
     #[test]
     fn words_without_capitals_are_one_group_and_short_forms_have_the_classes_of_their_long_forms() {
         let mut words = Words::default();
-        let view = viewer().view(&Analysis::new("Liver disease (LD); LD of liver."), &mut words);
-        let rows: Vec<u32> = view.words.iter().map(|word| words.get(*word).row).collect();
+        let features = extractor().extract(&Analysis::new("Liver disease (LD); LD of liver."), &mut words);
+        let rows: Vec<u32> = features.words.iter().map(|word| words.get(*word).row).collect();
         assert_eq!(rows, [1, 0, 0, 0, 0, 1]);
-        let groups: Vec<u32> = view.words.iter().map(|word| words.get(*word).group).collect();
+        let groups: Vec<u32> = features.words.iter().map(|word| words.get(*word).group).collect();
         assert_eq!(groups, [0, 1, 2, 2, 3, 0]);
         let long = 1 << LONG_FORM;
         let short = 1 << SHORT_FORM | 1 << 3;
-        assert_eq!(view.bits, [1 | long, 4 | long, short, short, 0, 0]);
-        assert_eq!(view.gaps.len(), 7);
-        assert_eq!(view.gaps[1], 1);
+        assert_eq!(features.bits, [1 | long, 4 | long, short, short, 0, 0]);
+        assert_eq!(features.separators.len(), 7);
+        assert_eq!(features.separators[1], 1);
     }
 
     #[test]
     fn a_vocabulary_comes_back_from_its_lines() {
-        let vocabulary = viewer().vocabulary;
+        let vocabulary = extractor().vocabulary;
         assert_eq!(vocabulary.to_lines(), "liver\n");
         assert_eq!(Vocabulary::from_lines(&vocabulary.to_lines()), vocabulary);
     }

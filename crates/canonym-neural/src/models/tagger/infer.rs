@@ -7,7 +7,7 @@ use crate::autograd::{NORM_EPSILON, write_neighbours};
 use crate::layers::crf::bilou::{BilouCrf, Marked, N_LABELS, likeliest};
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
 use crate::tensor::elementwise::{self, layer_norm_rows};
-use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
@@ -27,7 +27,7 @@ impl Linear {
     fn apply(&self, input: &Matrix) -> Matrix {
         let mut output = Matrix::zeros(input.n_rows, self.weight.n_cols);
         output.values.chunks_exact_mut(self.weight.n_cols).for_each(|row| row.copy_from_slice(&self.bias));
-        multiply(output.view_mut(), input.view(), self.weight.view(), Into::Add, Threads::One);
+        multiply(output.view_mut(), input.view(), self.weight.view(), WriteMode::Add, Threads::One);
         output
     }
 }
@@ -59,7 +59,7 @@ impl Norm {
 #[derive(Debug, Clone)]
 pub struct Tagger {
     config: TaggerConfig,
-    n_layers: usize,
+    n_label_sets: usize,
     parameters: Parameters,
     projection: Linear,
     blocks: Vec<(Norm, Linear, Linear)>,
@@ -92,24 +92,24 @@ struct Window {
     /// First token that was read.
     start: usize,
     /// The CRF of each requested label set.
-    layers: Vec<Option<BilouCrf>>,
+    label_sets: Vec<Option<BilouCrf>>,
 }
 
 impl Tagged {
     /// Marginal probability of exactly this mention in a label set; 0 if the label set was not requested.
-    pub fn mention(&self, layer: usize, first: usize, last: usize) -> f32 {
+    pub fn mention(&self, label_set: usize, first: usize, last: usize) -> f32 {
         let at = self.windows.partition_point(|window| window.own.end <= first);
         let Some(window) = self.windows.get(at) else { return 0.0 };
-        let lattice = window.layers[layer].as_ref().filter(|_| first <= last);
-        lattice.map_or(0.0, |lattice| lattice.mention(first - window.start, last - window.start))
+        let crf = window.label_sets[label_set].as_ref().filter(|_| first <= last);
+        crf.map_or(0.0, |crf| crf.mention(first - window.start, last - window.start))
     }
 
-    /// Adds every mention of a label set with a probability of at least `least`, ordered by first, then last token.
-    pub fn mentions(&self, layer: usize, least: f32, found: &mut Vec<Marked>) {
+    /// Adds every mention of a label set with a probability of at least `min_probability`, ordered by first, then last token.
+    pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<Marked>) {
         for window in &self.windows {
-            let Some(lattice) = &window.layers[layer] else { continue };
+            let Some(crf) = &window.label_sets[label_set] else { continue };
             let mut here = Vec::new();
-            lattice.mentions(least, &mut here);
+            crf.mentions(min_probability, &mut here);
             let placed = here.into_iter().map(|mark| Marked {
                 first: mark.first + window.start,
                 last: mark.last + window.start,
@@ -119,10 +119,10 @@ impl Tagged {
         }
     }
 
-    /// Mentions of a label set with a probability of at least `least`, overlaps suppressed, in text order.
-    pub fn likeliest(&self, layer: usize, least: f32) -> Vec<Marked> {
+    /// Mentions of a label set with a probability of at least `min_probability`, overlaps suppressed, in text order.
+    pub fn likeliest(&self, label_set: usize, min_probability: f32) -> Vec<Marked> {
         let mut found = Vec::new();
-        self.mentions(layer, least, &mut found);
+        self.mentions(label_set, min_probability, &mut found);
         likeliest(found)
     }
 }
@@ -135,7 +135,7 @@ pub struct WordRows {
 
 impl Tagger {
     /// Builds a tagger; the weights must fit the config.
-    pub fn new(config: &TaggerConfig, parameters: &Parameters, n_layers: usize) -> Result<Tagger> {
+    pub fn new(config: &TaggerConfig, parameters: &Parameters, n_label_sets: usize) -> Result<Tagger> {
         let block = |block: usize| {
             let name = |part: &str| format!("block.{block}.{part}");
             let norm = Norm::new(parameters, &name("norm"))?;
@@ -148,7 +148,7 @@ impl Tagger {
         }
         Ok(Tagger {
             config: config.clone(),
-            n_layers,
+            n_label_sets,
             parameters: kept,
             projection: Linear::new(parameters, "projection")?,
             blocks: (0..config.distances.len()).map(block).collect::<Result<_>>()?,
@@ -161,63 +161,64 @@ impl Tagger {
     /// Tags a text on one thread, for the `wanted` label sets. `words` are those of the features, `rows` those of [`Tagger::tabulate`].
     pub fn tag(
         &self,
-        view: &TokenFeatures,
-        (words, rows): (&Words, &WordRows),
+        features: &TokenFeatures,
+        words: &Words,
+        rows: &WordRows,
         wanted: impl Fn(usize) -> bool,
     ) -> Tagged {
-        let n = view.tokens.len();
+        let n = features.tokens.len();
         let window = |first: usize| {
             let own = first..n.min(first + WINDOW);
             let read = own.start.saturating_sub(MARGIN)..n.min(own.end + MARGIN);
             let scores = match read.len() == n {
-                true => self.scores(view, words, rows),
-                false => self.scores(&view.part(read.clone()), words, rows),
+                true => self.scores(features, words, rows),
+                false => self.scores(&features.part(read.clone()), words, rows),
             };
-            let of_layer = |layer: usize| {
+            let of_label_set = |label_set: usize| {
                 let row = |row: usize| -> [f32; N_LABELS] {
-                    let row = &scores.row(row)[layer * N_LABELS..][..N_LABELS];
+                    let row = &scores.row(row)[label_set * N_LABELS..][..N_LABELS];
                     std::array::from_fn(|label| row[label])
                 };
-                wanted(layer).then(|| BilouCrf::new((0..scores.n_rows).map(row)))
+                wanted(label_set).then(|| BilouCrf::new((0..scores.n_rows).map(row)))
             };
-            Window { own, start: read.start, layers: (0..self.n_layers).map(of_layer).collect() }
+            Window { own, start: read.start, label_sets: (0..self.n_label_sets).map(of_label_set).collect() }
         };
         Tagged { windows: (0..n).step_by(WINDOW).map(window).collect() }
     }
 
     /// Label scores, `[tokens, label sets * labels]`.
-    pub fn scores(&self, view: &TokenFeatures, words: &Words, known: &WordRows) -> Matrix {
-        let mut rows = self.embed(view, known);
-        let segments = Segments::of_lengths([view.tokens.len()]);
+    pub fn scores(&self, features: &TokenFeatures, words: &Words, known: &WordRows) -> Matrix {
+        let mut rows = self.embed(features, known);
+        let segments = Segments::of_lengths([features.tokens.len()]);
         for (block, ((norm, convolution, output), distance)) in
             self.blocks.iter().zip(&self.config.distances).enumerate()
         {
             if block == self.config.share_after {
-                self.share(&mut rows, view, words);
+                self.share(&mut rows, features, words);
             }
             let distance = *distance as isize;
             let normal = norm.apply(&rows);
             let mut near = Matrix::zeros(rows.n_rows, 3 * rows.n_cols);
-            let offsets: (&[isize], &[bool]) = (&[-distance, 0, distance], &[true; 3]);
-            write_neighbours((&normal.values, normal.n_cols), &mut near.values, offsets, &segments);
+            let offsets = [-distance, 0, distance];
+            write_neighbours(&normal.values, normal.n_cols, &mut near.values, &offsets, &[true; 3], &segments);
             let mut inner = convolution.apply(&near);
             inner.values.iter_mut().for_each(|value| *value = value.max(0.0));
             add_bias(&mut rows, &output.bias);
-            multiply(rows.view_mut(), inner.view(), output.weight.view(), Into::Add, Threads::One);
+            multiply(rows.view_mut(), inner.view(), output.weight.view(), WriteMode::Add, Threads::One);
         }
         self.labels.apply(&self.norm.apply(&rows))
     }
 
-    fn embed(&self, view: &TokenFeatures, known: &WordRows) -> Matrix {
+    fn embed(&self, features: &TokenFeatures, known: &WordRows) -> Matrix {
         let width = self.config.width;
         let table = |name: &str| self.parameters.get(name).expect("`new` has taken it along");
         let (before, after, bit) = (table("embedding.before"), table("embedding.after"), table("embedding.bit"));
-        let mut rows = Matrix::zeros(view.tokens.len(), width);
+        let mut rows = Matrix::zeros(features.tokens.len(), width);
         for (at, to) in rows.values.chunks_exact_mut(width).enumerate() {
-            to.copy_from_slice(&known.values[view.words[at] as usize * width..][..width]);
-            add(to, before.row(view.gaps[at] as usize));
-            add(to, after.row(view.gaps[at + 1] as usize));
-            let bits = view.bits[at];
+            to.copy_from_slice(&known.values[features.words[at] as usize * width..][..width]);
+            add(to, before.row(features.separators[at] as usize));
+            add(to, after.row(features.separators[at + 1] as usize));
+            let bits = features.bits[at];
             (0..N_BITS).filter(|place| bits & (1 << place) != 0).for_each(|place| add(to, bit.row(place)));
         }
         rows
@@ -236,10 +237,10 @@ impl Tagger {
                 let word = words.get((first + place) as u32);
                 let to = input.row_mut(place);
                 to[..own.n_cols].copy_from_slice(own.row(word.row as usize));
-                let share = 1.0 / word.grams.len().max(1) as f32;
+                let weight = 1.0 / word.grams.len().max(1) as f32;
                 let grams = &mut to[own.n_cols..][..gram.n_cols];
                 for row in &word.grams {
-                    grams.iter_mut().zip(gram.row(*row as usize)).for_each(|(to, from)| *to += share * from);
+                    grams.iter_mut().zip(gram.row(*row as usize)).for_each(|(to, from)| *to += weight * from);
                 }
                 to[own.n_cols + gram.n_cols..].copy_from_slice(shape.row(word.shape as usize));
             }
@@ -248,17 +249,17 @@ impl Tagger {
         }
     }
 
-    fn share(&self, rows: &mut Matrix, view: &TokenFeatures, words: &Words) {
+    fn share(&self, rows: &mut Matrix, features: &TokenFeatures, words: &Words) {
         let normal = self.share.0.apply(rows);
         let mut packed = Packed::default();
         let mut segments = Segments::default();
-        group_tokens(view, words, 0, (&mut packed.by_group, &mut packed.group_of, &mut segments));
+        group_tokens(features, words, 0, &mut packed.by_group, &mut packed.group_of, &mut segments);
         let mut means = Matrix::zeros(segments.len(), rows.n_cols);
         for (group, uses) in segments.iter().enumerate() {
-            let share = 1.0 / uses.len() as f32;
+            let weight = 1.0 / uses.len() as f32;
             for at in uses {
                 let from = normal.row(packed.by_group[at] as usize);
-                means.row_mut(group).iter_mut().zip(from).for_each(|(to, from)| *to += share * from);
+                means.row_mut(group).iter_mut().zip(from).for_each(|(to, from)| *to += weight * from);
             }
         }
         let shared = self.share.1.apply(&means);
@@ -292,13 +293,13 @@ mod tests {
         "IL-2 and TNFα in 12 patients, aspirin-induced asthma: liver.",
     ];
 
-    fn viewer() -> FeatureExtractor {
+    fn extractor() -> FeatureExtractor {
         let gazetteer = Gazetteer::build([("liver disease", 1), ("aspirin", 2)]);
         FeatureExtractor { vocabulary: Vocabulary::count(TEXTS, 2, 100), gazetteer, n_grams: 50 }
     }
 
     #[test]
-    fn it_agrees_with_the_graph_that_is_trained_and_texts_do_not_touch_each_other() {
+    fn inference_agrees_with_training_and_texts_are_independent() {
         let config = TaggerConfig {
             word_dim: 6,
             n_grams: 50,
@@ -309,43 +310,43 @@ mod tests {
             share_after: 1,
             ..TaggerConfig::default()
         };
-        let (viewer, mut words) = (viewer(), Words::default());
-        let views: Vec<TokenFeatures> =
-            TEXTS.iter().map(|text| viewer.view(&Analysis::new(text), &mut words)).collect();
+        let (extractor, mut words) = (extractor(), Words::default());
+        let texts: Vec<TokenFeatures> =
+            TEXTS.iter().map(|text| extractor.extract(&Analysis::new(text), &mut words)).collect();
         let mut parameters = Parameters::default();
-        config.init(&mut parameters, viewer.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
-        config.check(&parameters, viewer.vocabulary.n_rows(), 2).unwrap();
+        config.init(&mut parameters, extractor.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
+        config.check(&parameters, extractor.vocabulary.n_rows(), 2).unwrap();
         let mut tape = Tape::new(&parameters);
-        let output = config.forward(&mut tape, &Packed::new(&views.iter().collect::<Vec<_>>(), &words), None).unwrap();
+        let output = config.forward(&mut tape, &Packed::new(&texts.iter().collect::<Vec<_>>(), &words), None).unwrap();
         let expected = tape.value(output);
         let tagger = Tagger::new(&config, &parameters, 2).unwrap();
         let mut rows = WordRows::default();
         tagger.tabulate(&words, &mut rows);
         let mut first = 0;
-        for view in &views {
-            let scores = tagger.scores(view, &words, &rows);
+        for features in &texts {
+            let scores = tagger.scores(features, &words, &rows);
             for (at, value) in scores.values.iter().enumerate() {
                 let other = expected.values[first * 10 + at];
                 assert!((value - other).abs() < 1e-5, "{value} {other}");
             }
             first += scores.n_rows;
-            let tagged = tagger.tag(view, (&words, &rows), |layer| layer == 1);
+            let tagged = tagger.tag(features, &words, &rows, |label_set| label_set == 1);
             assert!(tagged.mention(1, 0, 0) > 0.0 && tagged.mention(0, 0, 0) == 0.0);
         }
         assert_eq!(first, expected.n_rows);
         // Bit-identical, whatever was read before.
         let (mut alone, mut few) = (Words::default(), WordRows::default());
-        let view = viewer.view(&Analysis::new(TEXTS[2]), &mut alone);
+        let features = extractor.extract(&Analysis::new(TEXTS[2]), &mut alone);
         tagger.tabulate(&alone, &mut few);
-        assert_eq!(tagger.scores(&view, &alone, &few), tagger.scores(&views[2], &words, &rows));
-        let empty = viewer.view(&Analysis::new("…"), &mut words);
-        assert!(tagger.tag(&empty, (&words, &rows), |_| true).likeliest(0, 0.0).is_empty());
-        assert_eq!(tagger.tag(&empty, (&words, &rows), |_| true).mention(0, 0, 0), 0.0);
+        assert_eq!(tagger.scores(&features, &alone, &few), tagger.scores(&texts[2], &words, &rows));
+        let empty = extractor.extract(&Analysis::new("…"), &mut words);
+        assert!(tagger.tag(&empty, &words, &rows, |_| true).likeliest(0, 0.0).is_empty());
+        assert_eq!(tagger.tag(&empty, &words, &rows, |_| true).mention(0, 0, 0), 0.0);
         assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
     }
 
     #[test]
-    fn a_long_text_is_read_in_windows_and_mentions_come_once() {
+    fn long_texts_are_tagged_in_windows_and_mentions_come_once() {
         let config = TaggerConfig {
             word_dim: 6,
             n_grams: 50,
@@ -357,16 +358,17 @@ mod tests {
             share_after: 9,
             ..TaggerConfig::default()
         };
-        let (viewer, mut words) = (viewer(), Words::default());
+        let (extractor, mut words) = (extractor(), Words::default());
         let mut parameters = Parameters::default();
-        config.init(&mut parameters, viewer.vocabulary.n_rows(), 1, &mut SplitMix64::new(4));
+        config.init(&mut parameters, extractor.vocabulary.n_rows(), 1, &mut SplitMix64::new(4));
         let tagger = Tagger::new(&config, &parameters, 1).unwrap();
-        let view = viewer.view(&Analysis::new(&"liver disease after aspirin in asthma ".repeat(1000)), &mut words);
+        let features =
+            extractor.extract(&Analysis::new(&"liver disease after aspirin in asthma ".repeat(1000)), &mut words);
         let mut rows = WordRows::default();
         tagger.tabulate(&words, &mut rows);
-        let tagged = tagger.tag(&view, (&words, &rows), |_| true);
-        assert_eq!((view.tokens.len(), tagged.windows.len()), (6000, 2));
-        let scores = tagger.scores(&view, &words, &rows);
+        let tagged = tagger.tag(&features, &words, &rows, |_| true);
+        assert_eq!((features.tokens.len(), tagged.windows.len()), (6000, 2));
+        let scores = tagger.scores(&features, &words, &rows);
         let whole = BilouCrf::new((0..scores.n_rows).map(|row| std::array::from_fn(|label| scores.row(row)[label])));
         for first in [0, 5, 4094, 4095, 4096, 4097, 5999] {
             for last in first..6000.min(first + 3) {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::autograd::{NORM_EPSILON, Tape, Var};
 use crate::layers::crf::bilou::N_LABELS;
-use crate::models::tagger::features::{N_BITS, N_GAPS, N_SHAPES, TokenFeatures, Words};
+use crate::models::tagger::features::{N_BITS, N_SEPARATORS, N_SHAPES, TokenFeatures, Words};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
@@ -98,14 +98,14 @@ pub struct Packed {
 
 impl Packed {
     /// Packs texts whose features were extracted with `words`. Texts must have at least one token.
-    pub fn new(views: &[&TokenFeatures], words: &Words) -> Packed {
+    pub fn new(texts: &[&TokenFeatures], words: &Words) -> Packed {
         let mut packed = Packed::default();
         let mut number_of: HashMap<u32, u32> = HashMap::new();
         let (mut gram_segments, mut segments, mut group_segments) =
             (Segments::default(), Segments::default(), Segments::default());
-        for view in views {
+        for features in texts {
             let first = packed.word_of.len();
-            for (at, number) in view.words.iter().enumerate() {
+            for (at, number) in features.words.iter().enumerate() {
                 let next = number_of.len() as u32;
                 let row = *number_of.entry(*number).or_insert_with(|| {
                     let word = words.get(*number);
@@ -116,12 +116,12 @@ impl Packed {
                     next
                 });
                 packed.word_of.push(row);
-                packed.before.push(view.gaps[at]);
-                packed.after.push(view.gaps[at + 1]);
+                packed.before.push(features.separators[at]);
+                packed.after.push(features.separators[at + 1]);
             }
-            packed.bits.extend_from_slice(&view.bits);
-            segments.push(view.words.len());
-            group_tokens(view, words, first, (&mut packed.by_group, &mut packed.group_of, &mut group_segments));
+            packed.bits.extend_from_slice(&features.bits);
+            segments.push(features.words.len());
+            group_tokens(features, words, first, &mut packed.by_group, &mut packed.group_of, &mut group_segments);
         }
         packed.gram_segments = Arc::new(gram_segments);
         packed.segments = Arc::new(segments);
@@ -137,12 +137,14 @@ impl Packed {
 
 /// Groups the tokens of a text by word.
 pub fn group_tokens(
-    view: &TokenFeatures,
+    features: &TokenFeatures,
     words: &Words,
     first: usize,
-    (by_group, group_of, segments): (&mut Vec<u32>, &mut Vec<u32>, &mut Segments),
+    by_group: &mut Vec<u32>,
+    group_of: &mut Vec<u32>,
+    segments: &mut Segments,
 ) {
-    let groups: Vec<u32> = view.words.iter().map(|number| words.get(*number).group).collect();
+    let groups: Vec<u32> = features.words.iter().map(|number| words.get(*number).group).collect();
     let mut order: Vec<u32> = (0..groups.len() as u32).collect();
     order.sort_by_key(|at| (groups[*at as usize], *at));
     group_of.resize(first + groups.len(), 0);
@@ -157,7 +159,7 @@ pub fn group_tokens(
 
 impl TaggerConfig {
     /// Initialises the weights for `n_words` vocabulary rows and `n_layers` label sets.
-    pub fn init(&self, parameters: &mut Parameters, n_words: usize, n_layers: usize, rng: &mut SplitMix64) {
+    pub fn init(&self, parameters: &mut Parameters, n_words: usize, n_label_sets: usize, rng: &mut SplitMix64) {
         let mut drawn = |name: &str, n_rows: usize, n_cols: usize, deviation: f32| {
             let values = (0..n_rows * n_cols).map(|_| deviation * random::normal(rng)).collect();
             parameters.add(name, Matrix::new(n_rows, n_cols, values));
@@ -165,8 +167,8 @@ impl TaggerConfig {
         drawn("embedding.word", n_words, self.word_dim, 0.3);
         drawn("embedding.gram", self.n_grams, self.gram_dim, 0.6);
         drawn("embedding.shape", N_SHAPES, self.shape_dim, 0.3);
-        drawn("embedding.before", N_GAPS, self.width, 0.1);
-        drawn("embedding.after", N_GAPS, self.width, 0.1);
+        drawn("embedding.before", N_SEPARATORS, self.width, 0.1);
+        drawn("embedding.after", N_SEPARATORS, self.width, 0.1);
         drawn("embedding.bit", N_BITS, self.width, 0.1);
         parameters.add_linear("projection", self.word_dim + self.gram_dim + self.shape_dim, self.width, rng);
         for block in 0..self.distances.len() {
@@ -177,7 +179,7 @@ impl TaggerConfig {
         self.init_norm(parameters, "share.norm");
         parameters.add_linear("share", self.width, self.width, rng);
         self.init_norm(parameters, "norm");
-        parameters.add_linear("labels", self.width, n_layers * N_LABELS, rng);
+        parameters.add_linear("labels", self.width, n_label_sets * N_LABELS, rng);
     }
 
     fn init_norm(&self, parameters: &mut Parameters, name: &str) {
@@ -215,11 +217,11 @@ impl TaggerConfig {
     }
 
     /// Checks the shapes of the weights, for `n_layers` label sets and `n_words` vocabulary rows.
-    pub fn check(&self, parameters: &Parameters, n_words: usize, n_layers: usize) -> Result<()> {
+    pub fn check(&self, parameters: &Parameters, n_words: usize, n_label_sets: usize) -> Result<()> {
         self.check_sizes()?;
         let mut expected = Parameters::default();
         let small = TaggerConfig { n_grams: 1, ..self.clone() };
-        small.init(&mut expected, 1, n_layers, &mut SplitMix64::new(0));
+        small.init(&mut expected, 1, n_label_sets, &mut SplitMix64::new(0));
         for (name, value) in expected.iter() {
             let n_rows = match name {
                 "embedding.word" => n_words,

@@ -11,11 +11,11 @@ use crate::models::mention_prior::MentionPrior;
 #[derive(Debug)]
 pub struct TypedTagger {
     /// Feature extractor.
-    pub viewer: FeatureExtractor,
+    pub extractor: FeatureExtractor,
     /// Model.
     pub tagger: Tagger,
     /// Label sets, in the order of the model's scores.
-    pub layers: Vec<LabelSet>,
+    pub label_sets: Vec<LabelSet>,
     /// Mention prior of the training set.
     pub prior: MentionPrior,
 }
@@ -63,18 +63,19 @@ impl TypedTagger {
         if scratch.words.len() > MAX_WORDS {
             (scratch.words, scratch.rows) = Default::default();
         }
-        let view = self.viewer.view(analysis, &mut scratch.words);
+        let features = self.extractor.extract(analysis, &mut scratch.words);
         self.tagger.tabulate(&scratch.words, &mut scratch.rows);
-        let tagged = self.tagger.tag(&view, (&scratch.words, &scratch.rows), wanted);
-        (view, tagged)
+        let tagged = self.tagger.tag(&features, &scratch.words, &scratch.rows, wanted);
+        (features, tagged)
     }
 
     /// For each label set, the probability that the whole name is a mention.
     pub fn marks_name(&self, name: &str, scratch: &mut TaggerScratch) -> Vec<f32> {
         let name = in_order(name);
-        let (view, tagged) = self.read(&Analysis::new(&name), scratch, |layer| self.layers[layer].name.is_some());
-        let n = view.tokens.len();
-        let of_layer = |layer: usize| if n == 0 { 0.0 } else { tagged.mention(layer, 0, n - 1) };
-        (0..self.layers.len()).map(of_layer).collect()
+        let (features, tagged) =
+            self.read(&Analysis::new(&name), scratch, |label_set| self.label_sets[label_set].name.is_some());
+        let n = features.tokens.len();
+        let of_label_set = |label_set: usize| if n == 0 { 0.0 } else { tagged.mention(label_set, 0, n - 1) };
+        (0..self.label_sets.len()).map(of_label_set).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Target, TrainingText};
 use crate::models::bert::Sequences;
-use crate::models::dual_encoder::Place;
+use crate::models::dual_encoder::WindowSpan;
 
 /// Wordpieces per part.
 const PART: usize = 512;
@@ -11,26 +11,26 @@ const PART: usize = 512;
 #[derive(Debug)]
 pub(super) enum Part {
     /// Windows of texts, with their mentions.
-    Windows(Sequences, Vec<Place>),
+    Windows(Sequences, Vec<WindowSpan>),
     /// Names of concepts.
     Names(Sequences),
 }
 
 /// Splits windows into parts of about [`PART`] wordpieces.
-pub(super) fn window_parts<'a>(readings: impl Iterator<Item = &'a TrainingText>) -> Vec<Part> {
+pub(super) fn window_parts<'a>(texts: impl Iterator<Item = &'a TrainingText>) -> Vec<Part> {
     let mut parts = Vec::new();
-    let (mut windows, mut places) = (Sequences::default(), Vec::new());
-    for reading in readings {
-        if !windows.is_empty() && windows.segments().n_rows() + reading.rows.len() > PART {
-            parts.push(Part::Windows(std::mem::take(&mut windows), std::mem::take(&mut places)));
+    let (mut windows, mut mention_spans) = (Sequences::default(), Vec::new());
+    for text in texts {
+        if !windows.is_empty() && windows.segments().n_rows() + text.rows.len() > PART {
+            parts.push(Part::Windows(std::mem::take(&mut windows), std::mem::take(&mut mention_spans)));
         }
         let window = windows.segments().n_rows();
-        let place = |target: &Target| Place { window, first: window + target.first, last: window + target.last };
-        places.extend(reading.mentions.iter().map(place));
-        windows.push(&[&reading.rows]);
+        let place = |target: &Target| WindowSpan { window, first: window + target.first, last: window + target.last };
+        mention_spans.extend(text.mentions.iter().map(place));
+        windows.push(&[&text.rows]);
     }
     if !windows.is_empty() {
-        parts.push(Part::Windows(windows, places));
+        parts.push(Part::Windows(windows, mention_spans));
     }
     parts
 }

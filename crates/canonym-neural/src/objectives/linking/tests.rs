@@ -17,12 +17,11 @@ fn names() -> Names {
     names
 }
 
-fn readings() -> Vec<TrainingText> {
+fn texts() -> Vec<TrainingText> {
     let mut rng = SplitMix64::new(5);
     let one = |_| {
         let (left, right) = (rng.below(8) as u32, rng.below(8) as u32);
-        let target =
-            |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept], means_something: true };
+        let target = |at: usize, concept: u32| Target { first: at, last: at, concepts: vec![concept], is_linked: true };
         TrainingText {
             rows: vec![10, 9, left, 9, 9, right, 8, 10],
             mentions: vec![target(2, left), target(5, right)],
@@ -47,11 +46,11 @@ fn begin(parameters: Parameters, n_steps: u64) -> Run {
 #[test]
 fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_ones() {
     let (model, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
-    let (names, mut readings) = (names(), readings());
-    readings[0].mentions[1].concepts.clear();
-    readings[1].mentions[0].concepts = vec![77];
+    let (names, mut texts) = (names(), texts());
+    texts[0].mentions[1].concepts.clear();
+    texts[1].mentions[0].concepts = vec![77];
     for shared in [false, true] {
-        let mut objective = Linking::new(&model, config(shared), (&readings, &names), 11);
+        let mut objective = Linking::new(&model, config(shared), &texts, &names, 11);
         objective.begin_round(&parameters, 0).unwrap();
         let n_confused: usize = objective.hard_negatives.iter().map(Vec::len).sum();
         assert!(n_confused > 0 && objective.hard_negatives.iter().all(|names| names.len() <= 4));
@@ -69,7 +68,7 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
         // An epoch contains every mention once, except for those whose concept has no name.
         assert_eq!(n_asked, 46);
         let memory = objective.save_state();
-        let mut other = Linking::new(&model, config(shared), (&readings, &names), 11);
+        let mut other = Linking::new(&model, config(shared), &texts, &names, 11);
         other.load_state(&memory).unwrap();
         assert_eq!(other.hard_negatives, objective.hard_negatives);
         assert!(other.load_state(b"1 2\n").is_err() && other.load_state(&[0xff]).is_err());
@@ -78,13 +77,13 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
 
 #[test]
 fn the_gradient_of_vectors_is_that_of_differences() {
-    let (names, readings) = (names(), readings());
+    let (names, texts) = (names(), texts());
     for (mention, name, search) in KINDS {
         for shared in [false, true] {
             let (model, parameters) = drawn(mention, name, search);
             let config = LinkingConfig { batch: 2, scale: 0.5, name_replay: 3, ..config(shared) };
             let config = LinkingConfig { all_names: search.is_some(), ..config };
-            let mut objective = Linking::new(&model, config, (&readings, &names), 11);
+            let mut objective = Linking::new(&model, config, &texts, &names, 11);
             objective.begin_round(&parameters, 0).unwrap();
             let batch = objective.batch(1, &mut SplitMix64::new(1));
             let mut values = Values::default();
@@ -100,11 +99,11 @@ fn the_gradient_of_vectors_is_that_of_differences() {
 
 #[test]
 fn training_links_and_finds_mentions() {
-    let (names, readings) = (names(), readings());
+    let (names, texts) = (names(), texts());
     for (mention, name, search) in &KINDS[..2] {
         let (mut model, parameters) = drawn(*mention, *name, *search);
         (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (0.0, 0.0);
-        let mut objective = Linking::new(&model, config(true), (&readings, &names), 11).with_held_out(&readings);
+        let mut objective = Linking::new(&model, config(true), &texts, &names, 11).with_held_out(&texts);
         let before = objective.evaluate(&parameters).unwrap().unwrap();
         let mut run = begin(parameters, 180);
         run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
@@ -115,18 +114,18 @@ fn training_links_and_finds_mentions() {
 
 #[test]
 fn mentions_come_near_names_that_are_kept_as_they_are() {
-    let (names, mut readings) = (names(), readings());
-    readings[0].mentions[1].concepts.clear();
+    let (names, mut texts) = (names(), texts());
+    texts[0].mentions[1].concepts.clear();
     // A mention with two concepts.
-    let other = (readings[1].mentions[0].concepts[0] + 1) % 8;
-    readings[1].mentions[0].concepts.push(other);
+    let other = (texts[1].mentions[0].concepts[0] + 1) % 8;
+    texts[1].mentions[0].concepts.push(other);
     let (mut model, mut parameters) = drawn(MentionVector::Ends, NameVector::Mean, None);
     (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (0.0, 0.0);
     let of_names: Vec<String> =
         parameters.iter().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(NAME)).collect();
     of_names.iter().for_each(|name| parameters.freeze(name).unwrap());
     let config = LinkingConfig { n_random: 0, n_hard: 0, all_names: true, name_replay: 4, ..config(false) };
-    let mut objective = Linking::new(&model, config, (&readings, &names), 11).with_held_out(&readings[2..]);
+    let mut objective = Linking::new(&model, config, &texts, &names, 11).with_held_out(&texts[2..]);
     let mut run = begin(parameters.clone(), 300);
     run.train(&mut objective, &mut |_, _| Ok(())).unwrap();
     let after = objective.evaluate(&run.parameters).unwrap().unwrap();
@@ -142,10 +141,10 @@ fn mentions_come_near_names_that_are_kept_as_they_are() {
 fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
-    let (names, readings) = (names(), readings());
+    let (names, texts) = (names(), texts());
     let (mention, name, search) = KINDS[1];
     let (model, parameters) = drawn(mention, name, search);
-    let new = || Linking::new(&model, config(false), (&readings, &names), 11);
+    let new = || Linking::new(&model, config(false), &texts, &names, 11);
     let mut whole = begin(parameters.clone(), 24);
     whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
 
@@ -167,11 +166,11 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
 
 #[test]
 fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
-    let reading = TrainingText { elsewhere: vec![(5, 6)], ..readings().remove(0) };
-    assert_eq!(spans_of(&reading).collect::<Vec<_>>(), [(2, 2), (5, 5), (5, 6)]);
+    let text = TrainingText { elsewhere: vec![(5, 6)], ..texts().remove(0) };
+    assert_eq!(spans_of(&text).collect::<Vec<_>>(), [(2, 2), (5, 5), (5, 6)]);
     let (model, _) = drawn(MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 3 }));
-    let (names, readings) = (names(), [reading]);
-    let linking = Linking::new(&model, LinkingConfig { batch: 1, ..config(false) }, (&readings, &names), 3);
+    let (names, texts) = (names(), [text]);
+    let linking = Linking::new(&model, LinkingConfig { batch: 1, ..config(false) }, &texts, &names, 3);
     let batch = linking.batch(0, &mut SplitMix64::new(1));
     assert_eq!(batch.windows[0].mentions, [(1, 1), (4, 4), (4, 5)]);
     // It is linked only in the window with the most context.

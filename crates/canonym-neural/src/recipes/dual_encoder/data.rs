@@ -117,12 +117,12 @@ impl DataConfig {
             (Some(_), true) => {
                 let own = out.with_extension("own.kb");
                 let kb = compile_merged(&all, root, &own)?;
-                let all = with_names((&all, Some(&kb)), root, out, &as_queries(train))?;
+                let all = with_names(&all, Some(&kb), root, out, &as_queries(train))?;
                 drop(kb);
                 std::fs::remove_file(&own).map_err(|error| canonym_core::Error::io("remove", &own, error))?;
                 Ok(all)
             }
-            (None, true) => with_names((&all, None), root, out, &as_queries(train)),
+            (None, true) => with_names(&all, None, root, out, &as_queries(train)),
             (None, false) => {
                 let error = canonym_core::Error::invalid("no terminology to link to");
                 Err(error.with_hint("set `data.terminology`, `data.kb`, or `data.mention_names = true`"))
@@ -151,7 +151,7 @@ fn as_queries(documents: &[AnnotatedDocument]) -> Vec<MentionQuery> {
 /// A tokenised corpus.
 pub struct Corpus {
     pub documents: Vec<AnnotatedDocument>,
-    pub readings: Vec<TrainingText>,
+    pub training_texts: Vec<TrainingText>,
     /// For each document the end of its windows in `readings`.
     pub ends: Vec<usize>,
     pub report: CorpusReport,
@@ -160,11 +160,11 @@ pub struct Corpus {
 impl Corpus {
     /// Windows of the first `n_documents` documents; all if `None`.
     pub fn of_first(&self, n_documents: Option<usize>) -> &[TrainingText] {
-        let end = n_documents.map_or(self.readings.len(), |n| match n {
+        let end = n_documents.map_or(self.training_texts.len(), |n| match n {
             0 => 0,
-            n => self.ends.get(n - 1).copied().unwrap_or(self.readings.len()),
+            n => self.ends.get(n - 1).copied().unwrap_or(self.training_texts.len()),
         });
-        &self.readings[..end]
+        &self.training_texts[..end]
     }
 }
 
@@ -172,8 +172,10 @@ impl Corpus {
 pub fn with_synonyms(
     mut names: Names,
     terminologies: &[TerminologyConfig],
-    (root, out): (&Path, &Path),
-    (windower, labels): (&Windower, &Labels),
+    root: &Path,
+    out: &Path,
+    windower: &Windower,
+    labels: &Labels,
 ) -> canonym_core::Result<Names> {
     let file = out.join("synonyms.kb");
     for terminology in terminologies {
@@ -278,18 +280,18 @@ pub fn prepare(
     longest: usize,
 ) -> canonym_core::Result<Corpus> {
     let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
-    let (mut readings, mut ends) = (Vec::new(), Vec::with_capacity(documents.len()));
+    let (mut training_texts, mut ends) = (Vec::new(), Vec::with_capacity(documents.len()));
     for document in &documents {
         let spans: Vec<Span> = document.annotations.iter().map(hull).collect();
         let windows = windower.with_mentions(&document.document.text, &spans)?;
-        let first = readings.len();
+        let first = training_texts.len();
         for (window, rows) in windows.rows.iter().enumerate() {
             let mut words = vec![false];
             if let Some(range) = windows.ranges.get(window) {
                 words.extend(begins_word(&document.document.text, &windows.pieces[range.clone()]));
             }
             words.resize(rows.len(), false);
-            readings.push(TrainingText { rows: rows.clone(), begins_word: words, ..TrainingText::default() });
+            training_texts.push(TrainingText { rows: rows.clone(), begins_word: words, ..TrainingText::default() });
         }
         for (annotation, place) in document.annotations.iter().zip(&windows.places) {
             report.n_mentions += 1;
@@ -299,24 +301,24 @@ pub fn prepare(
             report.n_unknown += usize::from(!ids.is_empty() && concepts.is_empty());
             if let Some(place) = place {
                 report.n_too_long += usize::from(place.last + 1 - place.first > longest);
-                let means_something = !ids.is_empty();
-                let target = Target { first: place.first, last: place.last, concepts, means_something };
-                readings[first + place.window].mentions.push(target);
+                let is_linked = !ids.is_empty();
+                let target = Target { first: place.first, last: place.last, concepts, is_linked };
+                training_texts[first + place.window].mentions.push(target);
                 let Some(home) = windows.ranges.get(place.window) else { continue };
                 // In wordpieces of the text; the first one of a window follows `[CLS]`.
                 let (begin, end) = (home.start + place.first - 1, home.start + place.last);
                 for (other, range) in windows.ranges.iter().enumerate().filter(|(other, _)| *other != place.window) {
                     if range.start <= begin && end <= range.end {
                         let span = (begin - range.start + 1, end - range.start);
-                        readings[first + other].elsewhere.push(span);
+                        training_texts[first + other].elsewhere.push(span);
                     }
                 }
             }
         }
-        ends.push(readings.len());
+        ends.push(training_texts.len());
     }
-    report.n_windows = readings.len();
-    Ok(Corpus { documents, readings, ends, report })
+    report.n_windows = training_texts.len();
+    Ok(Corpus { documents, training_texts, ends, report })
 }
 
 #[cfg(test)]
@@ -351,15 +353,15 @@ mod tests {
         let windower = Windower::new(Pieces::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap();
         let labels = Labels::from([("S1".to_owned(), vec![0])]);
         let corpus = prepare(vec![document(5)], &windower, &labels, 3).unwrap();
-        assert!(corpus.readings.len() > 1);
-        let linked: usize = corpus.readings.iter().map(|reading| reading.mentions.len()).sum();
+        assert!(corpus.training_texts.len() > 1);
+        let linked: usize = corpus.training_texts.iter().map(|window| window.mentions.len()).sum();
         assert_eq!(linked, 5);
-        assert!(corpus.readings.iter().any(|reading| !reading.elsewhere.is_empty()));
+        assert!(corpus.training_texts.iter().any(|window| !window.elsewhere.is_empty()));
         // The word is a target in every window that contains it.
-        for reading in &corpus.readings {
-            let rings: Vec<usize> = (0..reading.rows.len()).filter(|at| reading.rows[*at] == 4).collect();
-            let mut known: Vec<usize> = reading.mentions.iter().map(|target| target.first).collect();
-            known.extend(reading.elsewhere.iter().map(|(first, _)| *first));
+        for window in &corpus.training_texts {
+            let rings: Vec<usize> = (0..window.rows.len()).filter(|at| window.rows[*at] == 4).collect();
+            let mut known: Vec<usize> = window.mentions.iter().map(|target| target.first).collect();
+            known.extend(window.elsewhere.iter().map(|(first, _)| *first));
             known.sort_unstable();
             assert_eq!(known, rings);
         }

@@ -78,20 +78,20 @@ fn baseline() -> Features {
 
 /// Evaluates `weights` on every set.
 pub fn report(sets: &[Prepared], weights: &Features, seed: u64) -> Report {
-    let judged: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, weights)).collect();
-    let set_report = |(set, judged): (&Prepared, &Evaluation)| SetReport {
+    let evaluations: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, weights)).collect();
+    let set_report = |(set, evaluations): (&Prepared, &Evaluation)| SetReport {
         name: set.config.name.clone(),
         role: set.config.role,
         n_mentions: set.mentions.len(),
-        recall_of_candidates: mean(&set.per_mention(&judged.ranks, |rank| f64::from(u8::from(rank < usize::MAX)))),
-        model: scores(set, &judged.ranks, seed),
+        recall_of_candidates: mean(&set.per_mention(&evaluations.ranks, |rank| f64::from(u8::from(rank < usize::MAX)))),
+        model: scores(set, &evaluations.ranks, seed),
         n_gram_baseline: scores(set, &evaluate(&set.examples, &baseline()).ranks, seed),
     };
     Report {
-        sets: sets.iter().zip(&judged).map(set_report).collect(),
+        sets: sets.iter().zip(&evaluations).map(set_report).collect(),
         ablation: BTreeMap::new(),
         seen: BTreeMap::new(),
-        calibration: calibration(sets, &judged),
+        calibration: calibration(sets, &evaluations),
     }
 }
 
@@ -140,14 +140,14 @@ pub fn ablation(
     config: &FitConfig,
     weights: &Features,
 ) -> BTreeMap<&'static str, BTreeMap<String, f64>> {
-    let judged: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, weights)).collect();
+    let evaluations: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, weights)).collect();
     let mut table = BTreeMap::new();
     for (group, rows) in GROUPS {
         let weights = fit_weights_without(fit, config, rows);
-        let dev = sets.iter().zip(&judged).filter(|(set, _)| set.config.role == Role::Dev);
-        let lost = dev.map(|(set, judged)| {
+        let dev = sets.iter().zip(&evaluations).filter(|(set, _)| set.config.role == Role::Dev);
+        let lost = dev.map(|(set, evaluations)| {
             let without = accuracy(set, &evaluate(&set.examples, &weights).ranks);
-            (set.config.name.clone(), 100.0 * (accuracy(set, &judged.ranks) - without))
+            (set.config.name.clone(), 100.0 * (accuracy(set, &evaluations.ranks) - without))
         });
         table.insert(group, lost.collect());
     }
@@ -157,23 +157,24 @@ pub fn ablation(
 /// The calibration points of the dev sets, each with its set.
 fn dev_points<'a>(
     sets: &'a [Prepared],
-    judged: &'a [Evaluation],
+    evaluations: &'a [Evaluation],
 ) -> impl Iterator<Item = (&'a Prepared, &'a Point)> + Clone {
-    let dev = sets.iter().zip(judged).filter(|(set, _)| set.config.role == Role::Dev);
-    dev.flat_map(|(set, judged)| judged.points.iter().map(move |point| (set, point)))
+    let dev = sets.iter().zip(evaluations).filter(|(set, _)| set.config.role == Role::Dev);
+    dev.flat_map(|(set, evaluations)| evaluations.points.iter().map(move |point| (set, point)))
 }
 
 /// Two-fold cross-validation of the calibration over dev documents.
-fn calibration(sets: &[Prepared], judged: &[Evaluation]) -> CalibrationReport {
+fn calibration(sets: &[Prepared], evaluations: &[Evaluation]) -> CalibrationReport {
     let half = |set: &Prepared, point: &Point| set.document_of[point.example] % 2;
     let mut predictions = Vec::new();
     for here in 0..2 {
-        let others = dev_points(sets, judged).filter(|(set, point)| half(set, point) != here).map(|(_, point)| point);
+        let others =
+            dev_points(sets, evaluations).filter(|(set, point)| half(set, point) != here).map(|(_, point)| point);
         let calibration = fit_calibration(others);
-        let own = dev_points(sets, judged).filter(|(set, point)| half(set, point) == here && point.rank == 0);
+        let own = dev_points(sets, evaluations).filter(|(set, point)| half(set, point) == here && point.rank == 0);
         predictions.extend(own.map(|(_, point)| (calibration.probability(point.score, point.margin), point.right)));
     }
-    let first = dev_points(sets, judged).filter(|(_, point)| point.rank == 0);
+    let first = dev_points(sets, evaluations).filter(|(_, point)| point.rank == 0);
     CalibrationReport {
         softmax: calibration_error(first.map(|(_, point)| (point.probability, point.right))),
         cross_fitted: calibration_error(predictions.into_iter()),
@@ -182,8 +183,8 @@ fn calibration(sets: &[Prepared], judged: &[Evaluation]) -> CalibrationReport {
 
 /// Fits the calibration on the dev sets.
 pub fn calibrated(sets: &[Prepared], weights: Features) -> LexicalModel {
-    let judged: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, &weights)).collect();
-    let calibration = fit_calibration(dev_points(sets, &judged).map(|(_, point)| point));
+    let evaluations: Vec<Evaluation> = sets.iter().map(|set| evaluate(&set.examples, &weights)).collect();
+    let calibration = fit_calibration(dev_points(sets, &evaluations).map(|(_, point)| point));
     LexicalModel { weights, calibration }
 }
 

@@ -8,7 +8,7 @@ use canonym_core::eval::matching::Counts;
 use canonym_core::text::Span;
 
 /// Decisions by kind. Each prediction is reviewed once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Effort {
     /// Predictions with correct boundaries and concept.
     pub accepted: usize,
@@ -22,16 +22,8 @@ pub struct Effort {
     pub rejected: usize,
     /// Mentions without a matching prediction, which are added.
     pub added: usize,
-    /// Counts for the strict F1 of linking.
-    pub links: Links,
-}
-
-/// Numbers of gold, predicted and correct links, as counted by `canonym eval`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Links {
-    pub gold: usize,
-    pub found: usize,
-    pub right: usize,
+    /// Counts of links, for strict F1 as computed by `canonym eval`.
+    pub links: Counts,
 }
 
 impl Add for Effort {
@@ -45,11 +37,7 @@ impl Add for Effort {
             moved_and_relinked: self.moved_and_relinked + other.moved_and_relinked,
             rejected: self.rejected + other.rejected,
             added: self.added + other.added,
-            links: Links {
-                gold: self.links.gold + other.links.gold,
-                found: self.links.found + other.links.found,
-                right: self.links.right + other.links.right,
-            },
+            links: self.links + other.links,
         }
     }
 }
@@ -65,8 +53,9 @@ impl Effort {
             }
         }
         let mut effort = Effort::default();
-        effort.links.gold = golds.iter().filter(|(_, ids, _)| !ids.is_nil()).count();
-        effort.links.found = predicted.iter().filter(|one| best(one).is_some()).count();
+        let n_gold = golds.iter().filter(|(_, ids, _)| !ids.is_nil()).count();
+        let n_linked = predicted.iter().filter(|one| best(one).is_some()).count();
+        let mut n_right = 0;
         let mut elsewhere = Vec::new();
         for one in predicted {
             match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && *spans == one.spans.as_slice()) {
@@ -74,11 +63,12 @@ impl Effort {
                     *is_taken = true;
                     let kind = if is_right(ids, one) { &mut effort.accepted } else { &mut effort.relinked };
                     *kind += 1;
-                    effort.links.right += usize::from(best(one).is_some() && is_right(ids, one));
+                    n_right += usize::from(best(one).is_some() && is_right(ids, one));
                 }
                 None => elsewhere.push(one),
             }
         }
+        effort.links = Counts::one_to_one(n_gold, n_linked, n_right);
         for one in elsewhere {
             match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && overlap(spans, &one.spans)) {
                 Some((_, ids, is_taken)) => {
@@ -105,12 +95,10 @@ impl Effort {
 
     /// Strict F1 of spans, and of spans with concepts.
     pub fn f1(self) -> (f64, f64) {
-        let at_place = self.accepted + self.relinked;
-        let n_found = at_place + self.moved + self.rejected;
-        let n_gold = at_place + self.moved + self.added;
-        let f1 = |counts: Counts| counts.score().f1;
-        let links = Counts::one_to_one(self.links.gold, self.links.found, self.links.right);
-        (f1(Counts::one_to_one(n_gold, n_found, at_place)), f1(links))
+        let same_span = self.accepted + self.relinked;
+        let n_found = same_span + self.moved + self.rejected;
+        let n_gold = same_span + self.moved + self.added;
+        (Counts::one_to_one(n_gold, n_found, same_span).score().f1, self.links.score().f1)
     }
 }
 
@@ -159,7 +147,7 @@ mod tests {
             moved_and_relinked: 1,
             rejected: 1,
             added: 1,
-            links: Links { gold: 5, found: 5, right: 1 },
+            links: Counts::one_to_one(5, 5, 1),
         };
         assert_eq!(effort, expected);
         assert_eq!((effort.decisions(), effort.corrections()), (7, 6));
@@ -173,7 +161,7 @@ mod tests {
         let document = AnnotatedDocument { annotations: vec![annotation(0, 5, "-1")], ..AnnotatedDocument::default() };
         let none = Annotation { nil: true, ..annotation(0, 5, "A") };
         let effort = Effort::of(&document, &[none]);
-        assert_eq!((effort.accepted, effort.links), (1, Links::default()));
+        assert_eq!((effort.accepted, effort.links), (1, Counts::default()));
         assert_eq!(Effort::of(&document, &[]).added, 1);
     }
 }

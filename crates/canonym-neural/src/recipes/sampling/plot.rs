@@ -47,18 +47,18 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
         panel.frame(&mut svg, &format!("{name}, strict F1 in %"));
         let goal = mean(full.iter().filter_map(|run| run.points.first()).map(figure)) * SHARE;
         let y = panel.y(goal);
-        dashed(&mut svg, &[(panel.left + LEFT, y), (panel.left + WIDTH - RIGHT, y)], ("#999999", "3 3"));
-        text(&mut svg, (panel.left + WIDTH - RIGHT, y - 4.0), ("end", GREY), "95 % of the full-data score");
-        for (name, style) in names.iter().zip(LINES.iter().cycle()) {
+        dashed(&mut svg, &[(panel.left + LEFT, y), (panel.left + WIDTH - RIGHT, y)], "#999999", "3 3");
+        text(&mut svg, (panel.left + WIDTH - RIGHT, y - 4.0), "end", GREY, "95 % of the full-data score");
+        for (name, (colour, dashes)) in names.iter().zip(LINES.iter().cycle()) {
             let points: Vec<(f64, f64)> = means(runs, name, figure).collect();
             let places: Vec<(f64, f64)> = points.iter().map(|(x, y)| (panel.x(*x), panel.y(*y))).collect();
-            dashed(&mut svg, &places, *style);
+            dashed(&mut svg, &places, colour, dashes);
         }
     }
     for (place, (name, (colour, dashes))) in names.iter().zip(LINES.iter().cycle()).enumerate() {
         let (x, y) = (LEFT + 150.0 * place as f64, HEIGHT - 12.0);
-        dashed(&mut svg, &[(x, y - 4.0), (x + 28.0, y - 4.0)], (colour, dashes));
-        text(&mut svg, (x + 34.0, y), ("start", GREY), name);
+        dashed(&mut svg, &[(x, y - 4.0), (x + 28.0, y - 4.0)], colour, dashes);
+        text(&mut svg, (x + 34.0, y), "start", GREY, name);
     }
     svg + "</svg>\n"
 }
@@ -85,7 +85,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 /// A panel with its axes.
 struct Panel {
     left: f64,
-    most: f64,
+    max_decisions: f64,
     low: f64,
     high: f64,
 }
@@ -93,15 +93,15 @@ struct Panel {
 impl Panel {
     fn new(left: f64, runs: &[Run], full: &[Run], before: &Point, figure: impl Fn(&Point) -> f64 + Copy) -> Panel {
         let shown = runs.iter().flat_map(|run| &run.points);
-        let most = above(shown.clone().map(|point| point.decisions as f64).fold(1.0, f64::max));
+        let max_decisions = above(shown.clone().map(|point| point.decisions as f64).fold(1.0, f64::max));
         let all = shown.chain(full.iter().flat_map(|run| &run.points)).chain([before]);
         let values: Vec<f64> = all.map(figure).collect();
-        let (least, greatest) = values.iter().fold((1.0f64, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
-        Panel { left, most, low: (20.0 * least).floor() / 20.0, high: (20.0 * greatest).floor() / 20.0 + 0.05 }
+        let (lowest, highest) = values.iter().fold((1.0f64, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
+        Panel { left, max_decisions, low: (20.0 * lowest).floor() / 20.0, high: (20.0 * highest).floor() / 20.0 + 0.05 }
     }
 
     fn x(&self, decisions: f64) -> f64 {
-        self.left + LEFT + decisions / self.most * (WIDTH - LEFT - RIGHT)
+        self.left + LEFT + decisions / self.max_decisions * (WIDTH - LEFT - RIGHT)
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -112,20 +112,20 @@ impl Panel {
     fn frame(&self, svg: &mut String, title: &str) {
         let bottom = HEIGHT - BOTTOM;
         for tick in 0..=N_TICKS {
-            let share = f64::from(tick) / f64::from(N_TICKS);
-            let value = self.low + share * (self.high - self.low);
+            let fraction = f64::from(tick) / f64::from(N_TICKS);
+            let value = self.low + fraction * (self.high - self.low);
             line(svg, [self.left + LEFT, self.y(value), self.left + WIDTH - RIGHT, self.y(value)], "#dddddd");
-            text(svg, (self.left + LEFT - 6.0, self.y(value) + 4.0), ("end", GREY), &short(100.0 * value));
-            let decisions = share * self.most;
-            text(svg, (self.x(decisions), bottom + 18.0), ("middle", GREY), &short(decisions));
+            text(svg, (self.left + LEFT - 6.0, self.y(value) + 4.0), "end", GREY, &short(100.0 * value));
+            let decisions = fraction * self.max_decisions;
+            text(svg, (self.x(decisions), bottom + 18.0), "middle", GREY, &short(decisions));
         }
-        text(svg, (self.left + LEFT, 18.0), ("start", GREY), title);
+        text(svg, (self.left + LEFT, 18.0), "start", GREY, title);
         let middle = self.left + (LEFT + WIDTH - RIGHT) / 2.0;
-        text(svg, (middle, bottom + 34.0), ("middle", GREY), "decisions (including accepted predictions)");
+        text(svg, (middle, bottom + 34.0), "middle", GREY, "decisions (including accepted predictions)");
     }
 }
 
-fn dashed(svg: &mut String, points: &[(f64, f64)], (colour, dashes): (&str, &str)) {
+fn dashed(svg: &mut String, points: &[(f64, f64)], colour: &str, dashes: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(svg, "<g stroke-dasharray=\"{dashes}\">");
     polyline(svg, points.iter().copied(), colour);

@@ -188,7 +188,7 @@ fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
 #[test]
 fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
     let documents = documents();
-    let weights = Joint { span: 0.8, link: 1.2, offset: -0.3, least: 0.2 };
+    let weights = Joint { span: 0.8, link: 1.2, offset: -0.3, threshold: 0.2 };
     let apart = linker(|_| (), DualConfig { nested: true, ..CONFIG }, None);
     for lexical in [0.0, 1.0] {
         let change = |bundle: &mut DualBundle| {
@@ -198,14 +198,14 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
         let found = joint.annotate(&documents).unwrap();
         assert!(found.iter().flatten().count() > 0);
         let explained = Annotator::explain(&joint, &documents).unwrap();
-        let spans = apart.find(&documents, &[], joint::LEAST_SPAN).unwrap();
+        let spans = apart.find(&documents, &[], joint::MIN_SPAN).unwrap();
         for ((found, explained), spans) in found.iter().zip(&explained).zip(&spans) {
             assert_eq!(found.len(), explained.len());
             for (one, (again, explanation)) in found.iter().zip(explained) {
                 assert_eq!(one, again);
                 let (_, of_span) = spans.iter().find(|(span, _)| *span == one.mention.spans[0]).unwrap();
-                assert!(*of_span >= 0.3 || one.p_both >= weights.least, "one of both is likely");
-                assert_eq!(one.link.nil, one.p_both < weights.least);
+                assert!(*of_span >= 0.3 || one.p_both >= weights.threshold, "one of both is likely");
+                assert_eq!(one.link.nil, one.p_both < weights.threshold);
                 assert!((one.p_both_of(&one.link.candidates[0]) - one.p_both).abs() < 1e-6);
                 for (candidate, explained) in one.link.candidates.iter().zip(&explanation.candidates) {
                     let sum: f64 = explained.contributions.iter().map(|part| part.log_odds).sum();

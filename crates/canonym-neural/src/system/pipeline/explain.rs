@@ -8,7 +8,7 @@ use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
 
 use super::{Pipeline, SpanProposal};
-use crate::models::decision::{FEATURES, N_SPOKEN};
+use crate::models::decision::{FEATURES, N_DISTINCT};
 
 impl Pipeline {
     /// Like [`canonym_core::link::Annotator::annotate`], with an explanation of each mention.
@@ -18,37 +18,37 @@ impl Pipeline {
             let text = document.text.as_str();
             let (map, analysis) = (OffsetMap::new(text), Analysis::new(text));
             let given = self.given(proposals);
-            given.iter().map(|place| self.explain_place(text, &map, analysis.short_forms(), place)).collect()
+            given.iter().map(|proposal| self.explain_proposal(text, &map, analysis.short_forms(), proposal)).collect()
         };
         documents.par_iter().zip(proposals).map(of_document).collect()
     }
 
-    fn explain_place(
+    fn explain_proposal(
         &self,
         text: &str,
         map: &OffsetMap<'_>,
         uses: &[(Span, Span)],
-        place: &SpanProposal,
+        proposal: &SpanProposal,
     ) -> (LinkedMention, Explanation) {
-        let linked = self.linked(place);
+        let linked = self.linked(proposal);
         // A short form from the sense inventory is compared by its long form, like an abbreviation defined in the text.
-        let is_sense = place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some());
+        let is_sense = proposal.dictionary_match.as_ref().is_some_and(|matched| matched.best().0.sense.is_some());
         let long_form = linked.link.candidates.first().and_then(|best| best.name).filter(|_| is_sense);
-        let compared = long_form.map_or(place.name.as_str(), |name| self.kb.name(name)).to_owned();
+        let compared = long_form.map_or(proposal.name.as_str(), |name| self.kb.name(name)).to_owned();
         let parts = || -> Vec<Contribution> {
-            let (weights, values) = (&self.decision.link, &place.evidence);
+            let (weights, values) = (&self.decision.link, &proposal.features);
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
             let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
-                let rows = || (row..values.len()).step_by(N_SPOKEN);
+                let rows = || (row..values.len()).step_by(N_DISTINCT);
                 let value = rows().step_by(2).map(|row| f64::from(values[row])).sum();
                 contribution(name, sentence, value, rows().map(weigh).sum())
             };
             let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
             let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
-            let given = f64::from(self.decision.link(place).clamp(1e-6, 1.0 - 1e-6));
+            let given = f64::from(self.decision.link(proposal).clamp(1e-6, 1.0 - 1e-6));
             let more = (given / (1.0 - given)).ln() - sum;
             if more > 1e-3 {
-                let (name, sentence) = match place.stated > 0.0 {
+                let (name, sentence) = match proposal.stated > 0.0 {
                     true => ("abbreviations", "abbreviation file (`--abbreviations`)"),
                     false => ("least", "minimum score of an exact multi-word name"),
                 };
@@ -69,9 +69,9 @@ impl Pipeline {
             Some(explained(&self.kb, &compared, name, candidate.concept, linked.p_both_of(candidate), contributions))
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
-        let definitions = definitions(text, map, &uses_in(&place.spans, uses));
-        let threshold = Some((f64::from(self.min_link(place)) * 1e4).round() / 1e4);
-        let coordinated = place.spans.len() > 1;
+        let definitions = definitions(text, map, &uses_in(&proposal.spans, uses));
+        let threshold = Some((f64::from(self.min_link(proposal)) * 1e4).round() / 1e4);
+        let coordinated = proposal.spans.len() > 1;
         (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
     }
 }

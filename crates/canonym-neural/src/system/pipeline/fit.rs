@@ -1,15 +1,15 @@
 //! Fits the pipeline's decision weights on corpora that neither tagger nor name encoder was trained on.
 
-use canonym_core::eval::matching::Counts;
+use canonym_core::eval::matching::{Counts, Score};
 use canonym_core::link::fit::logistic;
 use serde::Serialize;
 
 use super::{SpanProposal, suppress_overlaps};
-use crate::models::decision::{Decision, Evidence};
+use crate::models::decision::{Decision, Features};
 
 /// Span proposals of a corpus with gold labels.
 #[derive(Debug, Clone, Default)]
-pub struct Judged {
+pub struct LabelledCorpus {
     /// Weight of the corpus relative to the others.
     pub weight: usize,
     /// Whether the corpus annotates all mentions of the target types, including unlinked ones.
@@ -20,7 +20,7 @@ pub struct Judged {
     pub documents: Vec<Vec<(SpanProposal, (bool, bool))>>,
 }
 
-impl Judged {
+impl LabelledCorpus {
     fn n_mentions(&self) -> usize {
         self.counts.iter().map(|(n_mentions, _)| n_mentions).sum()
     }
@@ -30,8 +30,8 @@ impl Judged {
     }
 
     /// Every second document, starting with the first (0) or the second (1).
-    fn half(&self, half: usize) -> Judged {
-        Judged {
+    fn half(&self, half: usize) -> LabelledCorpus {
+        LabelledCorpus {
             counts: self.counts.iter().skip(half).step_by(2).copied().collect(),
             documents: self.documents.iter().skip(half).step_by(2).cloned().collect(),
             ..*self
@@ -52,6 +52,21 @@ pub struct Figures {
     pub links: [f64; 3],
 }
 
+impl Figures {
+    fn of(mentions: Counts, links: Counts) -> Figures {
+        let figures = |counts: Counts| {
+            let Score { precision, recall, f1 } = counts.score();
+            [precision, recall, f1]
+        };
+        Figures {
+            n_mentions: mentions.n_gold as usize,
+            mentions: figures(mentions),
+            n_links: links.n_gold as usize,
+            links: figures(links),
+        }
+    }
+}
+
 /// Proposals of a corpus: whether the span is a gold mention, and whether the concept is correct as well.
 type Left<'a> = Vec<(&'a SpanProposal, (bool, bool))>;
 
@@ -60,20 +75,20 @@ const PENALTY: f64 = 1e-4;
 
 /// Fits weights and thresholds. The link threshold maximises F-beta; that of texts in the style of research articles maximises F1. Returns
 /// the figures of each corpus, in order.
-pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
+pub fn fit_decision(corpora: &[LabelledCorpus], beta: f64) -> (Decision, Vec<Figures>) {
     let mut decision = Decision::BEGIN;
     // Fitted on all proposals first, then on those that survive overlap suppression.
     let mut left: Vec<Left<'_>> = corpora
         .iter()
-        .map(|corpus| corpus.documents.iter().flatten().map(|(place, right)| (place, *right)).collect())
+        .map(|corpus| corpus.documents.iter().flatten().map(|(proposal, right)| (proposal, *right)).collect())
         .collect();
     for _ in 0..3 {
-        let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Evidence, bool)>> {
+        let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Features, bool)>> {
             left.iter()
-                .map(|proposals| proposals.iter().map(|(place, is)| (place.evidence, right(is))).collect())
+                .map(|proposals| proposals.iter().map(|(proposal, is)| (proposal.features, right(is))).collect())
                 .collect()
         };
-        let fitted = |rows: Vec<Vec<(Evidence, bool)>>| {
+        let fitted = |rows: Vec<Vec<(Features, bool)>>| {
             let weighed = rows.iter().zip(corpora).flat_map(|(rows, corpus)| vec![rows.as_slice(); corpus.weight]);
             logistic(&weighed.collect::<Vec<_>>(), PENALTY)
         };
@@ -84,8 +99,8 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     let steps = || (2..19).map(|step| step as f32 / 20.0);
     let weights = decision;
     let mean_link = |decision: &Decision, beta: f64| {
-        let of = |(corpus, proposals): (&Judged, &Left<'_>)| {
-            let [precision, recall, _] = measures(given_links(proposals, decision), corpus.n_links());
+        let of = |(corpus, proposals): (&LabelledCorpus, &Left<'_>)| {
+            let Score { precision, recall, .. } = link_counts(corpus, proposals, decision).score();
             let square = beta * beta;
             corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
         };
@@ -93,66 +108,55 @@ pub fn fit_decision(corpora: &[Judged], beta: f64) -> (Decision, Vec<Figures>) {
     };
     let best =
         |score: &dyn Fn(f32) -> f64| steps().max_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0.5);
-    decision.min_link = best(&|least| {
+    decision.min_link = best(&|threshold| {
         let mut decision = weights;
-        decision.min_link = least;
+        decision.min_link = threshold;
         mean_link(&decision, beta)
     });
     let weights = decision;
-    decision.min_link_research = Some(best(&|least| {
+    decision.min_link_research = Some(best(&|threshold| {
         let mut decision = weights;
-        decision.min_link_research = Some(least);
+        decision.min_link_research = Some(threshold);
         mean_link(&decision, 1.0)
     }));
     let linking = decision;
-    let mean_mention = |least: f32| {
+    let mean_mention = |threshold: f32| {
         let mut decision = linking;
-        decision.min_mention = least;
-        let judging = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.count_unlinked);
-        judging
-            .map(|(corpus, proposals)| {
-                let of_places = given_mentions(proposals, &decision);
-                corpus.weight as f64 * measures(of_places, corpus.n_mentions())[2]
-            })
+        decision.min_mention = threshold;
+        let with_unlinked = corpora.iter().zip(&left).filter(|(corpus, _)| corpus.count_unlinked);
+        with_unlinked
+            .map(|(corpus, proposals)| corpus.weight as f64 * mention_counts(corpus, proposals, &decision).score().f1)
             .sum::<f64>()
     };
     decision.min_mention = best(&mean_mention);
-    let figures = |(corpus, proposals): (&Judged, &Left<'_>)| Figures {
-        n_mentions: corpus.n_mentions(),
-        mentions: measures(given_mentions(proposals, &decision), corpus.n_mentions()),
-        n_links: corpus.n_links(),
-        links: measures(given_links(proposals, &decision), corpus.n_links()),
+    let figures = |(corpus, proposals): (&LabelledCorpus, &Left<'_>)| {
+        Figures::of(mention_counts(corpus, proposals, &decision), link_counts(corpus, proposals, &decision))
     };
     let figures = corpora.iter().zip(&left).map(figures).collect();
     (decision, figures)
 }
 
 /// Two-fold cross-validation: the figures of each half of the documents use weights and thresholds fitted on the other half.
-pub fn figures_by_halves(corpora: &[Judged], beta: f64) -> Vec<Figures> {
-    let halves: [Vec<Judged>; 2] = [0, 1].map(|half| corpora.iter().map(|corpus| corpus.half(half)).collect());
+pub fn figures_by_halves(corpora: &[LabelledCorpus], beta: f64) -> Vec<Figures> {
+    let halves: [Vec<LabelledCorpus>; 2] = [0, 1].map(|half| corpora.iter().map(|corpus| corpus.half(half)).collect());
     let decisions = [1, 0].map(|other| fit_decision(&halves[other], beta).0);
     let of_corpus = |row: usize| {
-        let (mut of_mentions, mut of_links) = ((0, 0), (0, 0));
+        let (mut of_mentions, mut of_links) = (Counts::default(), Counts::default());
         for (half, decision) in halves.iter().zip(&decisions) {
             let proposals = resolved(&half[row], decision);
-            of_mentions = sum(of_mentions, given_mentions(&proposals, decision));
-            of_links = sum(of_links, given_links(&proposals, decision));
+            of_mentions = of_mentions + mention_counts(&half[row], &proposals, decision);
+            of_links = of_links + link_counts(&half[row], &proposals, decision);
         }
-        let (n_mentions, n_links) = (corpora[row].n_mentions(), corpora[row].n_links());
-        Figures { n_mentions, mentions: measures(of_mentions, n_mentions), n_links, links: measures(of_links, n_links) }
+        Figures::of(of_mentions, of_links)
     };
     (0..corpora.len()).map(of_corpus).collect()
 }
 
-fn sum(left: (usize, usize), right: (usize, usize)) -> (usize, usize) {
-    (left.0 + right.0, left.1 + right.1)
-}
-
 /// The proposals of a corpus after overlap suppression.
-fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
+fn resolved<'a>(corpus: &'a LabelledCorpus, decision: &Decision) -> Left<'a> {
     let of_document = |document: &'a Vec<(SpanProposal, (bool, bool))>| {
         suppress_overlaps(
-            document.iter().map(|(place, right)| (place, *right)).collect(),
+            document.iter().map(|(proposal, right)| (proposal, *right)).collect(),
             |entry: &(&SpanProposal, _)| entry.0,
             decision,
         )
@@ -160,21 +164,20 @@ fn resolved<'a>(corpus: &'a Judged, decision: &Decision) -> Left<'a> {
     corpus.documents.iter().flat_map(of_document).collect()
 }
 
-/// Number of linked proposals, and of correct ones.
-fn given_links(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
-    let given = proposals.iter().filter(|(place, _)| decision.link(place) >= decision.least(place));
-    given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.1)))
+/// Counts of linked proposals.
+fn link_counts(corpus: &LabelledCorpus, proposals: &Left<'_>, decision: &Decision) -> Counts {
+    let given = proposals.iter().filter(|(proposal, _)| decision.link(proposal) >= decision.link_threshold(proposal));
+    given.fold(Counts::one_to_one(corpus.n_links(), 0, 0), |counts, one| {
+        counts + Counts::one_to_one(0, 1, one.1.1.into())
+    })
 }
 
-/// Number of output mentions, and of correct ones.
-fn given_mentions(proposals: &[(&SpanProposal, (bool, bool))], decision: &Decision) -> (usize, usize) {
-    let given = proposals.iter().filter(|(place, _)| decision.gives(place));
-    given.fold((0, 0), |(n, right), one| (n + 1, right + usize::from(one.1.0)))
-}
-
-fn measures((n, n_right): (usize, usize), n_gold: usize) -> [f64; 3] {
-    let score = Counts::one_to_one(n_gold, n, n_right).score();
-    [score.precision, score.recall, score.f1]
+/// Counts of output mentions.
+fn mention_counts(corpus: &LabelledCorpus, proposals: &Left<'_>, decision: &Decision) -> Counts {
+    let given = proposals.iter().filter(|(proposal, _)| decision.gives(proposal));
+    given.fold(Counts::one_to_one(corpus.n_mentions(), 0, 0), |counts, one| {
+        counts + Counts::one_to_one(0, 1, one.1.0.into())
+    })
 }
 
 #[cfg(test)]
@@ -184,13 +187,13 @@ mod tests {
     use crate::models::decision::probability;
 
     #[test]
-    fn weights_follow_what_is_right() {
+    fn weights_follow_the_labels() {
         let row = |value: f32| {
-            let mut evidence = [0.0; N_FEATURES];
-            (evidence[0], evidence[1]) = (1.0, value);
-            evidence
+            let mut features = [0.0; N_FEATURES];
+            (features[0], features[1]) = (1.0, value);
+            features
         };
-        let rows: Vec<(Evidence, bool)> = (-20..20).map(|at| (row(at as f32 / 10.0), at >= 4)).collect();
+        let rows: Vec<(Features, bool)> = (-20..20).map(|at| (row(at as f32 / 10.0), at >= 4)).collect();
         let weights = logistic(&[rows.as_slice()], PENALTY);
         assert!(probability(&weights, &row(1.0)) > 0.9 && probability(&weights, &row(0.0)) < 0.1, "{weights:?}");
         assert_eq!(weights[2], 0.0);

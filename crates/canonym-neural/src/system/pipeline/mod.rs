@@ -7,12 +7,12 @@
 //! The tagger covers only some entity types, and the knowledge base may hold others. The tagger is therefore also run on the name of each
 //! candidate concept. Where it tags that name, its probabilities count for mentions of the concept; otherwise the dictionary decides.
 
-mod evidence;
 mod explain;
+mod features;
 pub mod fit;
 mod nesting;
 
-use self::evidence::{evidence, min_proposed};
+use self::features::{features, min_proposed};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -36,13 +36,13 @@ use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
 use crate::layers::crf::bilou::Marked;
-use crate::models::decision::{Decision, Evidence, probability};
+use crate::models::decision::{Decision, Features, probability};
 use crate::models::mention_prior::KbMentionPrior;
 use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
 use crate::system::hybrid::HybridLinker;
 
 /// Tagger mentions below this probability are ignored.
-const LEAST_TAGGED: f32 = 0.1;
+const MIN_TAGGED: f32 = 0.1;
 
 /// Buffers reused by a thread.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub struct SpanProposal {
     /// The label set with the highest probability, and that probability.
     pub tagged: (usize, f32),
     /// Mention probability by label set.
-    pub of_layers: Vec<f32>,
+    pub by_label_set: Vec<f32>,
     /// Probability of a mention of any type.
     pub any: f32,
     /// Highest probability of a longer tagger mention that contains it.
@@ -75,13 +75,13 @@ pub struct SpanProposal {
     /// How much the text reads like a research article, from 0 to 1.
     pub research: f32,
     /// The dictionary match of the span.
-    pub spotted: Option<DictionaryMatch>,
+    pub dictionary_match: Option<DictionaryMatch>,
     /// The name it is linked by, with abbreviations expanded.
     pub name: String,
     /// Candidate concepts.
     pub link: Link,
     /// Features of the span and its first candidate.
-    pub evidence: Evidence,
+    pub features: Features,
 }
 
 /// Detects and links mentions.
@@ -102,7 +102,7 @@ pub struct Pipeline {
 }
 
 /// From this score on, a text counts as a research article, and the mention prior applies to every name.
-const LEAST_RESEARCH: f32 = 0.5;
+const MIN_RESEARCH: f32 = 0.5;
 
 /// Pseudo-count of the exact name match against the mention prior.
 const EXACT_PRIOR: f32 = 4.0;
@@ -117,7 +117,8 @@ impl Pipeline {
         recognizer: Arc<TypedTagger>,
         dictionary: DictionaryAnnotator,
         linker: HybridLinker,
-        (decision, config): (Decision, RecogniseConfig),
+        decision: Decision,
+        config: RecogniseConfig,
     ) -> Pipeline {
         let prior = recognizer.prior.on(&kb).within(linker.subset());
         let mut pipeline = Pipeline {
@@ -138,14 +139,14 @@ impl Pipeline {
 
     /// Entity types that the knowledge base covers.
     pub fn types(&self) -> Vec<&str> {
-        let layers = self.recognizer.layers.iter().zip(&self.covered).filter(|(_, covered)| **covered);
-        layers.filter_map(|(layer, _)| layer.name.as_deref()).collect()
+        let label_sets = self.recognizer.label_sets.iter().zip(&self.covered).filter(|(_, covered)| **covered);
+        label_sets.filter_map(|(label_set, _)| label_set.name.as_deref()).collect()
     }
 
     /// By label set: whether the knowledge base covers its entity type.
     fn coverage(&self) -> Vec<bool> {
         let n = self.kb.n_concepts();
-        let asked: Vec<usize> = (0..n.min(N_ASKED)).map(|place| place * n / n.min(N_ASKED)).collect();
+        let asked: Vec<usize> = (0..n.min(N_ASKED)).map(|row| row * n / n.min(N_ASKED)).collect();
         let each: Vec<Vec<f32>> = asked
             .par_iter()
             .map(|concept| {
@@ -154,11 +155,11 @@ impl Pipeline {
             })
             .collect();
         let n = each.len().max(1) as f32;
-        let covered = |(layer, layer_type): (usize, &LabelSet)| {
-            let share = each.iter().map(|of_name| of_name[layer]).sum::<f32>() / n;
-            layer_type.name.is_some() && share >= layer_type.covers
+        let covered = |(label_set, label_set_type): (usize, &LabelSet)| {
+            let coverage = each.iter().map(|of_name| of_name[label_set]).sum::<f32>() / n;
+            label_set_type.name.is_some() && coverage >= label_set_type.covers
         };
-        self.recognizer.layers.iter().enumerate().map(covered).collect()
+        self.recognizer.label_sets.iter().enumerate().map(covered).collect()
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
@@ -174,168 +175,173 @@ impl Pipeline {
         let proposed: Vec<Vec<SpanProposal>> =
             documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
         // Proposals resolved by the sense inventory are not linked by name.
-        let is_read = |place: &SpanProposal| {
-            place.is_other_sense || place.spotted.as_ref().is_some_and(|spotted| spotted.best().0.sense.is_some())
+        let is_read = |proposal: &SpanProposal| {
+            proposal.is_other_sense
+                || proposal.dictionary_match.as_ref().is_some_and(|matched| matched.best().0.sense.is_some())
         };
-        let unread = proposed.iter().flatten().filter(|place| !is_read(place));
-        let names: Vec<&str> = unread.map(|place| place.name.as_str()).collect();
+        let unread = proposed.iter().flatten().filter(|proposal| !is_read(proposal));
+        let names: Vec<&str> = unread.map(|proposal| proposal.name.as_str()).collect();
         let mut links = self.linker.link_names(&names).into_iter();
         let mut proposals = proposed;
-        for place in proposals.iter_mut().flatten() {
-            if !is_read(place) {
-                place.link = links.next().unwrap_or_default();
+        for proposal in proposals.iter_mut().flatten() {
+            if !is_read(proposal) {
+                proposal.link = links.next().unwrap_or_default();
             }
-            self.choose(place);
-            self.drop_lookalikes(place);
+            self.choose(proposal);
+            self.drop_lookalikes(proposal);
             // Outside research articles, an unambiguous name keeps its concept, and the prior of an undefined short form is not used.
-            let is_name = place.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
-            let is_research = place.research >= LEAST_RESEARCH;
+            let is_name = proposal.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
+            let is_research = proposal.research >= MIN_RESEARCH;
             if is_name && is_research {
-                self.prior.weigh_against(EXACT_PRIOR, &place.name, &mut place.link.candidates);
-            } else if is_research || !is_name && !is_acronym(&place.name) && !is_read(place) {
-                self.prior.weigh(&place.name, &mut place.link.candidates);
+                self.prior.weigh_against(EXACT_PRIOR, &proposal.name, &mut proposal.link.candidates);
+            } else if is_research || !is_name && !is_acronym(&proposal.name) && !is_read(proposal) {
+                self.prior.weigh(&proposal.name, &mut proposal.link.candidates);
             }
         }
         self.ask_marks(proposals.iter().flatten());
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        for place in proposals.iter_mut().flatten() {
-            let of_concept = place.link.candidates.first().and_then(|best| marks.get(&best.concept));
-            place.evidence = evidence(place, of_concept.map_or(&[], |marks| marks), &self.recognizer.layers);
+        for proposal in proposals.iter_mut().flatten() {
+            let of_concept = proposal.link.candidates.first().and_then(|best| marks.get(&best.concept));
+            proposal.features = features(proposal, of_concept.map_or(&[], |marks| marks), &self.recognizer.label_sets);
         }
         proposals
     }
 
     fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
         let (text, analysis) = (document.text.as_str(), Analysis::new(&document.text));
-        let layers = &self.recognizer.layers;
-        let (view, tagged) = self
-            .recognizer
-            .read(&analysis, &mut scratch.tagger, |layer| layers[layer].any_type || layers[layer].name.is_some());
+        let label_sets = &self.recognizer.label_sets;
+        let (features, tagged) = self.recognizer.read(&analysis, &mut scratch.tagger, |label_set| {
+            label_sets[label_set].any_type || label_sets[label_set].name.is_some()
+        });
         let uses = analysis.short_forms();
         let mut proposals: Vec<SpanProposal> = Vec::new();
-        let mut place_of: HashMap<Vec<Span>, usize> = HashMap::new();
+        let mut index_of: HashMap<Vec<Span>, usize> = HashMap::new();
         let mut found = Vec::new();
         let mut marked: Vec<Marked> = Vec::new();
-        for layer in (0..layers.len()).filter(|layer| layers[*layer].any_type || layers[*layer].name.is_some()) {
+        for label_set in (0..label_sets.len())
+            .filter(|label_set| label_sets[*label_set].any_type || label_sets[*label_set].name.is_some())
+        {
             found.clear();
-            tagged.mentions(layer, LEAST_TAGGED, &mut found);
+            tagged.mentions(label_set, MIN_TAGGED, &mut found);
             marked.extend_from_slice(&found);
-            if !self.covered[layer] {
+            if !self.covered[label_set] {
                 continue;
             }
-            let least = min_proposed(layers[layer].name.as_deref().unwrap_or_default());
-            let likely = found.iter().filter(|mark| mark.probability >= least);
-            for mark in likely.filter(|mark| is_whole(text, &view.tokens, (mark.first, mark.last))) {
-                let span = Span { start: view.tokens[mark.first].span.start, end: view.tokens[mark.last].span.end };
+            let threshold = min_proposed(label_sets[label_set].name.as_deref().unwrap_or_default());
+            let likely = found.iter().filter(|mark| mark.probability >= threshold);
+            for mark in likely.filter(|mark| is_whole(text, &features.tokens, (mark.first, mark.last))) {
+                let span =
+                    Span { start: features.tokens[mark.first].span.start, end: features.tokens[mark.last].span.end };
                 let span = closed(text, span);
-                place_of.entry(vec![span]).or_insert_with(|| {
+                index_of.entry(vec![span]).or_insert_with(|| {
                     proposals.push(SpanProposal::new(text, vec![span], uses));
                     proposals.len() - 1
                 });
             }
         }
-        let (spotted, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
-        for spotted in spotted {
-            let at = *place_of.entry(spotted.spans.clone()).or_insert_with(|| {
-                proposals.push(SpanProposal::new(text, spotted.spans.clone(), uses));
+        let (matched, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
+        for matched in matched {
+            let at = *index_of.entry(matched.spans.clone()).or_insert_with(|| {
+                proposals.push(SpanProposal::new(text, matched.spans.clone(), uses));
                 proposals.len() - 1
             });
-            proposals[at].spotted = Some(spotted);
+            proposals[at].dictionary_match = Some(matched);
         }
         for sensed in &sensed {
-            if let Some(at) = place_of.get([sensed.span].as_slice()) {
-                let place = &mut proposals[*at];
-                place.is_other_sense = place.spotted.is_none();
+            if let Some(at) = index_of.get([sensed.span].as_slice()) {
+                let proposal = &mut proposals[*at];
+                proposal.is_other_sense = proposal.dictionary_match.is_none();
                 if let (true, Some(first)) = (sensed.is_own, sensed.concepts.first()) {
-                    place.stated = first.2;
+                    proposal.stated = first.2;
                 }
             }
         }
         nesting::find_other_senses(&mut proposals, &sensed);
-        nesting::find_longer(&mut proposals, &view.tokens, marked);
-        drop_non_mentions(text, &mut proposals, |place| place.span);
+        nesting::find_longer(&mut proposals, &features.tokens, marked);
+        drop_non_mentions(text, &mut proposals, |proposal| proposal.span);
         nesting::drop_pieces(&mut proposals);
-        let any = layers.iter().position(|layer| layer.any_type);
+        let any = label_sets.iter().position(|label_set| label_set.any_type);
         let research = research(text);
-        for place in &mut proposals {
-            place.research = research;
+        for proposal in &mut proposals {
+            proposal.research = research;
             let within = |span: Span| {
-                let first = view.tokens.partition_point(|token| token.span.end <= span.start);
-                let end = view.tokens.partition_point(|token| token.span.start < span.end);
+                let first = features.tokens.partition_point(|token| token.span.end <= span.start);
+                let end = features.tokens.partition_point(|token| token.span.start < span.end);
                 (first < end).then(|| (first, end - 1))
             };
             // Many corpora annotate a whole coordination, so both the parts of a discontinuous name and its hull count.
             let mut windows: Vec<(usize, usize)> = Vec::new();
-            windows.extend(within(place.span));
-            if place.spans.len() > 1 {
-                windows.extend(place.spans.iter().filter_map(|span| within(*span)));
+            windows.extend(within(proposal.span));
+            if proposal.spans.len() > 1 {
+                windows.extend(proposal.spans.iter().filter_map(|span| within(*span)));
             }
-            let of = |layer: usize| {
-                windows.iter().map(|(first, last)| tagged.mention(layer, *first, *last)).fold(0.0, f32::max)
+            let of = |label_set: usize| {
+                windows.iter().map(|(first, last)| tagged.mention(label_set, *first, *last)).fold(0.0, f32::max)
             };
-            place.of_layers =
-                (0..layers.len()).map(|layer| if layers[layer].name.is_some() { of(layer) } else { 0.0 }).collect();
-            place.any = any.map_or(0.0, of);
-            for layer in (0..layers.len()).filter(|layer| self.covered[*layer]) {
-                if place.of_layers[layer] > place.tagged.1 {
-                    place.tagged = (layer, place.of_layers[layer]);
+            proposal.by_label_set = (0..label_sets.len())
+                .map(|label_set| if label_sets[label_set].name.is_some() { of(label_set) } else { 0.0 })
+                .collect();
+            proposal.any = any.map_or(0.0, of);
+            for label_set in (0..label_sets.len()).filter(|label_set| self.covered[*label_set]) {
+                if proposal.by_label_set[label_set] > proposal.tagged.1 {
+                    proposal.tagged = (label_set, proposal.by_label_set[label_set]);
                 }
             }
         }
-        proposals.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
+        proposals.sort_by_key(|proposal| (proposal.span.start, Reverse(proposal.span.end)));
         proposals
     }
 
     /// Drops candidates whose name only looks like that of a proposal without a dictionary match.
-    fn drop_lookalikes(&self, place: &mut SpanProposal) {
-        if place.spotted.is_some() {
+    fn drop_lookalikes(&self, proposal: &mut SpanProposal) {
+        if proposal.dictionary_match.is_some() {
             return;
         }
-        let name = place.name.as_str();
-        place.link.candidates.retain(|candidate| {
+        let name = proposal.name.as_str();
+        proposal.link.candidates.retain(|candidate| {
             candidate.name.is_none_or(|of_kb| !only_looks_alike(&self.kb, name, self.kb.name(of_kb)))
         });
     }
 
     /// Adds the concepts of the dictionary match to the candidates. They come first unless both sides agree on the best one, or the match
     /// is ambiguous and unlikely.
-    fn choose(&self, place: &mut SpanProposal) {
-        if place.is_other_sense {
-            place.link = Link { candidates: Vec::new(), nil: true };
+    fn choose(&self, proposal: &mut SpanProposal) {
+        if proposal.is_other_sense {
+            proposal.link = Link { candidates: Vec::new(), nil: true };
             return;
         }
-        let Some(spotted) = &place.spotted else { return };
+        let Some(matched) = &proposal.dictionary_match else { return };
         let read = |(reading, p_link): &(canonym_core::link::recognise::accept::SenseCandidate, f32)| Candidate {
             concept: reading.concept,
             name: Some(reading.name),
             p_link: *p_link,
         };
         // The dictionary puts the sense that fits the document first; for unambiguous names both sides agree.
-        let best = spotted.senses[0].0.concept;
-        let is_sense = spotted.best().0.sense.is_some();
-        let agrees = place.link.candidates.first().is_some_and(|first| first.concept == best);
-        let tagger_alone = spotted.senses[0].1 < MIN_CHOOSING && !spotted.is_unambiguous();
+        let best = matched.senses[0].0.concept;
+        let is_sense = matched.best().0.sense.is_some();
+        let agrees = proposal.link.candidates.first().is_some_and(|first| first.concept == best);
+        let tagger_alone = matched.senses[0].1 < MIN_CHOOSING && !matched.is_unambiguous();
         if !is_sense && (agrees || tagger_alone) {
             return;
         }
-        let mut candidates: Vec<Candidate> = spotted.senses.iter().map(read).collect();
+        let mut candidates: Vec<Candidate> = matched.senses.iter().map(read).collect();
         if is_sense {
-            place.link = Link { candidates, nil: false };
+            proposal.link = Link { candidates, nil: false };
             return;
         }
-        let p_link = place.link.candidates.first().map_or(0.0, |first| first.p_link);
+        let p_link = proposal.link.candidates.first().map_or(0.0, |first| first.p_link);
         candidates[0].p_link = p_link.max(candidates[0].p_link);
         let others =
-            place.link.candidates.iter().filter(|one| candidates.iter().all(|known| known.concept != one.concept));
+            proposal.link.candidates.iter().filter(|one| candidates.iter().all(|known| known.concept != one.concept));
         let others: Vec<Candidate> = others.copied().collect();
         candidates.extend(others);
-        place.link.candidates = candidates;
+        proposal.link.candidates = candidates;
     }
 
     /// Runs the tagger on the names of concepts not seen before.
     fn ask_marks<'a>(&self, proposals: impl Iterator<Item = &'a SpanProposal>) {
         let known = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let firsts = proposals.filter_map(|place| place.link.candidates.first()).map(|best| best.concept);
+        let firsts = proposals.filter_map(|proposal| proposal.link.candidates.first()).map(|best| best.concept);
         let mut new: Vec<ConceptId> = firsts.filter(|concept| !known.contains_key(concept)).collect();
         drop(known);
         new.sort_unstable();
@@ -351,73 +357,75 @@ impl Pipeline {
 
     /// The output mentions of one document.
     pub fn decide(&self, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
-        self.given(proposals).iter().map(|place| self.linked(place)).collect()
+        self.given(proposals).iter().map(|proposal| self.linked(proposal)).collect()
     }
 
     /// Link threshold of a proposal.
-    fn min_link(&self, place: &SpanProposal) -> f32 {
-        self.config.min_score.unwrap_or_else(|| self.decision.least(place))
+    fn min_link(&self, proposal: &SpanProposal) -> f32 {
+        self.config.min_score.unwrap_or_else(|| self.decision.link_threshold(proposal))
     }
 
     /// The proposals that are output, after overlap suppression, in text order.
     fn given(&self, proposals: Vec<SpanProposal>) -> Vec<SpanProposal> {
         let decision = &self.decision;
         // A user's threshold below that of the model keeps less certain links.
-        let is_asked = |place: &SpanProposal| self.config.min_score.is_some_and(|least| decision.link(place) >= least);
+        let is_asked = |proposal: &SpanProposal| {
+            self.config.min_score.is_some_and(|threshold| decision.link(proposal) >= threshold)
+        };
         let mut given: Vec<SpanProposal> =
-            proposals.into_iter().filter(|place| decision.gives(place) || is_asked(place)).collect();
+            proposals.into_iter().filter(|proposal| decision.gives(proposal) || is_asked(proposal)).collect();
         if !self.config.nested {
             nesting::drop_inside_names(&mut given);
-            given = suppress_overlaps(given, |place| place, decision);
+            given = suppress_overlaps(given, |proposal| proposal, decision);
         }
-        given.sort_by_key(|place| (place.span.start, Reverse(place.span.end)));
+        given.sort_by_key(|proposal| (proposal.span.start, Reverse(proposal.span.end)));
         given
     }
 
-    fn linked(&self, place: &SpanProposal) -> LinkedMention {
-        let p_both = self.decision.link(place);
+    fn linked(&self, proposal: &SpanProposal) -> LinkedMention {
+        let p_both = self.decision.link(proposal);
         // Two models give the two probabilities; a mention with its concept is no more likely than the mention.
-        let p_mention = probability(&self.decision.mention, &place.evidence).max(p_both);
-        let mut link = place.link.clone();
+        let p_mention = probability(&self.decision.mention, &proposal.features).max(p_both);
+        let mut link = proposal.link.clone();
         let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
-        let (layer, tagged) = place.tagged;
-        let of_tagger = (tagged >= LEAST_TYPED).then(|| self.recognizer.layers[layer].name.clone()).flatten();
+        let (label_set, tagged) = proposal.tagged;
+        let of_tagger = (tagged >= MIN_TYPED).then(|| self.recognizer.label_sets[label_set].name.clone()).flatten();
         // The link has what is left, and the other candidates are scaled along.
         let first = link.candidates.first().map_or(1.0, |best| best.p_link).max(1e-6);
         let p_link = (p_both / p_mention.max(1e-6)).clamp(1e-6, 1.0);
         for candidate in &mut link.candidates {
             candidate.p_link = candidate.p_link.min(first) / first * p_link;
         }
-        link.nil = p_both < self.min_link(place) || link.candidates.is_empty();
+        link.nil = p_both < self.min_link(proposal) || link.candidates.is_empty();
         link.candidates.truncate(self.config.top_k.max(1));
         // The semantic type comes from the knowledge base for a linked mention, from the tagger for an unlinked one.
         let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
-        let mention = Mention { spans: place.spans.clone(), semantic_type, p_mention };
+        let mention = Mention { spans: proposal.spans.clone(), semantic_type, p_mention };
         LinkedMention { mention, link, p_both }
     }
 }
 
 /// Greedy non-maximum suppression by p(mention) + p(link); unambiguous exact names of several words come first. Discontinuous spans never
 /// conflict, nor does a cause at the start of a longer name. `place` gives the proposal of an entry.
-fn suppress_overlaps<T>(entries: Vec<T>, place: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
-    let weight = |place: &SpanProposal| probability(&decision.mention, &place.evidence) + decision.link(place);
-    let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(place(&entry)), entry)).collect();
-    let rank = |(weight, entry): &(f32, T)| (place(entry).is_name_of_words(), *weight);
+fn suppress_overlaps<T>(entries: Vec<T>, proposal: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
+    let weight = |proposal: &SpanProposal| probability(&decision.mention, &proposal.features) + decision.link(proposal);
+    let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(proposal(&entry)), entry)).collect();
+    let rank = |(weight, entry): &(f32, T)| (proposal(entry).is_name_of_words(), *weight);
     weighed.sort_by(|left, right| {
         let ((left, of_left), (right, of_right)) = (rank(left), rank(right));
         right.cmp(&left).then(of_right.total_cmp(&of_left))
     });
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     weighed.retain(|(_, entry)| {
-        let place = place(entry);
-        let span = place.span;
+        let proposal = proposal(entry);
+        let span = proposal.span;
         let Some((start, _)) = taken.range(..span.end).next_back().filter(|(_, end)| **end > span.start) else {
-            if place.spans.len() == 1 {
+            if proposal.spans.len() == 1 {
                 taken.insert(span.start, span.end);
             }
             return true;
         };
-        place.spans.len() > 1 || place.is_cause() && *start == span.start
+        proposal.spans.len() > 1 || proposal.is_cause() && *start == span.start
     });
     weighed.into_iter().map(|(_, entry)| entry).collect()
 }
@@ -426,22 +434,24 @@ fn suppress_overlaps<T>(entries: Vec<T>, place: impl Fn(&T) -> &SpanProposal, de
 const MIN_CHOOSING: f32 = 0.2;
 
 /// Minimum tagger probability for using the tagger's entity type.
-const LEAST_TYPED: f32 = 0.3;
+const MIN_TYPED: f32 = 0.3;
 
 impl SpanProposal {
     /// Whether it is an exact name of several words, ambiguous or not. Expanded abbreviations do not count.
     fn is_phrase(&self) -> bool {
-        self.spotted.as_ref().is_some_and(|spotted| spotted.n_words > 1 && spotted.is_exact() && !spotted.expanded)
+        self.dictionary_match
+            .as_ref()
+            .is_some_and(|matched| matched.n_words > 1 && matched.is_exact() && !matched.expanded)
     }
 
     /// Whether it is an exact name of several words with one concept.
     fn is_name_of_words(&self) -> bool {
-        self.is_phrase() && self.spotted.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
+        self.is_phrase() && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
     /// Whether it is a cause within a longer name, as the drug in `lithium-induced tremor`.
     fn is_cause(&self) -> bool {
-        self.spotted.as_ref().is_some_and(|spotted| spotted.is_cause)
+        self.dictionary_match.as_ref().is_some_and(|matched| matched.is_cause)
     }
 
     fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> SpanProposal {
@@ -451,17 +461,17 @@ impl SpanProposal {
             span: hull,
             spans,
             tagged: (0, 0.0),
-            of_layers: Vec::new(),
+            by_label_set: Vec::new(),
             any: 0.0,
             inside: 0.0,
             inside_name: 0.0,
             is_other_sense: false,
             stated: 0.0,
             research: 0.0,
-            spotted: None,
+            dictionary_match: None,
             name,
             link: Link::default(),
-            evidence: [0.0; crate::models::decision::N_FEATURES],
+            features: [0.0; crate::models::decision::N_FEATURES],
         }
     }
 }

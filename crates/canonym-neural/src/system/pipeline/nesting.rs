@@ -13,9 +13,9 @@ use crate::layers::crf::bilou::{MAX_TOKENS, Marked};
 pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseMatch]) {
     let means_other = |sensed: &&SenseMatch| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
     let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
-    for place in proposals.iter_mut().filter(|place| place.spotted.is_none()) {
-        let first = others.partition_point(|other| other.start < place.span.start);
-        place.is_other_sense |= others.get(first).is_some_and(|other| other.end <= place.span.end);
+    for proposal in proposals.iter_mut().filter(|proposal| proposal.dictionary_match.is_none()) {
+        let first = others.partition_point(|other| other.start < proposal.span.start);
+        proposal.is_other_sense |= others.get(first).is_some_and(|other| other.end <= proposal.span.end);
     }
 }
 
@@ -24,19 +24,19 @@ pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseM
 pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut marked: Vec<Marked>) {
     marked.sort_unstable_by_key(|mark| mark.first);
     let names: HashSet<Span> =
-        proposals.iter().filter(|place| place.spotted.is_some()).map(|place| place.span).collect();
-    for place in proposals {
-        let token = tokens.partition_point(|token| token.span.end <= place.span.start);
+        proposals.iter().filter(|proposal| proposal.dictionary_match.is_some()).map(|proposal| proposal.span).collect();
+    for proposal in proposals {
+        let token = tokens.partition_point(|token| token.span.end <= proposal.span.start);
         // Mentions have at most `MAX_TOKENS` tokens, so those that contain the proposal start shortly before it.
         let from = marked.partition_point(|mark| mark.first + MAX_TOKENS < token);
         for mark in marked[from..].iter().take_while(|mark| mark.first <= token) {
             let span = Span { start: tokens[mark.first].span.start, end: tokens[mark.last].span.end };
-            if span.start > place.span.start || span.end < place.span.end || span.len() == place.span.len() {
+            if span.start > proposal.span.start || span.end < proposal.span.end || span.len() == proposal.span.len() {
                 continue;
             }
-            place.inside = place.inside.max(mark.probability);
+            proposal.inside = proposal.inside.max(mark.probability);
             if names.contains(&span) {
-                place.inside_name = place.inside_name.max(mark.probability);
+                proposal.inside_name = proposal.inside_name.max(mark.probability);
             }
         }
     }
@@ -45,29 +45,30 @@ pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut 
 /// Drops tagger-only proposals inside an exact name of several words, and those that contain a coordination split by the dictionary.
 pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
     let spans = |wanted: &dyn Fn(&SpanProposal) -> bool| {
-        let mut spans: Vec<Span> = proposals.iter().filter(|place| wanted(place)).map(|place| place.span).collect();
+        let mut spans: Vec<Span> =
+            proposals.iter().filter(|proposal| wanted(proposal)).map(|proposal| proposal.span).collect();
         spans.sort_unstable();
         spans
     };
     let phrases = Phrases::of(proposals, SpanProposal::is_phrase);
-    let mut hulls = spans(&|place| place.spans.len() > 1);
+    let mut hulls = spans(&|proposal| proposal.spans.len() > 1);
     // The end of each hull becomes the minimum of all following ends.
     for at in (1..hulls.len()).rev() {
         hulls[at - 1].end = hulls[at - 1].end.min(hulls[at].end);
     }
-    proposals.retain(|place| {
-        let span = place.span;
+    proposals.retain(|proposal| {
+        let span = proposal.span;
         let is_inside = phrases.hold(span);
         let next = hulls.partition_point(|hull| hull.start < span.start);
         let holds = hulls.get(next).is_some_and(|hull| hull.end <= span.end);
-        place.spotted.is_some() || !is_inside && !holds
+        proposal.dictionary_match.is_some() || !is_inside && !holds
     });
 }
 
 /// Drops proposals inside an unambiguous exact name of several words, except for a cause at its start.
 pub(super) fn drop_inside_names(proposals: &mut Vec<SpanProposal>) {
     let names = Phrases::of(proposals, SpanProposal::is_name_of_words);
-    proposals.retain(|place| place.spans.len() > 1 || place.is_cause() || !names.hold_inside(place.span));
+    proposals.retain(|proposal| proposal.spans.len() > 1 || proposal.is_cause() || !names.hold_inside(proposal.span));
 }
 
 /// Sorted spans of selected proposals, each with the maximum end so far.
@@ -75,8 +76,8 @@ struct Phrases(Vec<(Span, u32)>);
 
 impl Phrases {
     fn of(proposals: &[SpanProposal], wanted: impl Fn(&SpanProposal) -> bool) -> Phrases {
-        let is_one = |place: &&SpanProposal| place.spans.len() == 1 && wanted(place);
-        let mut spans: Vec<(Span, u32)> = proposals.iter().filter(is_one).map(|place| (place.span, 0)).collect();
+        let is_one = |proposal: &&SpanProposal| proposal.spans.len() == 1 && wanted(proposal);
+        let mut spans: Vec<(Span, u32)> = proposals.iter().filter(is_one).map(|proposal| (proposal.span, 0)).collect();
         spans.sort_unstable();
         let mut furthest = 0;
         for (span, end) in &mut spans {
@@ -106,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn place(start: usize, end: usize) -> SpanProposal {
+    fn proposal(start: usize, end: usize) -> SpanProposal {
         SpanProposal::new(&"x".repeat(100), vec![Span::new(start, end)], &[])
     }
 
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn phrases_hold_what_stands_inside_them() {
-        let all = [place(10, 20), place(12, 15), place(30, 40), place(30, 35)];
+        let all = [proposal(10, 20), proposal(12, 15), proposal(30, 40), proposal(30, 35)];
         let phrases = Phrases::of(&all, |_| true);
         assert!(phrases.hold(Span::new(10, 20)) && phrases.hold(Span::new(14, 18)) && !phrases.hold(Span::new(18, 22)));
         assert!(!phrases.hold_inside(Span::new(10, 20)) && phrases.hold_inside(Span::new(12, 15)));

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::{DEPTH, LINES, Line, Right, STRIP};
-use crate::tensor::matrix::{Into, Threads, View, ViewMut};
+use crate::tensor::matrix::{Threads, View, ViewMut, WriteMode};
 
 /// Lines of the packed right factor that stay in the cache while the left factor is streamed.
 const NEAR: usize = 1 << 13;
@@ -115,7 +115,7 @@ pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line]
         for half in 0..2 {
             let tile = &mut tiles[(strip * n_tiles + depth) * 2 + half];
             // SAFETY: the assertion checks the features.
-            unsafe { pack_tile(side, (strip * STRIP + half * LINES, depth * DEPTH), of, tile) };
+            unsafe { pack_tile(side, strip * STRIP + half * LINES, depth * DEPTH, of, tile) };
         }
     };
     // In memory order.
@@ -129,7 +129,7 @@ pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line]
 
 /// Packs one tile of 16 rows and depth 32, zero-padded.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-fn pack_tile(side: View<'_>, (row, depth): (usize, usize), of: Side, tile: &mut [Line; LINES]) {
+fn pack_tile(side: View<'_>, row: usize, depth: usize, of: Side, tile: &mut [Line; LINES]) {
     let n_rows = side.n_rows.saturating_sub(row).min(LINES);
     let n_depth = (side.n_cols - depth).min(DEPTH);
     let mut made = [_mm512_setzero_si512(); LINES];
@@ -210,17 +210,17 @@ fn transposed(rows: [__m512i; LINES]) -> [__m512i; LINES] {
     all
 }
 
-pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: Right<'_>, into: Into, threads: Threads) {
+pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: Right<'_>, mode: WriteMode, threads: Threads) {
     let (n_rows, n_cols, row_step) = (out.n_rows, out.n_cols, out.row_step);
     if threads == Threads::One || n_rows * n_cols * right.depth < WORTH_THREADS {
-        return rows_times(out.values, row_step, left, (right, 0..n_cols), into);
+        return rows_times(out.values, row_step, left, right, 0..n_cols, mode);
     }
     if n_rows > ROWS {
         let parts = out.values[..(n_rows - 1) * row_step + n_cols].par_chunks_mut(ROWS * row_step).enumerate();
         return parts.for_each(|(part, to)| {
             let first = part * ROWS;
             let left = left.rows(first, ROWS.min(n_rows - first));
-            rows_times(to, row_step, left, (right, 0..n_cols), into);
+            rows_times(to, row_step, left, right, 0..n_cols, mode);
         });
     }
     let parts = (0..n_cols).into_par_iter().step_by(COLUMNS);
@@ -228,14 +228,14 @@ pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: Right<'_>, into: Into, 
         .map(|first| {
             let columns = first..n_cols.min(first + COLUMNS);
             let mut made = vec![0.0; n_rows * columns.len()];
-            rows_times(&mut made, columns.len(), left, (right, columns), Into::Replace);
+            rows_times(&mut made, columns.len(), left, right, columns, WriteMode::Replace);
             made
         })
         .collect();
     for (part, made) in made.iter().enumerate() {
         let width = made.len() / n_rows;
         for (row, made) in made.chunks_exact(width).enumerate() {
-            write(&mut out.values[row * row_step + part * COLUMNS..][..width], made, into);
+            write(&mut out.values[row * row_step + part * COLUMNS..][..width], made, mode);
         }
     }
 }
@@ -245,13 +245,14 @@ fn rows_times(
     to: &mut [f32],
     row_step: usize,
     left: View<'_>,
-    (right, columns): (Right<'_>, std::ops::Range<usize>),
-    into: Into,
+    right: Right<'_>,
+    columns: std::ops::Range<usize>,
+    mode: WriteMode,
 ) {
     let n_tiles = right.depth.div_ceil(DEPTH);
     let strip_lines = n_tiles * 2 * LINES;
     if n_tiles == 0 {
-        if into == Into::Replace {
+        if mode == WriteMode::Replace {
             to.chunks_mut(row_step).for_each(|row| row[..columns.len()].fill(0.0));
         }
         return;
@@ -274,22 +275,22 @@ fn rows_times(
                 let n_rows = STRIP.min(left.n_rows - strip * STRIP);
                 let place = strip * STRIP * row_step + begin;
                 if n_rows == STRIP && n_cols == width {
-                    strip_times(left_lines, right, n_tiles, true, (&mut to[place..], row_step), into);
+                    strip_times(left_lines, right, n_tiles, true, &mut to[place..], row_step, mode);
                     continue;
                 }
-                strip_times(left_lines, right, n_tiles, n_rows > LINES, (sums, width), Into::Replace);
+                strip_times(left_lines, right, n_tiles, n_rows > LINES, sums, width, WriteMode::Replace);
                 for (row, sums) in sums.chunks_exact(width).take(n_rows).enumerate() {
-                    write(&mut to[place + row * row_step..][..n_cols], &sums[..n_cols], into);
+                    write(&mut to[place + row * row_step..][..n_cols], &sums[..n_cols], mode);
                 }
             }
         }
     });
 }
 
-fn write(to: &mut [f32], made: &[f32], into: Into) {
-    match into {
-        Into::Replace => to.copy_from_slice(made),
-        Into::Add => to.iter_mut().zip(made).for_each(|(to, made)| *to += made),
+fn write(to: &mut [f32], made: &[f32], mode: WriteMode) {
+    match mode {
+        WriteMode::Replace => to.copy_from_slice(made),
+        WriteMode::Add => to.iter_mut().zip(made).for_each(|(to, made)| *to += made),
     }
 }
 
@@ -300,8 +301,9 @@ fn strip_times(
     right: &[Line],
     n_tiles: usize,
     whole: bool,
-    (sums, row_step): (&mut [f32], usize),
-    into: Into,
+    sums: &mut [f32],
+    row_step: usize,
+    mode: WriteMode,
 ) {
     let strip_lines = n_tiles * 2 * LINES;
     let n_strips = right.len() / strip_lines;
@@ -365,15 +367,15 @@ fn strip_times(
             )
         };
     }
-    match (whole, into) {
-        (true, Into::Replace) => kernel!(below ["tilezero tmm0" "tilezero tmm1" "tilezero tmm2" "tilezero tmm3"]),
-        (true, Into::Add) => kernel!(below
+    match (whole, mode) {
+        (true, WriteMode::Replace) => kernel!(below ["tilezero tmm0" "tilezero tmm1" "tilezero tmm2" "tilezero tmm3"]),
+        (true, WriteMode::Add) => kernel!(below
             ["mov {at}, {row}" "shl {at}, 4" "add {at}, {sums}" "tileloadd tmm0, [{sums} + {row}*1]"
              "tileloadd tmm1, [{sums} + {row}*1 + 64]" "tileloadd tmm2, [{at} + {row}*1]"
              "tileloadd tmm3, [{at} + {row}*1 + 64]"]
         ),
-        (false, Into::Replace) => kernel!(["tilezero tmm0" "tilezero tmm1"] [] []),
-        (false, Into::Add) => kernel!(
+        (false, WriteMode::Replace) => kernel!(["tilezero tmm0" "tilezero tmm1"] [] []),
+        (false, WriteMode::Add) => kernel!(
             ["tileloadd tmm0, [{sums} + {row}*1]" "tileloadd tmm1, [{sums} + {row}*1 + 64]"] [] []
         ),
     }

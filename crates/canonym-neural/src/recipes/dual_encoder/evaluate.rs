@@ -8,13 +8,13 @@ use crate::models::fusion::Evidence;
 use crate::models::fusion::Fusion;
 use crate::system::consistency::one_sense_per_discourse;
 use crate::system::dual_encoder::{DualConfig, DualLinker};
-use crate::system::hybrid::{self, Judged};
+use crate::system::hybrid::{self, LabelledQuery};
 use crate::tensor::matrix::Matrix;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::matching::Counts;
 use canonym_core::eval::matching::{Measure, Score};
-use canonym_core::eval::report::{EvalConfig, Report as EvalReport, evaluate};
+use canonym_core::eval::report::{EvalConfig, Report as EvalReport};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{LinkInput, Linker};
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::data::{Labels, concepts_of, hull, ids_of};
-use super::joint::{Found, JointReport, compared, gold_of, judge_joint, n_meant};
+use super::joint::{DetectedSpan, JointReport, compared, evaluate_joint, gold_of, n_linked};
 use crate::system::detect_then_link::DetectThenLink;
 use crate::system::dual_encoder::model::{DualModel, name_evidence};
 use crate::system::linked::{MentionSource, System, SystemConfig};
@@ -31,14 +31,14 @@ use crate::system::{LinkingModel, Models, Target};
 use canonym_core::link::recognise::RecogniseConfig;
 
 /// Candidate values of the minimum span probability.
-pub const LEAST_SPANS: [f32; 19] =
+pub const SPAN_THRESHOLDS: [f32; 19] =
     [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
 /// Candidate values of the dense weight; the lexical weight is 1.
-const SHARE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
+const DENSE_WEIGHTS: [f32; 13] = [0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0];
 
 /// Weight under conditional independence of name and context.
-const USUAL_SHARE_WEIGHT: f32 = 1.0;
+const DEFAULT_DENSE_WEIGHT: f32 = 1.0;
 
 /// Candidate values of the one-sense-per-discourse weight.
 const ONE_SENSE_WEIGHTS: [f32; 4] = [0.0, 0.25, 0.5, 1.0];
@@ -58,14 +58,27 @@ pub struct SearchReport {
     pub joint: JointReport,
 }
 
+/// What settings are selected on.
+pub struct Tuning<'a> {
+    /// Held-out documents.
+    pub documents: &'a [AnnotatedDocument],
+    /// Concept numbers by bare id.
+    pub labels: &'a Labels,
+    /// Whether lexical and dense scores are combined.
+    pub lexical_fusion: bool,
+    /// Mention detector for a model that detects none.
+    pub detector: Option<&'a dyn LinkingModel>,
+}
+
 /// Selects dense weight, calibration and minimum span probability on held-out documents, and fills in the report.
-pub fn judge(
+pub fn evaluate(
     bundle: &mut DualBundle,
     kb: &Arc<KnowledgeBase>,
-    (vectors, labels): (&Matrix, &Labels),
-    (documents, lexical_fusion, detector): (&[AnnotatedDocument], bool, Option<&dyn LinkingModel>),
+    vectors: &Matrix,
+    tuning: &Tuning<'_>,
     report: &mut Report,
 ) -> canonym_core::Result<()> {
+    let Tuning { documents, labels, lexical_fusion, detector } = *tuning;
     let config = DualConfig { link: LinkConfig::default(), min_span: None, nested: true };
     let evidence_of_names = name_evidence(kb, bundle, None)?;
     let linker = |bundle: &DualBundle| -> canonym_core::Result<DualLinker> {
@@ -83,20 +96,20 @@ pub fn judge(
         texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
     let concepts = |annotation: &&Annotation| concepts_of(annotation, labels);
     let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
-    let judged = |evidence: &[Vec<Vec<Evidence>>]| -> Vec<Judged> {
+    let labelled = |evidence: &[Vec<Vec<Evidence>>]| -> Vec<LabelledQuery> {
         let each = evidence.iter().flatten().zip(&right);
-        let judge = |(evidence, right): (&Vec<Evidence>, &Vec<u32>)| {
+        let label = |(evidence, right): (&Vec<Evidence>, &Vec<u32>)| {
             evidence.iter().map(|one| (*one, right.contains(&one.scored.concept.0))).collect()
         };
-        each.map(judge).collect()
+        each.map(label).collect()
     };
     let by_vectors = linker(bundle)?.evidence(&marked)?;
-    let alone = hybrid::calibrated(&judged(&by_vectors), Fusion::DENSE);
+    let alone = hybrid::calibrated(&labelled(&by_vectors), Fusion::DENSE);
     bundle.manifest.fusion = Fusion { lexical: 1.0, ..Fusion::DENSE };
     let by_both = linker(bundle)?.evidence(&marked)?;
-    let both = judged(&by_both);
-    report.by_weight = SHARE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &SHARE_WEIGHTS)).collect();
-    let mut fusion = hybrid::fit_fusion(&both, &SHARE_WEIGHTS, USUAL_SHARE_WEIGHT);
+    let both = labelled(&by_both);
+    report.by_weight = DENSE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &DENSE_WEIGHTS)).collect();
+    let mut fusion = hybrid::fit_fusion(&both, &DENSE_WEIGHTS, DEFAULT_DENSE_WEIGHT);
     let accuracy = |fusion: &Fusion| hybrid::accuracy(&both, fusion);
     report.fused = BTreeMap::from([
         ("lexical", accuracy(&Fusion::LEXICAL)),
@@ -117,7 +130,7 @@ pub fn judge(
                 marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
             one_sense_per_discourse(&words, mentions, one_sense_weight);
         }
-        report.by_one_sense_weight.push((one_sense_weight, hybrid::accuracy(&judged(&voted), &fusion)));
+        report.by_one_sense_weight.push((one_sense_weight, hybrid::accuracy(&labelled(&voted), &fusion)));
     }
     bundle.manifest.fusion = fusion;
     if !evidence_of_names.prior.is_empty() {
@@ -132,7 +145,7 @@ pub fn judge(
         let (on, config) = (Target::new(kb, None), RecogniseConfig { top_k: 1, ..RecogniseConfig::default() });
         let (found, links) =
             DetectThenLink::new(&on, detector, Box::new(linker(bundle)?), None, config)?.link(&texts)?;
-        let joint = judge_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
+        let joint = evaluate_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
         bundle.manifest.joint = Some(joint.weights);
         report.search_by_default_model = Some(joint);
     }
@@ -158,7 +171,7 @@ pub fn measure(
 ) -> canonym_core::Result<Measured> {
     let finds = bundle.manifest.model.search.is_some() || detector.is_some();
     let models = Models::of(DualModel::new(Arc::new(bundle.clone())).with_detector(detector));
-    let judged = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
+    let evaluated = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
         let config = SystemConfig {
             mentions,
             top_k: 1,
@@ -169,11 +182,11 @@ pub fn measure(
             leaky_tokenisation: false,
         };
         let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;
-        evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))
+        canonym_core::eval::report::evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))
     };
-    let given = judged(MentionSource::Given)?;
+    let given = evaluated(MentionSource::Given)?;
     let accuracy = given.ranking.and_then(|ranking| ranking.all.accuracy.get(&1).copied()).unwrap_or_default();
-    let found = finds.then(|| judged(MentionSource::Detect)).transpose()?;
+    let found = finds.then(|| evaluated(MentionSource::Detect)).transpose()?;
     let found = found.and_then(|report| report.metrics.get(&Measure::Strict).copied());
     Ok(Measured { n_documents: documents.len(), accuracy, found })
 }
@@ -187,24 +200,24 @@ fn search(
     labels: &Labels,
 ) -> canonym_core::Result<SearchReport> {
     let gold = gold_of(documents, labels);
-    let n_gold: usize = gold.iter().map(|gold| n_meant(gold)).sum();
+    let n_gold: usize = gold.iter().map(|gold| n_linked(gold)).sum();
     let n_places: usize = gold.iter().map(Vec::len).sum();
-    let linked = |borders: &[Vec<Span>]| -> canonym_core::Result<Vec<Vec<Found>>> {
-        let found = linker.find(texts, borders, LEAST_SPANS[0])?;
+    let linked = |borders: &[Vec<Span>]| -> canonym_core::Result<Vec<Vec<DetectedSpan>>> {
+        let found = linker.find(texts, borders, SPAN_THRESHOLDS[0])?;
         let mention = |(span, p_mention): &(Span, f32)| Mention { p_mention: *p_mention, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
         let marked: Vec<LinkInput<'_>> =
             texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
         Ok(compared(&mentions, &canonym_core::link::Linker::link(linker, &marked)?, &gold))
     };
-    let by_span = |all: &[Vec<Found>]| -> Vec<(f32, usize, usize, usize)> {
-        let of = |least: f32| {
-            let given = all.iter().flatten().filter(|one| one.of_span >= least);
-            given.fold((least, 0, 0, 0), |(least, n, spans, right), one| {
-                (least, n + 1, spans + usize::from(one.is_mention), right + usize::from(one.is_right))
+    let by_span = |all: &[Vec<DetectedSpan>]| -> Vec<(f32, usize, usize, usize)> {
+        let of = |threshold: f32| {
+            let given = all.iter().flatten().filter(|one| one.of_span >= threshold);
+            given.fold((threshold, 0, 0, 0), |(threshold, n, spans, right), one| {
+                (threshold, n + 1, spans + usize::from(one.is_mention), right + usize::from(one.is_right))
             })
         };
-        LEAST_SPANS.into_iter().map(of).collect()
+        SPAN_THRESHOLDS.into_iter().map(of).collect()
     };
     let score = |n_right: usize, n_found: usize| Counts::one_to_one(n_gold, n_found, n_right).score();
     let f1 = |n_right: usize, n_found: usize| score(n_right, n_found).f1;
@@ -216,7 +229,7 @@ fn search(
     let borders: Vec<Vec<Span>> =
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
     let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
-    let joint = judge_joint(&all, &gold);
+    let joint = evaluate_joint(&all, &gold);
     // The joint model is kept only if it also helps under cross-validation.
     bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
     Ok(SearchReport {
@@ -226,7 +239,7 @@ fn search(
         recall: score(n_right, n_found).recall,
         f1: f1(n_right, n_found),
         leaky_f1: leaky.fold(0.0, f64::max),
-        by_min_span: rows.iter().map(|(least, n_found, _, n_right)| (*least, f1(*n_right, *n_found))).collect(),
+        by_min_span: rows.iter().map(|(threshold, n_found, _, n_right)| (*threshold, f1(*n_right, *n_found))).collect(),
         joint,
     })
 }
