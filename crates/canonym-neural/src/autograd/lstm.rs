@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::packs::Side;
 use super::{Operation, Tape, Var};
 use crate::tensor::lstm_cell::{CellStep, CellStepBack};
-use crate::tensor::matrix::{Compute, Into, Matrix, View, ViewMut, multiply_in};
+use crate::tensor::matrix::{Compute, Matrix, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::segments::Segments;
 
 /// Direction in which sequences are read.
@@ -110,7 +110,13 @@ impl Tape<'_> {
             } else {
                 let before = rows(&outputs.values, (steps.at(step - 1).0, n), width);
                 let to = ViewMut::of(of_step, n, 4 * width);
-                self.times_weight(self.compute, to, View::of(before, n, width), (recurrent, Side::Forward), Into::Add);
+                self.times_weight(
+                    self.compute,
+                    to,
+                    View::of(before, n, width),
+                    (recurrent, Side::Forward),
+                    WriteMode::Add,
+                );
             }
             states.truncate(n * width);
             let outputs = rows_mut(&mut outputs.values, (start, n), width);
@@ -151,7 +157,13 @@ impl Tape<'_> {
             if step > 0 {
                 let to = rows_mut(&mut of_outputs.values, (steps.at(step - 1).0, n), width);
                 let from = View::of(of_step, n, 4 * width);
-                self.times_weight(*compute, ViewMut::of(to, n, width), from, (*recurrent, Side::Backward), Into::Add);
+                self.times_weight(
+                    *compute,
+                    ViewMut::of(to, n, width),
+                    from,
+                    (*recurrent, Side::Backward),
+                    WriteMode::Add,
+                );
             }
         }
         let of_recurrent = self.nodes[recurrent.0].tracked.then(|| {
@@ -168,7 +180,7 @@ impl Tape<'_> {
                 let later = rows(&of_gates.values, (n_first, n_rows), 4 * width);
                 let seen = View::of(&before, n_rows, width).transposed();
                 let later = View::of(later, n_rows, 4 * width);
-                multiply_in(*compute, to.view_mut(), seen, later, Into::Replace, self.threads);
+                multiply_in(*compute, to.view_mut(), seen, later, WriteMode::Replace, self.threads);
             }
             to
         });

@@ -15,7 +15,7 @@ use crate::models::multitask::decode::WordSpan;
 use crate::models::multitask::infer::MultitaskTagger;
 use crate::models::multitask::reading::{Reading, Splitter};
 use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, Task, Windows};
-use crate::tensor::matrix::{Into, Matrix, Threads, multiply};
+use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
 use crate::train::{Losses, Objective, Outputs, Values};
@@ -320,7 +320,7 @@ impl Objective for Multitask<'_> {
             }
             let classes = values.get(CLASSES);
             let mut scores = Matrix::zeros(output.n_rows, classes.n_rows);
-            multiply(scores.view_mut(), output.view(), classes.view().transposed(), Into::Replace, Threads::All);
+            multiply(scores.view_mut(), output.view(), classes.view().transposed(), WriteMode::Replace, Threads::All);
             let column = |class: u32| batch.present.binary_search(&class).expect("present in the batch") as u32;
             let columns: Vec<Option<u32>> = labels.iter().map(|label| label.map(column)).collect();
             let all: Vec<u32> = (0..classes.n_rows as u32).collect();
@@ -328,9 +328,9 @@ impl Objective for Multitask<'_> {
             let (loss, gradient) = present_loss(&scores, &columns, &all, nil_weight);
             losses.add(task.name(), loss);
             let to = losses.gradient_of(name, values);
-            multiply(to.view_mut(), gradient.view(), classes.view(), Into::Replace, Threads::All);
+            multiply(to.view_mut(), gradient.view(), classes.view(), WriteMode::Replace, Threads::All);
             let to = losses.gradient_of(CLASSES, values);
-            multiply(to.view_mut(), gradient.view().transposed(), output.view(), Into::Replace, Threads::All);
+            multiply(to.view_mut(), gradient.view().transposed(), output.view(), WriteMode::Replace, Threads::All);
         }
         losses
     }

@@ -199,7 +199,6 @@ pub enum WriteMode {
 }
 
 // The previous name.
-pub use WriteMode as Into;
 
 /// `out = left · right`, or `out += left · right`.
 ///

@@ -134,7 +134,7 @@ impl Adam {
             if self.config.lazy {
                 for (row, gradients) in rows.iter().zip(gradients.chunks_exact(n_cols)) {
                     let row = *row as usize;
-                    change.make(weight.row_mut(row), gradients, (first.row_mut(row), second.row_mut(row)));
+                    change.make(weight.row_mut(row), gradients, first.row_mut(row), second.row_mut(row));
                 }
                 continue;
             }

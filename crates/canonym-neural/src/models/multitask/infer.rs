@@ -12,7 +12,7 @@ use super::{CONCEPTS, ENCODER, Framing, MultitaskConfig, Task, Windows};
 use crate::autograd::{Packs, Tape, softmax};
 use crate::layers::crf::Crf;
 use crate::models::bert::infer::BertEncoder;
-use crate::tensor::matrix::{Into, Matrix, Threads, View, multiply};
+use crate::tensor::matrix::{Matrix, Threads, View, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
 
 /// Rows that are compared with all concepts at once, which bounds memory.
@@ -295,7 +295,7 @@ impl MultitaskTagger {
             let n_rows = chunk.len() / inputs.n_cols;
             let mut scores = Matrix::zeros(n_rows, table.n_rows);
             let rows = View::of(chunk, n_rows, inputs.n_cols);
-            multiply(scores.view_mut(), rows, table.view().transposed(), Into::Replace, Threads::One);
+            multiply(scores.view_mut(), rows, table.view().transposed(), WriteMode::Replace, Threads::One);
             for scores in scores.values.chunks_exact_mut(table.n_rows) {
                 if self.config.framing == Framing::Entity {
                     scores[0] = f32::NEG_INFINITY;
