@@ -5,7 +5,7 @@ use canonym_core::eval::bootstrap::SplitMix64;
 /// The longest input that is made, in bytes.
 const MAX_LEN: usize = 1 << 15;
 
-/// Pieces that mean something in one format or another, or are awkward in all.
+/// Tokenizer that mean something in one format or another, or are awkward in all.
 #[rustfmt::skip]
 const PIECES: [&[u8]; 96] = [
     b"\t", b"\n", b"\r\n", b"\n\n", b" ", b"|", b"||", b"+", b",", b";", b":", b"{", b"}", b"[", b"]", b"(", b")", b"\"",

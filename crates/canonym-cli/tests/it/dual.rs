@@ -7,7 +7,7 @@ use canonym_neural::checkpoint::write_bert;
 use canonym_neural::models::bert::BertConfig;
 use canonym_neural::tensor::parameters::Parameters;
 use canonym_neural::tensor::random::SplitMix64;
-use canonym_neural::tokenizer::Pieces;
+use canonym_neural::tokenizer::Tokenizer;
 
 use crate::support::Workplace;
 
@@ -75,7 +75,7 @@ pub fn place() -> Workplace {
             .iter_mut()
             .for_each(|value| *value = if *value == 1.0 { 1.0 } else { *value * 12.0 });
     }
-    let pieces = Pieces::of(WORDS.map(str::to_owned).to_vec()).unwrap();
+    let pieces = Tokenizer::of(WORDS.map(str::to_owned).to_vec()).unwrap();
     write_bert(&place.path("models/tiny"), &config, &pieces, "", &parameters).unwrap();
     place.write("shapes.tsv", SHAPES);
     let mut corpus = String::new();

@@ -6,7 +6,7 @@ use canonym_neural::checkpoint::write_bert;
 use canonym_neural::models::bert::BertConfig;
 use canonym_neural::tensor::parameters::Parameters;
 use canonym_neural::tensor::random::SplitMix64;
-use canonym_neural::tokenizer::Pieces;
+use canonym_neural::tokenizer::Tokenizer;
 
 use crate::support::{SHAPES, Workplace};
 
@@ -54,7 +54,7 @@ fn write_tiny(folder: &Path) {
         "intermediate_size": 8, "max_position_embeddings": 32}"#;
     let config: BertConfig = serde_json::from_str(json).unwrap();
     let words = "[UNK] [CLS] [SEP] a circle , shape and or circular sector triangle square ##s";
-    let pieces = Pieces::of(words.split(' ').map(str::to_owned).collect()).unwrap();
+    let pieces = Tokenizer::of(words.split(' ').map(str::to_owned).collect()).unwrap();
     let mut parameters = Parameters::default();
     config.init(&mut parameters, "", &mut SplitMix64::new(1));
     write_bert(folder, &config, &pieces, "", &parameters).unwrap();

@@ -8,7 +8,7 @@ use super::{FORMAT, Manifest, ModelFile, check_vocabulary};
 use crate::models::cross_encoder::CrossEncoderConfig;
 use crate::models::cross_encoder::infer::PairScorer;
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
+use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
 
 /// Value of `system` in the settings.
 pub const SYSTEM: &str = "cross-encoder";
@@ -87,7 +87,7 @@ impl Manifest for CrossManifest {
         BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Pieces) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
         check_vocabulary(self.model.bert.vocab_size, pieces)?;
         PairScorer::new(&self.model, parameters, pieces).map(drop)
     }
@@ -99,7 +99,7 @@ impl CrossBundle {
         model: &CrossEncoderConfig,
         retrieval: Retrieval,
         parameters: Parameters,
-        pieces: Pieces,
+        pieces: Tokenizer,
     ) -> CrossBundle {
         let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
         let manifest = CrossManifest {
@@ -139,7 +139,7 @@ pub(crate) mod tests {
         let without = |name: &'static str| {
             move |bundle: &mut CrossBundle| bundle.parameters = bundle.parameters.clone().without(name)
         };
-        let without_head = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap();
+        let without_head = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap();
         refusals(
             bundle,
             &[

@@ -19,7 +19,7 @@ use crate::models::joint::Joint;
 use crate::models::mention_prior::MentionPrior;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
+use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
 
 /// Key of the nested name-encoder bundle.
 const NAME_ENCODER: &str = "voice";
@@ -127,7 +127,7 @@ impl Manifest for DualManifest {
         BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Pieces) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
         let shared: Vec<String> =
             parameters.iter().filter_map(|(name, _)| name.strip_prefix(TEXT)).map(str::to_owned).collect();
         for name in shared {
@@ -227,7 +227,7 @@ pub(crate) mod tests {
         let words = parameters.get("text.embedding.word").unwrap().clone();
         parameters.add("name.embedding.word", words);
         let names = ["[UNK]", "[CLS]", "[SEP]", "gout", "liver", "pain", "acute", ".", "ache", "##s", "kidney"];
-        let pieces = Pieces::of(names.map(str::to_owned).to_vec()).unwrap();
+        let pieces = Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap();
         let manifest = DualManifest {
             system: SYSTEM.to_owned(),
             format: FORMAT,
@@ -314,7 +314,7 @@ pub(crate) mod tests {
     #[test]
     fn damaged_bundles_are_refused_with_the_reason() {
         let twenty = (0..20).map(|n| if n == 0 { "[UNK]".to_owned() } else { n.to_string() }).collect();
-        let twenty = Pieces::of(twenty).unwrap();
+        let twenty = Tokenizer::of(twenty).unwrap();
         refusals(
             bundle,
             &[

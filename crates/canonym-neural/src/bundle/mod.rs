@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::{BertRules, Pieces};
+use crate::tokenizer::{BertRules, Tokenizer};
 
 pub use cross_encoder::CrossBundle;
 pub use dual_encoder::DualBundle;
@@ -65,7 +65,7 @@ pub trait Manifest: Serialize + DeserializeOwned {
     }
 
     /// Completes weights after reading, and checks that they belong to the vocabulary.
-    fn restore(&self, parameters: &mut Parameters, pieces: &Pieces) -> Result<()>;
+    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()>;
 }
 
 /// A trained model of the kind `M`.
@@ -76,7 +76,7 @@ pub struct ModelFile<M> {
     /// Weights.
     pub parameters: Parameters,
     /// Vocabulary.
-    pub pieces: Pieces,
+    pub pieces: Tokenizer,
     /// Hash of the content; 0 unless read from a file.
     pub fingerprint: u128,
     /// Record of the training documents; `None` if the bundle has none.
@@ -85,7 +85,7 @@ pub struct ModelFile<M> {
 
 impl<M: Manifest> ModelFile<M> {
     /// A model that was not read from a file.
-    pub fn new(manifest: M, parameters: Parameters, pieces: Pieces) -> ModelFile<M> {
+    pub fn new(manifest: M, parameters: Parameters, pieces: Tokenizer) -> ModelFile<M> {
         ModelFile { manifest, parameters, pieces, fingerprint: 0, learned: None }
     }
 
@@ -129,8 +129,8 @@ impl<M: Manifest> ModelFile<M> {
         }
         let manifest: M = serde_json::from_str(settings).map_err(unreadable)?;
         let pieces = match metadata.get(TOKENIZER) {
-            Some(json) => Pieces::from_json(json),
-            None => Pieces::bert(entry(VOCABULARY)?.lines().map(str::to_owned).collect(), manifest.rules()),
+            Some(json) => Tokenizer::from_json(json),
+            None => Tokenizer::bert(entry(VOCABULARY)?.lines().map(str::to_owned).collect(), manifest.rules()),
         };
         let pieces = pieces.map_err(|error| refused(error.to_string()))?;
         manifest.restore(&mut parameters, &pieces).map_err(|error| refused(error.to_string()))?;
@@ -179,7 +179,7 @@ pub fn system_in(bytes: &[u8], path: &Path) -> Result<Option<String>> {
 }
 
 /// Checks that every wordpiece has an embedding.
-fn check_vocabulary(n_embedded: usize, pieces: &Pieces) -> Result<()> {
+fn check_vocabulary(n_embedded: usize, pieces: &Tokenizer) -> Result<()> {
     if n_embedded < pieces.len() {
         return Err(Error::mismatch(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
     }

@@ -17,7 +17,7 @@ use crate::models::tagger::gazetteer::Gazetteer;
 use crate::models::tagger::infer::Tagger;
 use crate::models::tagger::typed::{LabelSet, TypedTagger};
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 
 /// A trained name encoder, optionally with a tagger.
 pub type Bundle = ModelFile<NameManifest>;
@@ -70,7 +70,7 @@ impl Manifest for NameManifest {
         kind.to_owned()
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Pieces) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
         self.rescnn.check(parameters)?;
         check_vocabulary(parameters.get("embedding.word")?.n_rows, pieces)?;
         self.typed_tagger(parameters).map(drop)
@@ -181,7 +181,7 @@ pub(crate) mod tests {
     /// A small, randomly initialised name encoder.
     pub fn bundle() -> Bundle {
         let rescnn = ResCnnConfig { width: 8, n_filters: 3, hidden: 4, n_blocks: 1, ..Default::default() };
-        let pieces = Pieces::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
+        let pieces = Tokenizer::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
         let mut parameters = Parameters::default();
         rescnn.init(&mut parameters, pieces.len(), 4, &mut SplitMix64::new(1));
         let lexical = serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap();
@@ -214,7 +214,7 @@ pub(crate) mod tests {
     fn a_tokenizer_of_another_kind_travels_with_the_bundle() {
         let json = r#"{"version":"1.0","normalizer":{"type":"Lowercase"},
             "model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
-        let bundle = Bundle { pieces: Pieces::from_json(json).unwrap(), ..bundle() };
+        let bundle = Bundle { pieces: Tokenizer::from_json(json).unwrap(), ..bundle() };
         let bytes = bundle.to_bytes(Precision::Single).unwrap();
         let back = Bundle::from_bytes(&bytes, Path::new("x")).unwrap();
         assert_eq!((&back.pieces, back.pieces.rows("Liverliver")), (&bundle.pieces, vec![1, 1]));

@@ -17,7 +17,7 @@ use super::{HINT, PREFIXES, WEIGHTS, is_counted, weights_in};
 use crate::models::bert::{BertConfig, Weight};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::{BertRules, Pieces};
+use crate::tokenizer::{BertRules, Tokenizer};
 
 const CONFIG: &str = "config.json";
 
@@ -45,10 +45,10 @@ struct Kind {
 }
 
 /// Reads an encoder into `parameters` under `scope`; returns its configuration and vocabulary. The pooler is optional.
-pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Result<(BertConfig, Pieces)> {
+pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Result<(BertConfig, Tokenizer)> {
     let path = weights_in(folder)?;
     let config = read_config(&folder.join(CONFIG))?;
-    let pieces = Pieces::read(folder)?;
+    let pieces = Tokenizer::read(folder)?;
     let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
     if pieces.len() > config.vocab_size {
         let message =
@@ -101,7 +101,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
 pub fn write_bert(
     folder: &Path,
     config: &BertConfig,
-    pieces: &Pieces,
+    pieces: &Tokenizer,
     scope: &str,
     parameters: &Parameters,
 ) -> Result<()> {
@@ -274,7 +274,7 @@ mod tests {
     fn written() -> (tempfile::TempDir, BertConfig, Parameters) {
         let (config, parameters) = drawn_model(2, Activation::Gelu);
         let folder = tempfile::tempdir().unwrap();
-        let pieces = Pieces::from_lines(WORDS).unwrap();
+        let pieces = Tokenizer::from_lines(WORDS).unwrap();
         write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
         (folder, config, parameters)
     }
@@ -314,7 +314,7 @@ mod tests {
     fn a_tokenizer_of_another_kind_is_written_as_json() {
         let (config, parameters) = drawn_model(2, Activation::Gelu);
         let json = r#"{"version":"1.0","model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
-        let pieces = Pieces::from_json(json).unwrap();
+        let pieces = Tokenizer::from_json(json).unwrap();
         let folder = tempfile::tempdir().unwrap();
         write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
         assert_eq!(read_bert(folder.path(), "", &mut Parameters::default()).unwrap(), (config, pieces));

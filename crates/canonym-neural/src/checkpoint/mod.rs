@@ -11,7 +11,7 @@ use canonym_core::{Error, Result};
 
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 
 pub use bert::{read_bert, write_bert};
 
@@ -38,8 +38,8 @@ const TENSORS: [(&str, &str, &str); 5] = [
 ];
 
 /// Reads the embeddings of a checkpoint into `parameters`, with the first `n_places` position embeddings; returns the vocabulary.
-pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Pieces> {
-    let pieces = Pieces::read(folder)?;
+pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Tokenizer> {
+    let pieces = Tokenizer::read(folder)?;
     if !pieces.is_uncased() {
         let hint = "use an uncased BERT checkpoint";
         return Err(Error::artifact(folder, "its vocabulary is cased or keeps accents").with_hint(hint));

@@ -17,7 +17,7 @@ use crate::objectives::sparse::{Grams, SparseIndex};
 use crate::tensor::matrix::{Matrix, dot};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 use crate::train::losses::{marginal_likelihood, through_normalisation};
 use crate::train::{Losses, Objective, Outputs, Values};
 
@@ -106,7 +106,7 @@ impl<'a> Candidates<'a> {
         config: CandidateConfig,
         anchors: &'a Names,
         names: &'a Names,
-        pieces: &Pieces,
+        pieces: &Tokenizer,
         seed: u64,
     ) -> Candidates<'a> {
         let text = |rows: &Vec<u32>| pieces.text(rows);
@@ -289,7 +289,7 @@ mod tests {
     ];
 
     struct Made {
-        pieces: Pieces,
+        pieces: Tokenizer,
         anchors: Names,
         names: Names,
     }
@@ -297,7 +297,7 @@ mod tests {
     fn made() -> Made {
         let texts: Vec<&str> =
             SHAPES.iter().flat_map(|(name, phrases)| std::iter::once(*name).chain(*phrases)).collect();
-        let pieces = Pieces::learn(texts.iter().copied().cycle().take(2 * texts.len()), 90);
+        let pieces = Tokenizer::learn(texts.iter().copied().cycle().take(2 * texts.len()), 90);
         let mut made = Made { anchors: Names::default(), names: Names::default(), pieces };
         for (concept, (name, phrases)) in SHAPES.iter().enumerate() {
             made.names.pieces.push(made.pieces.rows(name));
@@ -323,7 +323,7 @@ mod tests {
         cosine_scale: None,
     };
 
-    fn begin(objective: &Candidates<'_>, pieces: &Pieces) -> Run {
+    fn begin(objective: &Candidates<'_>, pieces: &Tokenizer) -> Run {
         let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
         let config =
             RunConfig { n_steps: 60, mining_interval: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };

@@ -16,7 +16,7 @@ use crate::tensor::elementwise::softmax;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 use crate::train::losses::Loss;
 use crate::train::{Losses, Objective, Outputs, Values};
 
@@ -90,7 +90,7 @@ pub struct Pairs<'a> {
     /// Mentions that have a correct candidate.
     taught: Vec<usize>,
     seed: u64,
-    held_out: Option<(&'a Questions, &'a Pieces)>,
+    held_out: Option<(&'a Questions, &'a Tokenizer)>,
 }
 
 /// Output: a score for each candidate.
@@ -115,7 +115,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Evaluates [`Questions::accuracy`] on held-out mentions.
-    pub fn with_held_out(self, held_out: Option<(&'a Questions, &'a Pieces)>) -> Pairs<'a> {
+    pub fn with_held_out(self, held_out: Option<(&'a Questions, &'a Tokenizer)>) -> Pairs<'a> {
         Pairs { held_out, ..self }
     }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     /// Mentions whose context tells which name is meant.
-    fn made() -> (CrossEncoderConfig, Parameters, Pieces, Questions) {
+    fn made() -> (CrossEncoderConfig, Parameters, Tokenizer, Questions) {
         let (config, _, pieces) = drawn_cross_encoder();
         let mut parameters = Parameters::default();
         config.init(&mut parameters, &mut SplitMix64::new(6));

@@ -17,7 +17,7 @@ use crate::system::dual_encoder::DualConfig;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::for_step;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym_core::error::Context;
@@ -294,7 +294,7 @@ struct Asked<'a> {
     kb: &'a KnowledgeBase,
     linker: &'a dyn Linker,
     model: &'a CrossEncoderConfig,
-    pieces: &'a Pieces,
+    pieces: &'a Tokenizer,
     data: &'a DataConfig,
     retrieval: &'a Retrieval,
 }

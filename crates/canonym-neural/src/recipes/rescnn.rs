@@ -17,7 +17,7 @@ use crate::objectives::synonyms::{SynonymConfig, Synonyms};
 use crate::system::hybrid::{self, HybridLinker, LabelledQuery};
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::for_step;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 use crate::train::RunConfig;
 use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
@@ -233,7 +233,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let texts: Vec<String> = trained_names.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
     let mut parameters = Parameters::default();
     let (pieces, dim) = match &experiment.vocabulary {
-        VocabularyConfig::Learned { size, dim } => (Pieces::learn(texts.iter().map(String::as_str), *size), *dim),
+        VocabularyConfig::Learned { size, dim } => (Tokenizer::learn(texts.iter().map(String::as_str), *size), *dim),
         VocabularyConfig::Checkpoint { bert, trained } => {
             let pieces =
                 read_embeddings(&checkpoint_folder(bert, arguments)?, experiment.model.max_length, &mut parameters)?;
@@ -401,7 +401,7 @@ fn forms(kb: &KnowledgeBase) -> Vec<String> {
 }
 
 /// Tokenised forms of a terminology with the labels of their concepts.
-fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
+fn names_of(kb: &KnowledgeBase, pieces: &Tokenizer, labels: &mut Labels) -> Names {
     let mut names = Names::default();
     for form in 0..kb.n_forms() {
         let mut concepts: Vec<u32> = Vec::new();
@@ -418,7 +418,7 @@ fn names_of(kb: &KnowledgeBase, pieces: &Pieces, labels: &mut Labels) -> Names {
 }
 
 /// Tokenised queries with the labels of their concepts, in order.
-fn each(queries: &[Labelled], pieces: &Pieces, labels: &mut Labels) -> Names {
+fn each(queries: &[Labelled], pieces: &Tokenizer, labels: &mut Labels) -> Names {
     let mut names = Names::default();
     for query in queries {
         names.pieces.push(pieces.rows(&fold(&query.query)));
@@ -428,7 +428,7 @@ fn each(queries: &[Labelled], pieces: &Pieces, labels: &mut Labels) -> Names {
 }
 
 /// As [`each`], without duplicates.
-fn anchors_of<'a>(queries: impl Iterator<Item = &'a Labelled>, pieces: &Pieces, labels: &mut Labels) -> Names {
+fn anchors_of<'a>(queries: impl Iterator<Item = &'a Labelled>, pieces: &Tokenizer, labels: &mut Labels) -> Names {
     let queries: Vec<Labelled> = queries.cloned().collect();
     without_repeats(each(&queries, pieces, labels))
 }
@@ -484,7 +484,7 @@ struct Stage<'a> {
     model: &'a ResCnnConfig,
     config: &'a StageConfig,
     seed: u64,
-    pieces: &'a Pieces,
+    pieces: &'a Tokenizer,
     out: &'a Path,
     /// Identity of configuration and data, which a checkpoint must match.
     of: &'a str,

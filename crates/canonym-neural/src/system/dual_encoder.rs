@@ -358,9 +358,9 @@ fn span_of(windows: &Windows, found: &TokenSpan) -> Span {
 }
 
 /// Whether each wordpiece begins a word: the character before it or its own first character is not alphanumeric.
-pub fn begins_word(text: &str, pieces: &[crate::tokenizer::Piece]) -> Vec<bool> {
+pub fn begins_word(text: &str, pieces: &[crate::tokenizer::Token]) -> Vec<bool> {
     let is_inside = |c: char| c.is_alphanumeric();
-    let begins = |piece: &crate::tokenizer::Piece| {
+    let begins = |piece: &crate::tokenizer::Token| {
         let before = text[..piece.start].chars().next_back();
         let first = text[piece.start..].chars().next();
         !(before.is_some_and(is_inside) && first.is_some_and(is_inside))

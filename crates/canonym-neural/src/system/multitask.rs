@@ -26,7 +26,7 @@ use crate::models::multitask::infer::{Labelled, LinkedSpan, MultitaskTagger};
 use crate::models::multitask::reading::{Reading, Splitter};
 use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, Task};
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::{BertNormalizer, BertRules, Pieces};
+use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
 
 /// Value of `system` in the settings.
 pub const SYSTEM: &str = "multitask";
@@ -87,7 +87,7 @@ impl Manifest for MultitaskManifest {
         BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
     }
 
-    fn restore(&self, parameters: &mut Parameters, _: &Pieces) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, _: &Tokenizer) -> Result<()> {
         self.model.check(parameters, ids(parameters)?.len())?;
         if let Ok(bytes) = parameters.table(DETECTOR) {
             MultitaskBundle::from_bytes(bytes, Path::new("nested detector"))?;

@@ -6,7 +6,7 @@
 use tokenizers::Model;
 use tokenizers::models::wordpiece::WordPiece;
 
-use super::{BertRules, INSIDE, Piece};
+use super::{BertRules, INSIDE, Token};
 
 /// Tokenises stretches of ASCII; appends to `pieces`.
 pub struct Ascii<'a> {
@@ -17,7 +17,7 @@ pub struct Ascii<'a> {
     /// Row of unknown words.
     pub unknown: u32,
     /// Wordpieces found so far.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Token>,
     /// Buffer for the rest of a word, with the continuation prefix.
     pub key: String,
 }
@@ -57,10 +57,10 @@ impl Ascii<'_> {
             let found = (n_prefix + 1..=self.key.len()).rev().find_map(find);
             let Some((row, n_bytes)) = found.filter(|_| word.len() <= self.rules.longest_word) else {
                 self.pieces.truncate(first);
-                self.pieces.push(Piece { row: self.unknown, start, end: start + word.len() });
+                self.pieces.push(Token { row: self.unknown, start, end: start + word.len() });
                 return;
             };
-            self.pieces.push(Piece { row, start: start + at, end: start + at + n_bytes });
+            self.pieces.push(Token { row, start: start + at, end: start + at + n_bytes });
             at += n_bytes;
         }
     }

@@ -10,7 +10,7 @@
 //! vocabularies. The trainer of the library breaks ties by hash order.
 //!
 //! ```
-//! let pieces = canonym_neural::tokenizer::Pieces::of(["[UNK]", "liver", "##wort"].map(str::to_owned).to_vec()).unwrap();
+//! let pieces = canonym_neural::tokenizer::Tokenizer::of(["[UNK]", "liver", "##wort"].map(str::to_owned).to_vec()).unwrap();
 //! assert_eq!(pieces.rows("Liverwort, liver"), [1, 2, 0, 1]);
 //! ```
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use canonym_core::{Error, Result};
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
-use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer, Tokenizer, normalizers};
+use tokenizers::{AddedToken, ModelWrapper, NormalizedString, Normalizer, Tokenizer as Library, normalizers};
 
 use ascii::{Ascii, is_visible_ascii};
 pub use normalizer::BertNormalizer;
@@ -66,9 +66,9 @@ impl BertRules {
 
 /// A tokenizer.
 #[derive(Debug, Clone)]
-pub struct Pieces {
+pub struct Tokenizer {
     // Private: the other fields are derived from the library's tokenizer.
-    library: Arc<Tokenizer>,
+    library: Arc<Library>,
     /// Set for tokenizers of BERT, whose model is then a [`WordPiece`].
     rules: Option<BertRules>,
     /// Row of unknown words.
@@ -79,7 +79,7 @@ pub struct Pieces {
 
 /// A token of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct Token {
     /// Row in the vocabulary.
     pub row: u32,
     /// Start in the text, in bytes.
@@ -88,20 +88,20 @@ pub struct Piece {
     pub end: usize,
 }
 
-impl PartialEq for Pieces {
-    fn eq(&self, other: &Pieces) -> bool {
+impl PartialEq for Tokenizer {
+    fn eq(&self, other: &Tokenizer) -> bool {
         self.rules == other.rules && self.to_text() == other.to_text()
     }
 }
 
-impl Pieces {
+impl Tokenizer {
     /// The tokenizer of an uncased BERT.
-    pub fn of(pieces: Vec<String>) -> Result<Pieces> {
-        Pieces::bert(pieces, BertRules::UNCASED)
+    pub fn of(pieces: Vec<String>) -> Result<Tokenizer> {
+        Tokenizer::bert(pieces, BertRules::UNCASED)
     }
 
     /// The tokenizer of a BERT with this vocabulary, which must contain [`UNKNOWN`].
-    pub fn bert(pieces: Vec<String>, rules: BertRules) -> Result<Pieces> {
+    pub fn bert(pieces: Vec<String>, rules: BertRules) -> Result<Tokenizer> {
         let n_rows = pieces.len();
         let rows: HashMap<String, u32, _> = pieces.into_iter().zip(0..).collect();
         let refused = |message: String| Error::invalid(message).with_hint(HINT);
@@ -111,27 +111,27 @@ impl Pieces {
             return Err(refused("the vocabulary contains a duplicate token".to_owned()));
         }
         let model = WordPiece::builder().vocab(rows).max_input_chars_per_word(rules.longest_word).build();
-        let mut library = Tokenizer::new(model.map_err(|error| refused(error.to_string()))?);
+        let mut library = Library::new(model.map_err(|error| refused(error.to_string()))?);
         let normalizer = normalizers::BertNormalizer::from(rules.normalizer);
         library.with_normalizer(Some(normalizer)).map_err(|error| refused(error.to_string()))?;
         library.with_pre_tokenizer(Some(BertPreTokenizer));
-        Ok(Pieces { library: Arc::new(library), rules: Some(rules), unknown, n_rows })
+        Ok(Tokenizer { library: Arc::new(library), rules: Some(rules), unknown, n_rows })
     }
 
     /// The same vocabulary under other settings.
-    pub fn with_rules(&self, rules: BertRules) -> Result<Pieces> {
-        Pieces::bert(self.vocabulary(), rules)
+    pub fn with_rules(&self, rules: BertRules) -> Result<Tokenizer> {
+        Tokenizer::bert(self.vocabulary(), rules)
     }
 
     /// Learns a vocabulary of at most `size` wordpieces; pairs that occur only once are not merged.
-    pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Pieces {
+    pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Tokenizer {
         let pieces = learn::learn(learn::count(texts), &[UNKNOWN], size);
-        Pieces::of(pieces).expect("the unknown piece was given and pieces differ")
+        Tokenizer::of(pieces).expect("the unknown piece was given and pieces differ")
     }
 
     /// The tokenizer of an uncased BERT with this vocabulary, one wordpiece per line.
-    pub fn from_lines(text: &str) -> Result<Pieces> {
-        Pieces::of(text.lines().map(str::to_owned).collect())
+    pub fn from_lines(text: &str) -> Result<Tokenizer> {
+        Tokenizer::of(text.lines().map(str::to_owned).collect())
     }
 
     /// How the tokenizer is stored: that of a BERT as one wordpiece per line, any other as `tokenizer.json`.
@@ -142,7 +142,7 @@ impl Pieces {
         }
     }
 
-    /// The settings that complete the vocabulary of a BERT; `None` for tokenizers that [`Pieces::to_text`] stores completely.
+    /// The settings that complete the vocabulary of a BERT; `None` for tokenizers that [`Tokenizer::to_text`] stores completely.
     pub fn rules(&self) -> Option<BertRules> {
         self.rules
     }
@@ -187,7 +187,7 @@ impl Pieces {
         if let Some(rules) = self.rules {
             let mut vocabulary = self.vocabulary();
             vocabulary.push(piece.to_owned());
-            *self = Pieces::bert(vocabulary, rules)?;
+            *self = Tokenizer::bert(vocabulary, rules)?;
             return Ok(self.n_rows as u32 - 1);
         }
         let refused =
@@ -243,7 +243,7 @@ impl Pieces {
     }
 
     /// The tokens of a text with their byte offsets, on character boundaries and without surrounding white space.
-    pub fn pieces(&self, text: &str) -> Vec<Piece> {
+    pub fn pieces(&self, text: &str) -> Vec<Token> {
         let (Some(rules), ModelWrapper::WordPiece(model)) = (self.rules, self.library.get_model()) else {
             return self.encode(text, 0).map(|piece| visible(text, piece)).collect();
         };
@@ -261,26 +261,26 @@ impl Pieces {
     }
 
     /// The tokens of a stretch that starts at byte `at` of a text.
-    fn encode(&self, stretch: &str, at: usize) -> impl Iterator<Item = Piece> + use<> {
+    fn encode(&self, stretch: &str, at: usize) -> impl Iterator<Item = Token> + use<> {
         let encoding = self.library.encode(stretch, false).expect("the tokenizer has an unknown token");
         let n = encoding.len();
         (0..n).map(move |token| {
             let (start, end) = encoding.get_offsets()[token];
-            Piece { row: encoding.get_ids()[token], start: at + start, end: at + end }
+            Token { row: encoding.get_ids()[token], start: at + start, end: at + end }
         })
     }
 }
 
 /// A token without the white space around it, which byte-level and Unigram tokens include.
-fn visible(text: &str, piece: Piece) -> Piece {
+fn visible(text: &str, piece: Token) -> Token {
     let (start, end) = (text.floor_char_boundary(piece.start), text.ceil_char_boundary(piece.end));
     let written = &text[start..end];
     let inner = written.trim();
     if inner.is_empty() {
-        return Piece { start, end, ..piece };
+        return Token { start, end, ..piece };
     }
     let start = start + written.len() - written.trim_start().len();
-    Piece { start, end: start + inner.len(), ..piece }
+    Token { start, end: start + inner.len(), ..piece }
 }
 
 #[cfg(test)]
@@ -289,9 +289,9 @@ mod tests {
 
     use super::*;
 
-    fn learned() -> Pieces {
+    fn learned() -> Tokenizer {
         let texts = ["fatty acid", "fatty liver", "liver disease", "acid reflux disease"];
-        Pieces::learn(texts.into_iter().cycle().take(40), 60)
+        Tokenizer::learn(texts.into_iter().cycle().take(40), 60)
     }
 
     #[test]
@@ -310,9 +310,9 @@ mod tests {
     #[test]
     fn the_same_texts_give_the_same_vocabulary_and_it_can_be_read_back() {
         assert_eq!(learned().to_text(), learned().to_text());
-        assert_eq!(Pieces::from_lines(&learned().to_text()).unwrap(), learned());
-        assert!(Pieces::from_lines("liver\n").is_err());
-        assert!(Pieces::from_lines("[UNK]\nliver\nliver\n").is_err());
+        assert_eq!(Tokenizer::from_lines(&learned().to_text()).unwrap(), learned());
+        assert!(Tokenizer::from_lines("liver\n").is_err());
+        assert!(Tokenizer::from_lines("[UNK]\nliver\nliver\n").is_err());
     }
 
     #[test]
@@ -347,6 +347,6 @@ mod tests {
         assert_eq!(pieces.add("[Ms]").unwrap(), n as u32);
         assert_eq!((pieces.add("[Ms]").unwrap(), pieces.len(), pieces.find("[Ms]")), (n as u32, n + 1, Some(n as u32)));
         assert_eq!(pieces.rows("[Ms]"), learned().rows("[Ms]"));
-        assert_eq!(Pieces::from_lines(&pieces.to_text()).unwrap(), pieces);
+        assert_eq!(Tokenizer::from_lines(&pieces.to_text()).unwrap(), pieces);
     }
 }

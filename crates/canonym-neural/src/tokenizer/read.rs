@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use canonym_core::{Error, Result};
 use serde::Deserialize;
-use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
+use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer as Library};
 
-use super::{BertNormalizer, BertRules, HINT, INSIDE, LONGEST_WORD, Pieces, UNKNOWN, character_map};
+use super::{BertNormalizer, BertRules, HINT, INSIDE, LONGEST_WORD, Tokenizer, UNKNOWN, character_map};
 
 const LINES: &str = "vocab.txt";
 const TOKENIZER: &str = "tokenizer.json";
@@ -51,13 +51,13 @@ struct Settings {
     tokenize_chinese_chars: Option<bool>,
 }
 
-impl Pieces {
+impl Tokenizer {
     /// Reads the tokenizer of a checkpoint folder. For BERT, `vocab.txt` takes precedence over the vocabulary in `tokenizer.json`, and
     /// `tokenizer_config.json` over its normalisation; without either, a vocabulary with capitals is taken as cased.
-    pub fn read(folder: &Path) -> Result<Pieces> {
+    pub fn read(folder: &Path) -> Result<Tokenizer> {
         let (lines, json) = (folder.join(LINES), folder.join(TOKENIZER));
         let opened = match read_text(&json)? {
-            Some(text) => Some(Pieces::from_json(&text).map_err(|error| refused(&json, error.to_string()))?),
+            Some(text) => Some(Tokenizer::from_json(&text).map_err(|error| refused(&json, error.to_string()))?),
             None => None,
         };
         let mut known = (None, LONGEST_WORD);
@@ -73,17 +73,17 @@ impl Pieces {
         let guessed = if has_capitals(&vocabulary) { BertNormalizer::CASED } else { BertNormalizer::UNCASED };
         let (normalizer, longest_word) = (known.0.unwrap_or(guessed), known.1);
         let normalizer = with_settings(normalizer, &folder.join(SETTINGS))?;
-        let pieces = Pieces::bert(vocabulary, BertRules { normalizer, longest_word });
+        let pieces = Tokenizer::bert(vocabulary, BertRules { normalizer, longest_word });
         pieces.map_err(|error| refused(&path, error.to_string()))
     }
 
     /// Reads the content of a `tokenizer.json`. Its truncation, padding and random merges are not applied.
-    pub fn from_json(text: &str) -> Result<Pieces> {
+    pub fn from_json(text: &str) -> Result<Tokenizer> {
         let invalid = |message: String| Error::invalid(message).with_hint(HINT);
         let unreadable = |message: String| invalid(format!("invalid tokenizer: {message}"));
         let fields: Fields = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
         character_map::check(&fields.normalizer).map_err(unreadable)?;
-        let mut library = guarded(|| Tokenizer::from_str(text)).map_err(unreadable)?;
+        let mut library = guarded(|| Library::from_str(text)).map_err(unreadable)?;
         library.with_truncation(None).map_err(|error| unreadable(error.to_string()))?;
         library.with_padding(None);
         library.set_encode_special_tokens(true);
@@ -103,7 +103,7 @@ impl Pieces {
         // Later texts are tokenised without a check.
         let library = guarded(|| library.encode(SAMPLE, true).map(|_| library)).map_err(unreadable)?;
         let last = library.get_vocab(true).into_values().max();
-        Ok(Pieces {
+        Ok(Tokenizer {
             library: Arc::new(library),
             rules: None,
             unknown,
@@ -114,7 +114,7 @@ impl Pieces {
 
 impl Fields {
     /// The id of the token for unknown words.
-    fn unknown(&self, library: &Tokenizer) -> std::result::Result<u32, String> {
+    fn unknown(&self, library: &Library) -> std::result::Result<u32, String> {
         if let Some(id) = self.model.unk_id {
             return Ok(id);
         }
@@ -135,7 +135,7 @@ fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T> + UnwindSafe) -> std:
 }
 
 /// The normalisation, if given, and the longest word of a BERT tokenizer; `None` for any other.
-fn bert_settings(library: &Tokenizer) -> Option<(Option<BertNormalizer>, usize)> {
+fn bert_settings(library: &Library) -> Option<(Option<BertNormalizer>, usize)> {
     let ModelWrapper::WordPiece(model) = library.get_model() else { return None };
     let normalizer = match library.get_normalizer() {
         Some(NormalizerWrapper::BertNormalizer(settings)) => Some(settings.into()),
@@ -161,7 +161,7 @@ fn with_settings(plain: BertNormalizer, path: &Path) -> Result<BertNormalizer> {
 }
 
 /// All tokens, whose ids must be 0, 1, 2, ….
-fn in_order(library: &Tokenizer) -> std::result::Result<Vec<String>, String> {
+fn in_order(library: &Library) -> std::result::Result<Vec<String>, String> {
     let mut vocabulary: Vec<(u32, String)> =
         library.get_vocab(true).into_iter().map(|(piece, id)| (id, piece)).collect();
     vocabulary.sort_unstable();
@@ -205,8 +205,8 @@ mod tests {
         folder
     }
 
-    fn read(files: &[(&str, &str)]) -> Result<Pieces> {
-        Pieces::read(folder(files).path())
+    fn read(files: &[(&str, &str)]) -> Result<Tokenizer> {
+        Tokenizer::read(folder(files).path())
     }
 
     /// A `tokenizer.json` of a BERT, with `changes` to its fields.
@@ -275,7 +275,7 @@ mod tests {
             // `vocab.txt` cannot say this.
             let pieces = read(&[(TOKENIZER, &json), (LINES, "[UNK]\n")]).unwrap();
             assert_eq!((pieces.rows(text), pieces.rules()), (rows, None), "{changes:?}");
-            assert_eq!(Pieces::from_json(&pieces.to_text()).unwrap(), pieces);
+            assert_eq!(Tokenizer::from_json(&pieces.to_text()).unwrap(), pieces);
         }
     }
 
@@ -324,7 +324,7 @@ mod tests {
         for name in [LINES, TOKENIZER, SETTINGS] {
             let folder = folder(&[(LINES, "[UNK]\n")]);
             std::fs::write(folder.path().join(name), b"[UNK]\nl\xedver\n").unwrap();
-            let error = Pieces::read(folder.path()).unwrap_err();
+            let error = Tokenizer::read(folder.path()).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
             assert_eq!(error.hint(), Some("expected UTF-8 text: check the path, or convert the file"));
         }

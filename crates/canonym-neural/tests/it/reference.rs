@@ -10,7 +10,7 @@ use canonym_neural::models::bert::infer::{BertEncoder, Pooling};
 use canonym_neural::models::bert::{BertConfig, Sequences};
 use canonym_neural::tensor::matrix::Matrix;
 use canonym_neural::tensor::parameters::Parameters;
-use canonym_neural::tokenizer::{BertNormalizer, BertRules, Pieces};
+use canonym_neural::tokenizer::{BertNormalizer, BertRules, Tokenizer};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ struct Sequence {
 
 struct Model {
     config: BertConfig,
-    pieces: Pieces,
+    pieces: Tokenizer,
     parameters: Parameters,
     reference: Reference,
 }

@@ -1,6 +1,6 @@
 //! Tokenizers of each kind, with their tokens and bytes.
 
-use canonym_neural::tokenizer::{Piece, Pieces};
+use canonym_neural::tokenizer::{Token, Tokenizer};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -37,23 +37,23 @@ fn rows(tokens: &[&str]) -> Value {
         .into()
 }
 
-fn opened(json: &Value) -> Pieces {
+fn opened(json: &Value) -> Tokenizer {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
-    Pieces::read(folder.path()).unwrap()
+    Tokenizer::read(folder.path()).unwrap()
 }
 
 fn check(json: &Value, text: &str, expected: Expect) {
     let pieces = opened(json);
-    let shown = |pieces: &Pieces| {
-        let line = |piece: Piece| {
+    let shown = |pieces: &Tokenizer| {
+        let line = |piece: Token| {
             format!("{} {}..{} {:?}\n", piece.row, piece.start, piece.end, &text[piece.start..piece.end])
         };
         pieces.pieces(text).into_iter().map(line).collect::<String>()
     };
     expected.assert_eq(&shown(&pieces));
     // A bundle stores it.
-    assert_eq!(shown(&Pieces::from_json(&pieces.to_text()).unwrap()), shown(&pieces));
+    assert_eq!(shown(&Tokenizer::from_json(&pieces.to_text()).unwrap()), shown(&pieces));
     assert!(pieces.rows("").is_empty());
 }
 
@@ -176,7 +176,7 @@ fn sequences_begin_and_end_with_the_tokens_of_the_tokenizer() {
         let n = pieces.len();
         assert_eq!((pieces.add("[Ms]").unwrap(), pieces.len()), (n as u32, n + 1));
         assert_eq!(pieces.rows("liver [Ms]"), opened(&json).rows("liver [Ms]"));
-        assert_eq!(Pieces::from_json(&pieces.to_text()).unwrap(), pieces);
+        assert_eq!(Tokenizer::from_json(&pieces.to_text()).unwrap(), pieces);
     }
 }
 
@@ -190,7 +190,7 @@ fn a_tokenizer_without_a_token_for_unknown_words_is_refused() {
             .to_string()
             .replace(r#""<unk>":2"#, r#""<pad>":2"#)
             .replace(r#""content":"<unk>""#, r#""content":"<pad>""#);
-        let error = Pieces::from_json(&json).unwrap_err();
+        let error = Tokenizer::from_json(&json).unwrap_err();
         assert!(error.hint().is_some());
         assert_eq!(error.to_string(), expected);
     }

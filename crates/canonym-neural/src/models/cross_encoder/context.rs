@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use canonym_neural::models::cross_encoder::context::marked_window;
-//! use canonym_neural::tokenizer::Pieces;
+//! use canonym_neural::tokenizer::Tokenizer;
 //!
-//! let pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]\n[Me]\nacute\nliver\nfailure").unwrap();
+//! let pieces = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]\n[Me]\nacute\nliver\nfailure").unwrap();
 //! let window = marked_window(&pieces, "acute liver failure", 6..11, 128).unwrap();
 //! assert_eq!((window.rows.as_slice(), window.first, window.last), ([1, 5, 3, 6, 4, 7, 2].as_slice(), 3, 3));
 //! ```
@@ -21,7 +21,7 @@ use crate::models::bert::{BertConfig, DEVIATION};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 
 /// Marker before a mention.
 pub const BEGIN: &str = "[Ms]";
@@ -56,7 +56,7 @@ pub struct MarkedWindow {
 /// per scope for encoders that share a vocabulary.
 pub fn add_marks(
     config: &mut BertConfig,
-    pieces: &mut Pieces,
+    pieces: &mut Tokenizer,
     scope: &str,
     parameters: &mut Parameters,
     rng: &mut SplitMix64,
@@ -78,7 +78,7 @@ pub fn add_marks(
 /// A window of at most `n_pieces` (at least 5) wordpieces centred on a mention. If one side of the context is short, the other gets the
 /// remaining space. A mention that is too long is truncated at the end; one without wordpieces becomes `[UNK]`. `span` is in bytes; for a
 /// discontinuous mention it is the hull.
-pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: usize) -> Result<MarkedWindow> {
+pub fn marked_window(pieces: &Tokenizer, text: &str, span: Range<usize>, n_pieces: usize) -> Result<MarkedWindow> {
     let outside = || Error::invalid(format!("the text has no mention at {}..{}", span.start, span.end));
     let mention = text.get(span.clone()).ok_or_else(outside)?;
     let (first, behind) = pieces.ends()?;
@@ -108,7 +108,7 @@ pub fn marked_window(pieces: &Pieces, text: &str, span: Range<usize>, n_pieces: 
 }
 
 /// The first `n` wordpieces of a text.
-fn from_left(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
+fn from_left(pieces: &Tokenizer, text: &str, n: usize) -> Vec<u32> {
     let mut rows = divided(pieces, text, n, |size| {
         let stretch = &text[..text.floor_char_boundary(size)];
         (stretch, stretch.rfind(is_blank).map(|end| &stretch[..end]))
@@ -118,7 +118,7 @@ fn from_left(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
 }
 
 /// The last `n` wordpieces of a text.
-fn from_right(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
+fn from_right(pieces: &Tokenizer, text: &str, n: usize) -> Vec<u32> {
     let mut rows = divided(pieces, text, n, |size| {
         let stretch = &text[text.ceil_char_boundary(text.len() - size)..];
         (stretch, stretch.find(is_blank).map(|start| &stretch[start..]))
@@ -129,7 +129,12 @@ fn from_right(pieces: &Pieces, text: &str, n: usize) -> Vec<u32> {
 
 /// Tokenises only as much of a text as yields `n` wordpieces. `cut` returns a stretch of a given size, and the part of it that is cut at
 /// white space and therefore consists of whole words.
-fn divided<'a>(pieces: &Pieces, text: &str, n: usize, cut: impl Fn(usize) -> (&'a str, Option<&'a str>)) -> Vec<u32> {
+fn divided<'a>(
+    pieces: &Tokenizer,
+    text: &str,
+    n: usize,
+    cut: impl Fn(usize) -> (&'a str, Option<&'a str>),
+) -> Vec<u32> {
     let mut size = n * BYTES_A_PIECE;
     while n > 0 && size < text.len() {
         let (stretch, of_words) = cut(size);
@@ -158,8 +163,8 @@ mod tests {
     const WORDS: &str =
         "[UNK]\n[CLS]\n[SEP]\n[Ms]\n[Me]\nacute\nliver\nfailure\nin\n##flam\nα\n,\n##s\nmuscle\nfever\nmen";
 
-    fn pieces() -> Pieces {
-        Pieces::from_lines(WORDS).unwrap()
+    fn pieces() -> Tokenizer {
+        Tokenizer::from_lines(WORDS).unwrap()
     }
 
     /// The window as text, with its special tokens.
@@ -214,7 +219,7 @@ mod tests {
         for span in [(3, 9), (1, 2), (4, 3)].map(|(start, end)| start..end) {
             assert!(marked_window(&pieces, "α liver", span, 128).is_err());
         }
-        let without = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap();
+        let without = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]").unwrap();
         assert!(marked_window(&without, "liver", 0..5, 128).unwrap_err().to_string().contains("[Ms]"));
     }
 
@@ -250,7 +255,7 @@ mod tests {
     #[test]
     fn marks_are_appended_once_to_the_vocabulary_and_once_to_each_encoder() {
         let (config, drawn) = drawn_model(1, Activation::Gelu);
-        let mut pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\ne\nf\ng").unwrap();
+        let mut pieces = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\ne\nf\ng").unwrap();
         let mut parameters = Parameters::default();
         for scope in ["mention.", "entity."] {
             drawn.iter().for_each(|(name, value)| parameters.add(format!("{scope}{name}"), value.clone()));

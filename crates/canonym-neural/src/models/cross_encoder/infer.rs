@@ -14,7 +14,7 @@ use crate::models::cross_encoder::{CrossEncoderConfig, HEAD, SCOPE};
 use crate::tensor::elementwise::softmax;
 use crate::tensor::matrix::dot;
 use crate::tensor::parameters::Parameters;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 
 /// Pairs per batch.
 const BATCH: usize = 512;
@@ -23,7 +23,7 @@ const BATCH: usize = 512;
 #[derive(Debug)]
 pub struct PairScorer {
     config: CrossEncoderConfig,
-    pieces: Pieces,
+    pieces: Tokenizer,
     encoder: BertEncoder,
     weight: Vec<f32>,
     bias: f32,
@@ -31,7 +31,7 @@ pub struct PairScorer {
 
 impl PairScorer {
     /// Builds a scorer. The vocabulary must contain the mention markers.
-    pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, pieces: &Pieces) -> Result<PairScorer> {
+    pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, pieces: &Tokenizer) -> Result<PairScorer> {
         config.check(parameters)?;
         pieces.ends()?;
         [BEGIN, END].into_iter().try_for_each(|piece| pieces.require(piece).map(drop))?;
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_vocabulary_without_marks_is_refused() {
         let (config, parameters, _) = drawn_cross_encoder();
-        let pieces = Pieces::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]").unwrap();
+        let pieces = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]").unwrap();
         assert!(PairScorer::new(&config, &parameters, &pieces).unwrap_err().to_string().contains("[Me]"));
     }
 }

@@ -24,7 +24,7 @@ use crate::models::cross_encoder::context::N_PIECES;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 
 /// Scope of the encoder weights.
 pub const SCOPE: &str = "bert.";
@@ -54,7 +54,7 @@ impl CrossEncoderConfig {
     }
 
     /// Second part of a pair: the name, truncated if it is too long, and `[SEP]`.
-    pub fn name_rows(&self, pieces: &Pieces, name: &str) -> Result<Vec<u32>> {
+    pub fn name_rows(&self, pieces: &Tokenizer, name: &str) -> Result<Vec<u32>> {
         let mut rows = pieces.rows(name);
         rows.truncate(self.n_name_pieces() - 1);
         rows.push(pieces.ends()?.1);
@@ -120,7 +120,7 @@ pub(crate) mod tests {
     use crate::tokenizer::{BEHIND, FIRST, UNKNOWN};
 
     /// A vocabulary of eleven wordpieces, and a small model with weights far enough from 0.
-    pub(crate) fn drawn_cross_encoder() -> (CrossEncoderConfig, Parameters, Pieces) {
+    pub(crate) fn drawn_cross_encoder() -> (CrossEncoderConfig, Parameters, Tokenizer) {
         let (bert, drawn_bert) = drawn_model(1, Activation::Gelu);
         let mut parameters = Parameters::default();
         drawn_bert.iter().for_each(|(name, value)| parameters.add(format!("{SCOPE}{name}"), value.clone()));
@@ -128,7 +128,7 @@ pub(crate) mod tests {
         parameters.add(HEAD[0], drawn(12, 1, &mut rng));
         parameters.add(HEAD[1], drawn(1, 1, &mut rng));
         let words = [UNKNOWN, FIRST, BEHIND, BEGIN, END, "liver", "kidney", "disease", "fatty", "cold", "##s"];
-        let pieces = Pieces::of(words.map(str::to_owned).to_vec()).unwrap();
+        let pieces = Tokenizer::of(words.map(str::to_owned).to_vec()).unwrap();
         let config = CrossEncoderConfig { bert, n_pieces: 16 };
         config.check(&parameters).unwrap();
         (config, parameters, pieces)

@@ -11,7 +11,7 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::models::cross_encoder::context::{MarkedWindow, marked_window};
-use crate::tokenizer::{Piece, Pieces};
+use crate::tokenizer::{Token, Tokenizer};
 
 /// How texts are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub struct Windows {
     /// Range of wordpieces of each window; the first is at position 1. Empty for marked windows.
     pub ranges: Vec<Range<usize>>,
     /// Wordpieces of the text. Empty for marked windows.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Token>,
     /// Position of each mention; `None` if it has no wordpieces. Always set for marked windows.
     pub places: Vec<Option<InWindow>>,
 }
@@ -63,7 +63,7 @@ pub struct InWindow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Windower {
     /// The vocabulary.
-    pub pieces: Pieces,
+    pub pieces: Tokenizer,
     /// Window settings.
     pub config: WindowConfig,
     // Private: ids of `[CLS]` and `[SEP]`.
@@ -73,7 +73,7 @@ pub struct Windower {
 
 impl Windower {
     /// Creates a windower; the vocabulary must contain `[CLS]` and `[SEP]`.
-    pub fn new(pieces: Pieces, config: WindowConfig) -> Result<Windower> {
+    pub fn new(pieces: Tokenizer, config: WindowConfig) -> Result<Windower> {
         if config.pieces < 8 || config.mentions == Some(0) {
             let message = format!("invalid windows: {} wordpieces and {:?} mentions", config.pieces, config.mentions);
             let hint = "a window needs at least 8 wordpieces (typically 512) and 1 mention (typically 8)";
@@ -119,7 +119,7 @@ impl Windower {
         self.windows(pieces, ranges, Vec::new())
     }
 
-    fn windows(&self, pieces: Vec<Piece>, ranges: Vec<Range<usize>>, places: Vec<Option<InWindow>>) -> Windows {
+    fn windows(&self, pieces: Vec<Token>, ranges: Vec<Range<usize>>, places: Vec<Option<InWindow>>) -> Windows {
         let rows = |range: &Range<usize>| {
             let inner = pieces[range.clone()].iter().map(|piece| piece.row);
             std::iter::once(self.first).chain(inner).chain([self.behind]).collect()
@@ -139,7 +139,7 @@ impl Windower {
     }
 
     /// Overlapping ranges of whole sentences.
-    fn ranges(&self, text: &str, pieces: &[Piece]) -> Vec<Range<usize>> {
+    fn ranges(&self, text: &str, pieces: &[Token]) -> Vec<Range<usize>> {
         let max_pieces = self.config.pieces - 2;
         if pieces.len() <= max_pieces {
             return std::iter::once(0..pieces.len()).filter(|range| !range.is_empty()).collect();
@@ -163,7 +163,7 @@ impl Windower {
 }
 
 /// Sentences as ranges of wordpieces, cut at `most` wordpieces.
-fn units(text: &str, pieces: &[Piece], max_pieces: usize) -> Vec<Range<usize>> {
+fn units(text: &str, pieces: &[Token], max_pieces: usize) -> Vec<Range<usize>> {
     let mut units = Vec::new();
     let mut start = 0;
     for sentence in sentences(text) {
@@ -183,7 +183,7 @@ fn units(text: &str, pieces: &[Piece], max_pieces: usize) -> Vec<Range<usize>> {
 }
 
 /// Wordpieces of a text, split at mention boundaries.
-pub fn divide(pieces: &Pieces, text: &str, mentions: &[Span]) -> Vec<Piece> {
+pub fn divide(pieces: &Tokenizer, text: &str, mentions: &[Span]) -> Vec<Token> {
     let mut borders: Vec<usize> = mentions.iter().flat_map(|span| [span.start as usize, span.end as usize]).collect();
     borders.push(text.len());
     borders.sort_unstable();
@@ -191,7 +191,7 @@ pub fn divide(pieces: &Pieces, text: &str, mentions: &[Span]) -> Vec<Piece> {
     let mut divided = Vec::new();
     let mut start = 0;
     for border in borders {
-        let moved = |piece: Piece| Piece { row: piece.row, start: piece.start + start, end: piece.end + start };
+        let moved = |piece: Token| Token { row: piece.row, start: piece.start + start, end: piece.end + start };
         divided.extend(pieces.pieces(&text[start..border]).into_iter().map(moved));
         start = border;
     }
@@ -199,7 +199,7 @@ pub fn divide(pieces: &Pieces, text: &str, mentions: &[Span]) -> Vec<Piece> {
 }
 
 /// The range of wordpieces that overlap a span, if any.
-pub fn pieces_of(pieces: &[Piece], span: Span) -> Option<Range<usize>> {
+pub fn pieces_of(pieces: &[Token], span: Span) -> Option<Range<usize>> {
     let start = pieces.partition_point(|piece| piece.end <= span.start as usize);
     let end = pieces.partition_point(|piece| piece.start < span.end as usize);
     (start < end).then_some(start..end)
@@ -262,7 +262,7 @@ mod tests {
 
     fn windower(config: WindowConfig) -> Windower {
         let names = ["[UNK]", "[CLS]", "[SEP]", "[Ms]", "[Me]", "a", "b", ".", "##a", "##b", "A", "B"];
-        Windower::new(Pieces::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap()
+        Windower::new(Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap()
     }
 
     fn span(start: usize, end: usize) -> Span {

@@ -13,13 +13,13 @@ use canonym_core::text::sentences::sentences;
 use crate::models::dual_encoder::windows::divide;
 use crate::models::multitask::Windows;
 use crate::tensor::segments::Segments;
-use crate::tokenizer::{Piece, Pieces};
+use crate::tokenizer::{Token, Tokenizer};
 
 /// A text as wordpieces, words and windows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     /// The wordpieces.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Token>,
     /// The wordpieces of each word.
     pub words: Vec<Range<usize>>,
     /// The windows, whose targets follow each other.
@@ -40,7 +40,7 @@ pub struct Window {
 /// Splits texts into sentences with context.
 #[derive(Debug, Clone)]
 pub struct Splitter {
-    pieces: Pieces,
+    pieces: Tokenizer,
     first: u32,
     behind: u32,
     max_pieces: usize,
@@ -73,13 +73,13 @@ impl Splitter {
     ///
     /// # Errors
     /// If the tokenizer has no tokens for the ends of a sequence.
-    pub fn new(pieces: Pieces, max_pieces: usize) -> Result<Splitter> {
+    pub fn new(pieces: Tokenizer, max_pieces: usize) -> Result<Splitter> {
         let (first, behind) = pieces.ends()?;
         Ok(Splitter { pieces, first, behind, max_pieces })
     }
 
     /// The tokenizer.
-    pub fn pieces(&self) -> &Pieces {
+    pub fn pieces(&self) -> &Tokenizer {
         &self.pieces
     }
 
@@ -102,7 +102,7 @@ impl Splitter {
         Reading { pieces, words, windows }
     }
 
-    fn windows(&self, text: &str, pieces: &[Piece], words: &[Range<usize>]) -> Vec<Window> {
+    fn windows(&self, text: &str, pieces: &[Token], words: &[Range<usize>]) -> Vec<Window> {
         let room = self.max_pieces - 2;
         let mut targets: Vec<Range<usize>> = Vec::new();
         let mut start = 0;
@@ -172,7 +172,7 @@ mod tests {
 
     fn splitter(max_pieces: usize) -> Splitter {
         let vocabulary = "[UNK] [CLS] [SEP] a fever ##ish cough . , ( ) of the knee";
-        let pieces = Pieces::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
+        let pieces = Tokenizer::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
         Splitter::new(pieces, max_pieces).unwrap()
     }
 

@@ -6,13 +6,13 @@ use rayon::prelude::*;
 
 use super::infer::ResCnnEncoder;
 use crate::tensor::matrix::Matrix;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 
 /// Tokenises and encodes names.
 #[derive(Debug)]
 pub struct NameEncoder {
     /// The vocabulary.
-    pub pieces: Pieces,
+    pub pieces: Tokenizer,
     /// The model.
     pub encoder: ResCnnEncoder,
 }

@@ -3,7 +3,7 @@ use crate::layers::lstm::BiLstmConfig;
 use crate::models::bert::tests::drawn_model;
 use crate::models::multitask::ENCODER;
 use crate::tensor::elementwise::Activation;
-use crate::tokenizer::Pieces;
+use crate::tokenizer::Tokenizer;
 use crate::train::objective::tests::check_gradients;
 use crate::train::optimise::AdamConfig;
 use crate::train::{Progress, Run, RunConfig};
@@ -53,7 +53,7 @@ fn small(framing: Framing, crf: bool) -> Small {
     model.init(&mut parameters, 3, &mut SplitMix64::new(1));
     model.check(&parameters, 3).unwrap();
     let vocabulary = "[UNK] [CLS] [SEP] we saw a fever gout rash . the";
-    let pieces = Pieces::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
+    let pieces = Tokenizer::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
     let splitter = Splitter::new(pieces, model.max_pieces).unwrap();
     let text = "We saw a fever. The gout saw. A rash. We saw the rash fever.";
     let reading = splitter.read(text, &[]);

@@ -324,7 +324,7 @@ pub fn prepare(
 #[cfg(test)]
 mod tests {
     use crate::models::dual_encoder::windows::WindowConfig;
-    use crate::tokenizer::Pieces;
+    use crate::tokenizer::Tokenizer;
     use canonym_core::text::Document;
 
     use super::*;
@@ -350,7 +350,7 @@ mod tests {
     fn a_mention_in_the_overlap_of_windows_is_one_in_each_and_is_linked_in_one() {
         let names = ["[UNK]", "[CLS]", "[SEP]", "a", "ring", "is", "b", "."];
         let config = WindowConfig { pieces: 17, overlap: 5, ..WindowConfig::default() };
-        let windower = Windower::new(Pieces::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap();
+        let windower = Windower::new(Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap();
         let labels = Labels::from([("S1".to_owned(), vec![0])]);
         let corpus = prepare(vec![document(5)], &windower, &labels, 3).unwrap();
         assert!(corpus.training_texts.len() > 1);
