@@ -60,7 +60,7 @@ fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
     let place = place();
     for (out, set) in [
         ("flat", vec![]),
-        ("hierarchical", vec![LSTM, "batch.schedule=sampled", "run.n_steps=1500", "run.mining_interval=300"]),
+        ("hierarchical", vec![LSTM, "batch.schedule=sampled", "run.n_steps=3000", "run.mining_interval=600"]),
         ("detached", vec![LSTM, "batch.encoder_gradient=main"]),
         ("entity", vec!["model.framing=entity"]),
         ("token", vec!["model.tasks=[\"concepts\"]"]),
@@ -70,7 +70,7 @@ fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
         let report = train(&place, out, &set);
         assert!(report["held_out"]["concepts"]["f1"].as_f64().unwrap() > 0.9, "{out}: {report}");
         assert_eq!(report["recall_ceiling"], 1.0, "{report}");
-        let text = ["link", "--model", out, "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring."];
+        let text = ["link", "--model", out, "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring. A ring."];
         let (ok, found, errors) = said(&place, &text, "");
         assert!(ok && found.contains(r#""text":"ring""#) && found.contains(r#""id":"S:1""#), "{out}: {found}{errors}");
         let (ok, explained, errors) = said(&place, &[&text[..], &["--explain"]].concat(), "");
