@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use canonym_core::Result;
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{Direction, Tape, Var};
@@ -75,6 +75,10 @@ impl BiLstmConfig {
     /// # Errors
     /// If a weight is missing or has another shape.
     pub fn check(&self, parameters: &Parameters, scope: &str, n_inputs: usize) -> Result<()> {
+        if self.hidden == 0 || self.n_layers == 0 || !(0.0..1.0).contains(&self.dropout) {
+            let error = Error::invalid("an LSTM needs a layer, a unit, and a dropout of at least 0 and below 1");
+            return Err(error.with_hint("the defaults are `n_layers = 2`, `hidden = 256` and `dropout = 0.2`"));
+        }
         let weights = self.weights(scope, n_inputs);
         weights.iter().try_for_each(|(name, n_rows, n_cols)| parameters.shaped(name, *n_rows, *n_cols).map(drop))
     }
@@ -123,6 +127,8 @@ mod tests {
         config.init(&mut parameters, "task.", 4, &mut rng);
         config.check(&parameters, "task.", 4).unwrap();
         assert!(config.check(&parameters, "task.", 5).is_err());
+        assert!(BiLstmConfig { hidden: 0, ..config }.check(&parameters, "task.", 4).is_err());
+        assert!(BiLstmConfig { n_layers: 0, ..config }.check(&parameters, "task.", 4).is_err());
         let segments = Arc::new(Segments::of_lengths([3, 4]));
         check(&parameters, |tape| {
             let rows = tape.parameter("rows").unwrap();

@@ -66,7 +66,7 @@ pub struct Example {
     pub labels: TextLabels,
 }
 
-/// A held-out text, whose words know nothing of gold boundaries.
+/// A held-out text, tokenised without gold boundaries.
 #[derive(Debug, Clone, Default)]
 pub struct HeldOut {
     /// The text.

@@ -202,6 +202,7 @@ impl Classes {
             };
             let concept = concept_id(annotation).map(|id| self.concept_of.get(id).copied().or(other));
             let class = self.type_of.get(&annotation.semantic_type).copied();
+            let class = if annotation.semantic_type.is_empty() { None } else { class.or(other) };
             spans.push(GoldSpan { first, last, class, concept: concept.flatten() });
         }
         (spans, n_inside)
@@ -477,7 +478,7 @@ fn examples(
     (examples, report)
 }
 
-/// Sentences that follow one of the greatest length without a boundary.
+/// Number of windows that are full, most of them because their sentence is longer than a window.
 fn n_cut(reading: &Reading, max_pieces: usize) -> usize {
     reading.windows.iter().filter(|window| window.target.len() + 2 >= max_pieces).count()
 }
@@ -500,7 +501,7 @@ fn labels(reading: &Reading, spans: Vec<GoldSpan>, model: &MultitaskConfig) -> T
     TextLabels { mentions, types, concepts, spans }
 }
 
-/// Held-out texts; a concept without class is one that cannot be right.
+/// Held-out texts; types and concepts that the training documents lack count as misses.
 fn held_out(documents: &[AnnotatedDocument], splitter: &Splitter, classes: &Classes) -> (Vec<HeldOut>, CorpusReport) {
     let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
     let text = |document: &AnnotatedDocument| {

@@ -142,10 +142,13 @@ impl MultitaskModel {
     fn built(&self, on: &Target, config: RecogniseConfig) -> Result<MultitaskLinker> {
         let tagger = self.0.tagger()?;
         let mut concept_of: HashMap<&str, ConceptId> = HashMap::new();
-        for concept in on.kb.concepts().filter(|concept| on.subset.as_deref().is_none_or(|subset| subset.has(*concept)))
-        {
-            let names = on.kb.id(concept).split('|').chain(on.kb.alternative_ids(concept));
-            names.for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
+        let is_kept = |concept: &ConceptId| on.subset.as_deref().is_none_or(|subset| subset.has(*concept));
+        // A primary id takes precedence over the alternative ids of other concepts.
+        for concept in on.kb.concepts().filter(is_kept) {
+            on.kb.id(concept).split('|').for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
+        }
+        for concept in on.kb.concepts().filter(is_kept) {
+            on.kb.alternative_ids(concept).for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
         }
         let concepts = ids(&self.0.parameters)?.into_iter().map(|id| concept_of.get(bare(id)).copied()).collect();
         let min_score = config.min_score.unwrap_or(self.0.manifest.min_score);
@@ -177,7 +180,7 @@ impl LinkingModel for MultitaskModel {
 
     fn linker(&self, on: &Target, LinkConfig { top_k, min_score }: LinkConfig) -> Result<Box<dyn Linker>> {
         if !self.0.manifest.model.has(Task::Concepts) {
-            let error = Error::invalid("this model finds mentions and has no concepts to link to");
+            let error = Error::invalid("this model was trained without the task `concepts` and cannot link");
             return Err(error.with_hint("choose another model, or train one with the task `concepts`"));
         }
         let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: false };
@@ -193,6 +196,8 @@ impl LinkingModel for MultitaskModel {
             Some(detector) => Box::new(MultitaskModel(Arc::new(detector))),
             None => Box::new(NameModel::embedded()?),
         };
+        let min_score = Some(config.min_score.unwrap_or(self.0.manifest.min_score));
+        let config = RecogniseConfig { min_score, ..config };
         Ok(Box::new(DetectThenLink::new(on, &*detector, Box::new(linker), None, config)?))
     }
 
@@ -240,7 +245,8 @@ impl MultitaskLinker {
         };
         let one = |span: LinkedSpan| {
             let link = self.link_of(&span);
-            let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+            let best = link.candidates.first().filter(|_| !link.nil);
+            let of_kb = best.and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
             let semantic_type = of_kb.or_else(|| type_of(span.first, span.last));
             let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
             let mention =

@@ -21,7 +21,7 @@ const ROWS: usize = 256;
 /// Wordpieces that are encoded at once.
 const PIECES: usize = 1 << 14;
 
-/// Classes that are kept of each distribution.
+/// Number of top classes kept per distribution.
 const N_KEPT: usize = 16;
 
 /// The model for inference.
@@ -36,7 +36,7 @@ pub struct MultitaskTagger {
     splitter: Splitter,
 }
 
-/// What the model says of a text.
+/// Model output for a text.
 #[derive(Debug, Clone, Default)]
 pub struct Labelled {
     /// Probabilities of the mention labels of each word, `[words, 5]`; empty without the task.
@@ -309,6 +309,7 @@ impl MultitaskTagger {
                     best.truncate(N_KEPT);
                 }
                 best.sort_unstable_by(order);
+                best.shrink_to_fit();
                 all.push(Distribution { nil: scores[0], best });
             }
         }
