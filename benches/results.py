@@ -247,20 +247,19 @@ class Bench:
         for corpus in BIOSYN:
             for part in ("dev", "train"):
                 say(f"map accuracy of {corpus}, {part} dictionary")
-                lexical, commands = self.mapped(corpus, part, "lexical")
-                default, _ = self.mapped(corpus, part, "default")
+                lexical, commands = self.mapped(corpus, part)
                 rows.append({
                     "corpus": corpus, "dictionary": part, "n": lexical["n_mentions"],
                     "accuracy_1": lexical["accuracy"]["1"], "accuracy_5": lexical["accuracy"]["5"],
-                    "ci_1": lexical["accuracy_ci"]["1"], "default_accuracy_1": default["accuracy"]["1"],
-                    "default_ci_1": default["accuracy_ci"]["1"], "commands": commands,
+                    "ci_1": lexical["accuracy_ci"]["1"], "commands": commands,
                 })
         return rows
 
-    def mapped(self, corpus, part, model):
-        """Ranking of the dev queries of a corpus, and the commands."""
-        answers = f"{corpus}-{part}-{model}.answers.jsonl"
-        words = ["map", "--model", model, "--kb", kb(f"{corpus}-{part}"), made(f"{corpus}-queries.txt")]
+    def mapped(self, corpus, part):
+        """Ranking of the dev queries of a corpus by the lexical model, and the commands. Parts of the default model were trained or
+        tuned on these documents: it is not measured on them."""
+        answers = f"{corpus}-{part}-lexical.answers.jsonl"
+        words = ["map", "--model", "lexical", "--kb", kb(f"{corpus}-{part}"), made(f"{corpus}-queries.txt")]
         process.run(self.command(*words), made(answers))
         gold = DATA / f"biosyn-{corpus}" / "dev.concept"
         judge = ["eval", "--format", "biosyn", "--gold", gold, "--pred", made(answers)]
