@@ -2,8 +2,8 @@
 
 use super::gradients::{Gradient, Gradients};
 use super::packs::Side;
-use super::{Operation, Tape, Var, add_scaled, add_to, column_sums};
-use crate::tensor::matrix::{Compute, Matrix, WriteMode, dot, multiply_in, sum};
+use super::{Linear, Operation, Tape, Var, add_scaled, add_to, column_sums};
+use crate::tensor::matrix::{Matrix, WriteMode, dot, multiply_in, sum};
 
 /// Gradients of the values of a tape during the backward pass.
 struct Walk {
@@ -69,9 +69,7 @@ impl Tape<'_> {
         let output = &self.nodes[at].value;
         match &self.nodes[at].operation {
             Operation::Input | Operation::Parameter(_) => {}
-            Operation::Linear { input, first_column, weight, bias, compute } => {
-                self.linear_back(*compute, &gradient, (*input, *first_column), (*weight, *bias), walk);
-            }
+            Operation::Linear(linear) => self.linear_back(linear, &gradient, walk),
             Operation::Relu(input) => {
                 let mask = |(to, value): (&mut f32, &f32)| *to = if *value > 0.0 { *to } else { 0.0 };
                 gradient.values.iter_mut().zip(&output.values).for_each(mask);
@@ -82,9 +80,14 @@ impl Tape<'_> {
                 walk.add(*input, gradient);
             }
             Operation::Attention(attention) => {
-                let x = self.value(attention.input);
-                let to = walk.entry(attention.input, x.n_rows, x.n_cols);
-                attention.backward(x, &gradient, to, self.threads);
+                let (x, seen) = (self.value(attention.queries), self.value(attention.context));
+                let gradients = attention.backward(x, seen, &gradient, self.threads);
+                if self.wants(attention.queries) {
+                    attention.add_queries(&gradients, walk.entry(attention.queries, x.n_rows, x.n_cols));
+                }
+                if self.wants(attention.context) {
+                    attention.add_context(&gradients, walk.entry(attention.context, seen.n_rows, seen.n_cols));
+                }
             }
             Operation::Lstm(lstm) => {
                 let (of_gates, of_recurrent) = self.lstm_back(lstm, output, &gradient);
@@ -211,26 +214,25 @@ impl Tape<'_> {
         }
     }
 
-    fn linear_back(
-        &self,
-        compute: Compute,
-        gradient: &Matrix,
-        (input, first_column): (Var, usize),
-        (weight, bias): (Var, Option<Var>),
-        walk: &mut Walk,
-    ) {
+    fn linear_back(&self, linear: &Linear, gradient: &Matrix, walk: &mut Walk) {
+        let Linear { input, first_column, weight, transposed, bias, compute } = *linear;
         let (x, w) = (self.value(input), self.value(weight));
+        let (n_in, side) = if transposed { (w.n_cols, Side::Forward) } else { (w.n_rows, Side::Backward) };
         if let Some(bias) = bias.filter(|bias| self.wants(*bias)) {
             walk.add(bias, column_sums(gradient));
         }
         if self.wants(weight) {
-            let seen = x.view().columns(first_column, w.n_rows).transposed();
+            let seen = x.view().columns(first_column, n_in);
             let to = walk.entry(weight, w.n_rows, w.n_cols);
-            multiply_in(compute, to.view_mut(), seen, gradient.view(), WriteMode::Add, self.threads);
+            let (left, right) = match transposed {
+                true => (gradient.view().transposed(), seen),
+                false => (seen.transposed(), gradient.view()),
+            };
+            multiply_in(compute, to.view_mut(), left, right, WriteMode::Add, self.threads);
         }
         if self.wants(input) {
-            let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, w.n_rows);
-            self.times_weight(compute, to, gradient.view(), (weight, Side::Backward), WriteMode::Add);
+            let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, n_in);
+            self.times_weight(compute, to, gradient.view(), (weight, side), WriteMode::Add);
         }
     }
 
@@ -317,6 +319,21 @@ mod tests {
             let again = tape.gather(stacked, vec![0, 3, 2]);
             let unit = tape.l2_normalised(again);
             tape.concat(&[mean, max, again, unit])
+        });
+    }
+
+    #[test]
+    fn tied_output_weights_add_their_gradient_to_that_of_the_embeddings() {
+        let mut rng = SplitMix64::new(2);
+        let mut parameters = Parameters::default();
+        for (name, n_rows, n_cols) in [("table", 7, 4), ("mix", 4, 4), ("bias", 1, 7)] {
+            parameters.add(name, drawn(n_rows, n_cols, &mut rng));
+        }
+        check(&parameters, |tape| {
+            let [table, mix, bias] = ["table", "mix", "bias"].map(|name| tape.parameter(name).unwrap());
+            let rows = tape.gather(table, vec![0, 3, 3, 6]);
+            let rows = tape.linear(rows, mix, None);
+            tape.linear_tied(rows, table, Some(bias))
         });
     }
 

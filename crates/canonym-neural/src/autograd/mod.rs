@@ -77,7 +77,7 @@ struct Node {
 enum Operation {
     Input,
     Parameter(usize),
-    Linear { input: Var, first_column: usize, weight: Var, bias: Option<Var>, compute: Compute },
+    Linear(Linear),
     Relu(Var),
     Activate(Var, Activation),
     Attention(Box<attention::Attention>),
@@ -94,6 +94,18 @@ enum Operation {
     SegmentMean { input: Var, segments: Arc<Segments> },
     SegmentSoftmax { input: Var, segments: Arc<Segments> },
     SegmentSum { input: Var, weights: Var, segments: Arc<Segments> },
+}
+
+/// A linear layer.
+#[derive(Debug, Clone, Copy)]
+struct Linear {
+    input: Var,
+    first_column: usize,
+    weight: Var,
+    /// Whether the weight is stored as `[out, in]`.
+    transposed: bool,
+    bias: Option<Var>,
+    compute: Compute,
 }
 
 impl<'a> Tape<'a> {
@@ -147,15 +159,28 @@ impl<'a> Tape<'a> {
 
     /// As [`Tape::linear`], on the columns of the input from `first_column`, as many as the weight has rows.
     pub fn linear_of_columns(&mut self, input: Var, first_column: usize, weight: Var, bias: Option<Var>) -> Var {
+        self.record_linear(Linear { input, first_column, weight, transposed: false, bias, compute: self.compute })
+    }
+
+    /// `input · tableᵀ + bias`, for output weights that are tied to an embedding table: `[rows, width]`, `[n, width]`, `[1, n]` to
+    /// `[rows, n]`.
+    pub fn linear_tied(&mut self, input: Var, table: Var, bias: Option<Var>) -> Var {
+        let linear = Linear { input, first_column: 0, weight: table, transposed: true, bias, compute: self.compute };
+        self.record_linear(linear)
+    }
+
+    fn record_linear(&mut self, linear: Linear) -> Var {
+        let Linear { input, first_column, weight, transposed, bias, compute } = linear;
         let (x, w) = (self.value(input), self.value(weight));
+        let (n_in, n_out) = if transposed { (w.n_cols, w.n_rows) } else { (w.n_rows, w.n_cols) };
         let (mut value, mode) = match bias {
-            Some(bias) => (Matrix::new(x.n_rows, w.n_cols, self.value(bias).values.repeat(x.n_rows)), WriteMode::Add),
-            None => (Matrix::zeros(x.n_rows, w.n_cols), WriteMode::Replace),
+            Some(bias) => (Matrix::new(x.n_rows, n_out, self.value(bias).values.repeat(x.n_rows)), WriteMode::Add),
+            None => (Matrix::zeros(x.n_rows, n_out), WriteMode::Replace),
         };
-        let (x, compute) = (x.view().columns(first_column, w.n_rows), self.compute);
-        self.times_weight(compute, value.view_mut(), x, (weight, Side::Forward), mode);
+        let side = if transposed { Side::Backward } else { Side::Forward };
+        self.times_weight(compute, value.view_mut(), x.view().columns(first_column, n_in), (weight, side), mode);
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
-        self.push(value, Operation::Linear { input, first_column, weight, bias, compute }, &sources)
+        self.push(value, Operation::Linear(linear), &sources)
     }
 
     /// The parameter row of a variable, if it is a parameter.

@@ -26,13 +26,13 @@ const BLOCK: usize = 16;
 
 /// A tensor of a checkpoint, and the columns of our weight that hold it.
 #[derive(Debug)]
-struct Tensor {
-    name: String,
+pub(super) struct Tensor {
+    pub(super) name: String,
     /// Its shape in the checkpoint.
-    shape: Vec<usize>,
+    pub(super) shape: Vec<usize>,
     /// Its first column in our weight.
-    first: usize,
-    transposed: bool,
+    pub(super) first: usize,
+    pub(super) transposed: bool,
 }
 
 /// Fields of `config.json` that distinguish other kinds of models.
@@ -234,7 +234,7 @@ fn tensors(weight: &Weight) -> Vec<Tensor> {
 
 impl Tensor {
     /// Copies a checkpoint tensor into its columns of `to`.
-    fn put(&self, from: &Matrix, to: &mut Matrix) {
+    pub(super) fn put(&self, from: &Matrix, to: &mut Matrix) {
         if self.transposed {
             for block in (0..from.n_rows).step_by(BLOCK) {
                 let outputs = block..from.n_rows.min(block + BLOCK);

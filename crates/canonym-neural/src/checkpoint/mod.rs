@@ -1,8 +1,9 @@
-//! BERT checkpoints in the folder layout of Hugging Face, with `model.safetensors`, `config.json` and a vocabulary.
+//! BERT and BART checkpoints in the folder layout of Hugging Face, with `model.safetensors`, `config.json` and a vocabulary.
 //!
 //! [`read_bert`] and [`write_bert`] read and write an encoder. [`read_embeddings`] reads only its embedding layer: word, position and type
 //! embeddings with their layer norm.
 
+mod bart;
 mod bert;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::Tokenizer;
 
+pub use bart::read_bart;
 pub use bert::{read_bert, write_bert};
 
 /// File name of the weights.

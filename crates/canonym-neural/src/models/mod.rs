@@ -5,6 +5,7 @@ pub mod cross_encoder;
 pub mod decision;
 pub mod dual_encoder;
 pub mod fusion;
+pub mod generative;
 pub mod joint;
 pub mod mention_prior;
 pub mod multitask;

@@ -1,6 +1,7 @@
 //! Training objectives, one per file: each samples batches, runs its model and computes the loss.
 
 pub mod candidates;
+pub mod generative;
 pub mod linking;
 pub mod multitask;
 pub mod pairs;

@@ -10,6 +10,7 @@ mod curve;
 mod data;
 pub mod dual_encoder;
 mod fold;
+mod generative;
 mod known_words;
 mod learned;
 mod lexical;
@@ -74,7 +75,7 @@ struct Recipe {
     learned: Option<fn(&TrainOptions, toml::Table) -> canonym_core::Result<Learned>>,
 }
 
-const RECIPES: [Recipe; 11] = [
+const RECIPES: [Recipe; 12] = [
     Recipe {
         system: "pipeline",
         run: pipeline::run,
@@ -96,6 +97,11 @@ const RECIPES: [Recipe; 11] = [
         learned: Some(|arguments, table| {
             cross_encoder::learned(&settings(&arguments.config, table)?, arguments.root())
         }),
+    },
+    Recipe {
+        system: crate::system::generative::SYSTEM,
+        run: generative::run,
+        learned: Some(|arguments, table| generative::learned(&settings(&arguments.config, table)?, arguments.root())),
     },
     Recipe {
         system: crate::system::multitask::SYSTEM,

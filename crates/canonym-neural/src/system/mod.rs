@@ -7,6 +7,7 @@ pub mod consistency;
 pub mod detect_then_link;
 pub mod dual_encoder;
 mod encoding;
+pub mod generative;
 pub mod hybrid;
 pub mod info;
 pub mod lexical;
@@ -206,10 +207,13 @@ enum AnyModel {
 type Open = fn(&[u8], &Path) -> Result<AnyModel>;
 
 /// The kinds of models in bundles, by the field `system` of their settings.
-const KINDS: [(&str, Open); 3] = [
+const KINDS: [(&str, Open); 4] = [
     (bundle::dual_encoder::SYSTEM, |bytes, path| {
         let model = DualModel::new(Arc::new(DualBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
+    }),
+    (generative::SYSTEM, |bytes, path| {
+        Ok(AnyModel::Linking(Arc::new(generative::GenerativeModel::from_bytes(bytes, path)?)))
     }),
     (multitask::SYSTEM, |bytes, path| {
         let model = MultitaskModel(Arc::new(MultitaskBundle::from_bytes(bytes, path)?));

@@ -71,6 +71,11 @@ pub fn softmax_rows(scores: &mut [f32], n_cols: usize, scale: f32) {
     vectorised(Softmax { scores, n_cols, scale });
 }
 
+/// Logarithm of the sum of the exponentials of the values.
+pub fn log_sum_exp(values: &[f32]) -> f32 {
+    vectorised(LogSumExp(values))
+}
+
 /// Parameters of a layer norm (Ba et al. 2016).
 #[derive(Debug, Clone, Copy)]
 pub struct Norm<'a> {
@@ -204,6 +209,30 @@ fn erf(x: f32) -> f32 {
         below = below * square + factor;
     }
     x * above / below
+}
+
+struct LogSumExp<'a>(&'a [f32]);
+
+impl Vectorised for LogSumExp<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run(self) -> f32 {
+        let (chunks, rest) = self.0.as_chunks::<LANES>();
+        let mut greatest = [f32::NEG_INFINITY; LANES];
+        for chunk in chunks {
+            greatest.iter_mut().zip(chunk).for_each(|(max, x)| *max = if *x > *max { *x } else { *max });
+        }
+        let max = greatest.iter().chain(rest).fold(f32::NEG_INFINITY, |max, x| max.max(*x));
+        if max == f32::NEG_INFINITY {
+            return max;
+        }
+        let mut sums = [0.0; LANES];
+        for chunk in chunks {
+            sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += exp(x - max));
+        }
+        max + (sums.iter().sum::<f32>() + rest.iter().map(|x| exp(x - max)).sum::<f32>()).ln()
+    }
 }
 
 struct Map<'a, F>(&'a mut [f32], F);

@@ -64,13 +64,13 @@ struct Layer {
 }
 
 #[derive(Debug)]
-struct Linear {
+pub(in crate::models) struct Linear {
     weight: Panels,
-    bias: Vec<f32>,
+    pub(in crate::models) bias: Vec<f32>,
 }
 
 #[derive(Debug)]
-struct NormWeights {
+pub(in crate::models) struct NormWeights {
     gain: Vec<f32>,
     bias: Vec<f32>,
     epsilon: f32,
@@ -89,19 +89,19 @@ struct Scratch {
 }
 
 impl Linear {
-    fn of(parameters: &Parameters, name: &str, compute: Compute) -> Result<Linear> {
+    pub(in crate::models) fn of(parameters: &Parameters, name: &str, compute: Compute) -> Result<Linear> {
         let weight = Panels::of(parameters.get(&format!("{name}.weight"))?, compute);
         Ok(Linear { weight, bias: parameters.get(&format!("{name}.bias"))?.values.clone() })
     }
 
     /// `input · weight`, without the bias.
-    fn multiply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
+    pub(in crate::models) fn multiply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
         to.resize(n_rows * self.weight.n_out(), 0.0);
         self.weight.multiply(View::of(input, n_rows, self.weight.n_in()), to, threads);
     }
 
     /// `input · weight + bias`.
-    fn apply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
+    pub(in crate::models) fn apply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
         self.multiply(input, n_rows, to, threads);
         for row in to.chunks_exact_mut(self.bias.len()) {
             row.iter_mut().zip(&self.bias).for_each(|(x, bias)| *x += bias);
@@ -110,17 +110,17 @@ impl Linear {
 }
 
 impl NormWeights {
-    fn of(parameters: &Parameters, name: &str, epsilon: f32) -> Result<NormWeights> {
+    pub(in crate::models) fn of(parameters: &Parameters, name: &str, epsilon: f32) -> Result<NormWeights> {
         let gain = parameters.get(&format!("{name}.gain"))?.values.clone();
         Ok(NormWeights { gain, bias: parameters.get(&format!("{name}.bias"))?.values.clone(), epsilon })
     }
 
-    fn settings(&self) -> Norm<'_> {
+    pub(in crate::models) fn settings(&self) -> Norm<'_> {
         Norm { gain: &self.gain, bias: &self.bias, epsilon: self.epsilon }
     }
 
     /// Residual connection and layer norm: normalises `rows + made + bias`.
-    fn add(&self, rows: &mut [f32], made: &[f32], bias: &[f32], threads: Threads) {
+    pub(in crate::models) fn add(&self, rows: &mut [f32], made: &[f32], bias: &[f32], threads: Threads) {
         let size = ROWS * bias.len();
         match threads {
             Threads::One => add_and_layer_norm_rows(rows, made, bias, self.settings()),
@@ -352,7 +352,8 @@ fn means(rows: &[f32], width: usize, segments: &Segments) -> Vec<f32> {
     means
 }
 
-fn activate(activation: Activation, values: &mut [f32], bias: &[f32], threads: Threads) {
+/// Adds a bias to each row, then applies the activation.
+pub(in crate::models) fn activate(activation: Activation, values: &mut [f32], bias: &[f32], threads: Threads) {
     match threads {
         Threads::One => activation.apply_with_bias(values, bias),
         Threads::All => {

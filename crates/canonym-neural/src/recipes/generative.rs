@@ -1,0 +1,609 @@
+//! Trains the generative linker (Yuan et al. 2022): pre-training on terminologies, fine-tuning on mentions, or both.
+
+mod evaluate;
+mod mentions;
+mod terms;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::error::Context;
+use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::text::{Document, Span};
+use canonym_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::checkpoints::{checkpoint_folder, existing};
+use super::dual_encoder::data::{DataConfig as Corpora, Parts, labels_of, read_corpora};
+use super::learned::{check_judged, of_documents, read, source};
+use super::log::Log;
+use super::queries::read_mentions;
+use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::sources::{TerminologyConfig, compile_terminology};
+use super::stage::{Stage, open_log, remove_kept};
+use super::{TrainOptions, settings};
+use crate::bundle::{FILE, FORMAT};
+use crate::checkpoint::{read_bart, read_bert};
+use crate::models::bert::BertConfig;
+use crate::models::generative::beam::BeamConfig;
+use crate::models::generative::text::TextConfig;
+use crate::models::generative::{ENCODER, GenerativeConfig, WORDS};
+use crate::objectives::generative::{Examples, Generative, GenerativeBatchConfig};
+use crate::status;
+use crate::system::Target;
+use crate::system::generative::{Calibration, GenerativeBundle, GenerativeManifest, NameTrie, Ranking, SYSTEM};
+use crate::tensor::elementwise::Activation;
+use crate::tensor::matrix::Compute;
+use crate::tensor::parameters::{Parameters, Precision};
+use crate::tensor::random::for_step;
+use crate::tokenizer::{BEHIND, BertRules, FIRST, Tokenizer};
+use crate::train::RunConfig;
+use evaluate::{Known, LinkingReport, answer};
+use mentions::{MentionExamples, MentionReport, TargetName};
+use terms::{TermExamples, Terms};
+
+/// The stages, in order.
+const STAGES: [&str; 2] = ["pretrain", "train"];
+
+/// An experiment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    system: String,
+    seed: u64,
+    /// Value of `{fold}` in paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fold: Option<u64>,
+    data: DataConfig,
+    model: ModelConfig,
+    #[serde(default)]
+    text: TextConfig,
+    #[serde(default)]
+    beams: BeamConfig,
+    #[serde(default)]
+    ranking: Ranking,
+    /// Pre-training on `data.pretrain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pretrain: Option<StageConfig>,
+    /// Fine-tuning on `data.train`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    train: Option<StageConfig>,
+}
+
+/// Input files; paths are relative to the data root.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataConfig {
+    /// Terminologies for pre-training.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pretrain: Vec<TerminologyConfig>,
+    /// The target terminology; optional if nothing is fine-tuned or evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    terminology: Option<TerminologyConfig>,
+    /// Training corpora, or queries without context.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    train: Vec<PathBuf>,
+    /// Held-out corpora or queries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dev: Vec<PathBuf>,
+    /// Terminology for the held-out data; the target terminology if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dev_terminology: Option<TerminologyConfig>,
+    /// About one in this many training documents, sampled by the seed, is split off for selection and calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tune_share: Option<usize>,
+    /// Whether `train` and `dev` are queries: names without context, in any format of the recipe `rescnn`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    queries: bool,
+    /// Which name of its concept a mention becomes.
+    #[serde(default)]
+    target: TargetName,
+    /// Number of held-out mentions that are linked before fine-tuning, for comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n_dev_before: Option<usize>,
+}
+
+/// The network: a trained bundle, a BERT encoder with a new decoder, or new altogether.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelConfig {
+    /// A bundle of this kind that is trained further, relative to the current folder or the data root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<PathBuf>,
+    /// BART checkpoint of encoder and decoder: a folder relative to the data root or to `CANONYM_MODELS`, or a name such as
+    /// `facebook/bart-base`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bart: Option<PathBuf>,
+    /// BERT checkpoint of the encoder, which gives vocabulary and width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoder: Option<PathBuf>,
+    /// Maximum number of wordpieces of a vocabulary that is learned from the terminologies.
+    #[serde(default = "vocabulary")]
+    vocabulary: usize,
+    #[serde(default = "width")]
+    width: usize,
+    #[serde(default = "layers")]
+    encoder_layers: usize,
+    #[serde(default = "layers")]
+    decoder_layers: usize,
+    #[serde(default = "heads")]
+    heads: usize,
+    /// Maximum number of source tokens.
+    #[serde(default = "source_positions")]
+    source_positions: usize,
+    /// Maximum number of decoder tokens; prompt and name may take half of it each.
+    #[serde(default = "positions")]
+    positions: usize,
+    #[serde(default = "dropout")]
+    dropout: f32,
+    /// Learning-rate multiplier of the decoder, for an encoder that is already trained.
+    #[serde(default = "one")]
+    decoder_lr_multiplier: f32,
+    /// Precision of matrix products.
+    #[serde(default)]
+    compute: Compute,
+}
+
+fn vocabulary() -> usize {
+    16_000
+}
+
+fn width() -> usize {
+    256
+}
+
+fn layers() -> usize {
+    6
+}
+
+fn heads() -> usize {
+    4
+}
+
+fn source_positions() -> usize {
+    160
+}
+
+fn positions() -> usize {
+    64
+}
+
+fn dropout() -> f32 {
+    0.1
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+/// Settings of a training stage.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StageConfig {
+    #[serde(default)]
+    batch: GenerativeBatchConfig,
+    #[serde(default)]
+    run: RunConfig,
+}
+
+/// The report of a run.
+#[derive(Debug, Serialize)]
+struct Report {
+    seed: u64,
+    n_weights: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pretrain: Option<PretrainReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    train: Option<MentionReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<NamesReport>,
+    /// Held-out mentions before fine-tuning, or the first `n_dev_before` of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<LinkingReport>,
+    /// Held-out mentions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<LinkingReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<Seen>,
+    seconds: BTreeMap<&'static str, f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct PretrainReport {
+    n_concepts: usize,
+    n_examples: usize,
+}
+
+/// The names that are written.
+#[derive(Debug, Serialize)]
+struct NamesReport {
+    n_nodes: usize,
+    n_bytes: usize,
+    n_unwritten: usize,
+}
+
+/// Runs an experiment.
+pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
+    let path = arguments.config.display();
+    let experiment: Experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid generative experiment"))?;
+    experiment.check().with_context(|| format!("cannot train {path}"))?;
+    let (root, out) = (arguments.root(), arguments.out.as_path());
+    std::fs::create_dir_all(out).map_err(|error| Error::io("create", out, error))?;
+    let started = Instant::now();
+    let parts = experiment.documents(root)?;
+    let terms = match &experiment.pretrain {
+        Some(_) => Some(Terms::read(&experiment.data.pretrain, root, out)?),
+        None => None,
+    };
+    let (mut bundle, start_learned) = begin(&experiment, arguments, terms.as_ref())?;
+    let mut record = learned(&experiment, root)?;
+    record.join("start", start_learned.as_ref());
+    let seen = check_judged(&record, &parts.dev, ("held-out documents", arguments.allow_seen))?;
+    let provenance = provenance(experiment.data.paths().collect(), root)?;
+    let of = identity(&experiment, &provenance)?;
+    let coder = bundle.coder()?;
+    let model = bundle.manifest.model.clone();
+    let n_weights = bundle.parameters.counts().0;
+    let mut report = Report {
+        seed: experiment.seed,
+        n_weights,
+        pretrain: None,
+        train: None,
+        names: None,
+        before: None,
+        dev: None,
+        seen,
+        seconds: BTreeMap::from([("prepare", started.elapsed().as_secs_f64())]),
+    };
+    status::say(&format!("{n_weights} weights, {} tokens", coder.tokenizer().len()));
+    let mut log: Log = open_log(out, &STAGES)?;
+    let mut trained = |name: &'static str,
+                       config: &StageConfig,
+                       parameters: Parameters,
+                       objective: &mut Generative<'_>,
+                       n_examples: usize|
+     -> Result<(Parameters, f64)> {
+        let started = Instant::now();
+        let stage = Stage { name, config: config.run, seed: experiment.seed, out, of: &of };
+        let parameters = stage.train(parameters, objective, n_examples, &mut log)?;
+        Ok((parameters, started.elapsed().as_secs_f64()))
+    };
+    let done = out.join(PRETRAINED);
+    if let (Some(config), Some(terms)) = (&experiment.pretrain, &terms) {
+        let examples = TermExamples { terms, coder: &coder };
+        let n = examples.n_examples();
+        report.pretrain = Some(PretrainReport { n_concepts: terms.n_concepts(), n_examples: n });
+        status::say(&format!("pre-training on {} concepts with {n} names", terms.n_concepts()));
+        if done.exists() {
+            // The stage was completed before the run was interrupted.
+            bundle.parameters = GenerativeBundle::open(&done)?.parameters;
+        } else {
+            let mut objective = Generative::new(&model, config.batch, &examples, experiment.seed);
+            let start = std::mem::take(&mut bundle.parameters);
+            let (parameters, seconds) = trained(STAGES[0], config, start, &mut objective, n)?;
+            bundle.parameters = parameters;
+            report.seconds.insert("pretrain", seconds);
+            write_bytes(out, PRETRAINED, &bundle.to_bytes(Precision::Single)?)?;
+        }
+    }
+    let kb = experiment.terminology(root, out)?;
+    if let Some(kb) = &kb {
+        let dev_kb = match &experiment.data.dev_terminology {
+            Some(config) => compile_terminology(config, root, &out.join("dev.kb"))?,
+            None => kb.clone(),
+        };
+        let (names, dev_names) =
+            (Arc::new(NameTrie::new(kb, None, &coder)), Arc::new(NameTrie::new(&dev_kb, None, &coder)));
+        report.names = Some(NamesReport {
+            n_nodes: dev_names.trie().len(),
+            n_bytes: dev_names.trie().n_bytes(),
+            n_unwritten: dev_names.n_unwritten(),
+        });
+        let known = Known::of(&parts.train);
+        if let Some(n) = experiment.data.n_dev_before {
+            status::say("held-out mentions before fine-tuning …");
+            let linker = bundle.linker_of(&Target::new(&dev_kb, None), dev_names.clone())?;
+            report.before = Some(answer(&linker, &dev_kb, &first(&parts.dev, n))?.report(&dev_kb, &known));
+        }
+        if let Some(config) = &experiment.train {
+            let labels = labels_of(kb);
+            let (examples, of_train) =
+                MentionExamples::new(&parts.train, kb, &labels, (&coder, experiment.data.target));
+            if of_train.n_examples == 0 {
+                let error = Error::invalid("no training mention has a concept of the terminology");
+                return Err(error.with_hint("corpora and terminology must use the same kind of ids"));
+            }
+            status::say(&format!("fine-tuning on {} of {} mentions", of_train.n_examples, of_train.n_mentions));
+            report.train = Some(of_train);
+            let watched = bundle.clone();
+            let accuracy = |parameters: &Parameters| {
+                let bundle = GenerativeBundle { parameters: parameters.clone(), ..watched.clone() };
+                let linker = bundle.linker_of(&Target::new(kb, None), names.clone())?;
+                Ok(answer(&linker, kb, &parts.tune)?.accuracy())
+            };
+            let mut objective = Generative::new(&model, config.batch, &examples, experiment.seed);
+            if !parts.tune.is_empty() {
+                objective = objective.with_held_out(Box::new(accuracy));
+            }
+            let n = examples.n_examples();
+            let start = std::mem::take(&mut bundle.parameters);
+            let (parameters, seconds) = trained(STAGES[1], config, start, &mut objective, n)?;
+            bundle.parameters = parameters;
+            report.seconds.insert("train", seconds);
+        }
+        // Evaluates the model as written, with f16 weights.
+        bundle = GenerativeBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
+        let evaluation_started = Instant::now();
+        if !parts.tune.is_empty() {
+            let linker = bundle.linker_of(&Target::new(kb, None), names)?;
+            bundle.manifest.calibration = answer(&linker, kb, &parts.tune)?.calibration();
+        }
+        if !parts.dev.is_empty() {
+            status::say("held-out mentions …");
+            let linker = bundle.linker_of(&Target::new(&dev_kb, None), dev_names)?;
+            let scores = answer(&linker, &dev_kb, &parts.dev)?.report(&dev_kb, &known);
+            status::say(&format!(
+                "dev accuracy@1 {:.1} of {} mentions",
+                100.0 * scores.all.accuracy[&1],
+                scores.all.n_mentions
+            ));
+            report.dev = Some(scores);
+        }
+        report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
+    }
+    bundle.learned = Some(record);
+    write_run(out, &experiment, &report, &provenance)?;
+    write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
+    remove_kept(out, &STAGES)?;
+    if done.exists() {
+        std::fs::remove_file(&done).map_err(|error| Error::io("remove", &done, error))?;
+    }
+    Ok(())
+}
+
+/// Weights after pre-training, kept until the experiment is complete.
+const PRETRAINED: &str = "pretrained.safetensors";
+
+/// The first documents with at least `n` mentions in all.
+fn first(documents: &[AnnotatedDocument], n: usize) -> Vec<AnnotatedDocument> {
+    let mut n_mentions = 0;
+    let some = documents.iter().take_while(|document| {
+        let is_wanted = n_mentions < n;
+        n_mentions += document.annotations.len();
+        is_wanted
+    });
+    some.cloned().collect()
+}
+
+impl DataConfig {
+    fn corpora(&self) -> Corpora {
+        let DataConfig { train, dev, tune_share, .. } = self;
+        Corpora { train: train.clone(), dev: dev.clone(), tune_share: *tune_share, ..Corpora::default() }
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let terminologies = self.pretrain.iter().chain(&self.terminology).chain(&self.dev_terminology);
+        self.train.iter().chain(&self.dev).chain(terminologies.map(|one| &one.path))
+    }
+}
+
+impl Experiment {
+    fn check(&self) -> Result<()> {
+        let refused = |message: &str, hint: &str| Err(Error::invalid(message).with_hint(hint));
+        if self.pretrain.is_some() && self.data.pretrain.is_empty() {
+            return refused("there is nothing to pre-train on", "set `data.pretrain`, or omit `[pretrain]`");
+        }
+        if self.train.is_some() && (self.data.train.is_empty() || self.data.terminology.is_none()) {
+            return refused(
+                "there is nothing to fine-tune on",
+                "set `data.train` and `data.terminology`, or omit `[train]`",
+            );
+        }
+        if !self.data.dev.is_empty() && self.data.terminology.is_none() {
+            return refused("no terminology to link to", "set `data.terminology`");
+        }
+        let stages = || self.pretrain.iter().chain(&self.train);
+        if stages().any(|stage| stage.batch.batch == 0 || !(0.0..1.0).contains(&stage.batch.label_smoothing)) {
+            return refused(
+                "invalid `batch`",
+                "`batch.batch` must be at least 1, `batch.label_smoothing` at least 0 and below 1",
+            );
+        }
+        if self.beams.n_beams == 0 {
+            return refused("`beams.n_beams` is 0", "the default is 5");
+        }
+        let ModelConfig { start, bart, encoder, .. } = &self.model;
+        if [start, bart, encoder].into_iter().flatten().count() > 1 {
+            return refused("`model` has several checkpoints", "set one of `start`, `bart` and `encoder`");
+        }
+        Ok(())
+    }
+
+    fn manifest(&self, model: GenerativeConfig, pieces: &Tokenizer) -> GenerativeManifest {
+        let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
+        GenerativeManifest {
+            system: SYSTEM.to_owned(),
+            format: FORMAT,
+            model,
+            text: self.text,
+            beams: self.beams,
+            ranking: self.ranking,
+            calibration: Calibration::default(),
+            normalizer,
+            longest_word,
+            min_score: 0.0,
+            card: String::new(),
+        }
+    }
+
+    fn terminology(&self, root: &Path, out: &Path) -> Result<Option<Arc<KnowledgeBase>>> {
+        let compiled = |config| compile_terminology(config, root, &out.join("terminology.kb"));
+        self.data.terminology.as_ref().map(compiled).transpose()
+    }
+
+    fn documents(&self, root: &Path) -> Result<Parts> {
+        if !self.data.queries {
+            return read_corpora(&self.data.corpora(), self.seed, root);
+        }
+        let read = |paths: &[PathBuf]| -> Result<Vec<AnnotatedDocument>> {
+            let mut all = Vec::new();
+            for path in paths {
+                for mention in read_mentions(&root.join(path))?.rows {
+                    all.extend(mention.parts.iter().map(|part| of_query(&mention.document, &part.query, &part.ids)));
+                }
+            }
+            Ok(all)
+        };
+        let (train, tune) = super::data::held_apart(read(&self.data.train)?, self.data.tune_share, self.seed)?;
+        Ok(Parts { train, tune, dev: read(&self.data.dev)? })
+    }
+}
+
+/// A query as a document that is one mention.
+fn of_query(id: &str, query: &str, ids: &std::collections::BTreeSet<String>) -> AnnotatedDocument {
+    let span = Span { start: 0, end: query.len() as u32 };
+    let annotation = Annotation {
+        spans: vec![span],
+        text: query.to_owned(),
+        ids: ids.iter().cloned().collect(),
+        ..Annotation::default()
+    };
+    let document = Document { id: id.to_owned(), text: query.to_owned(), ..Document::default() };
+    AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() }
+}
+
+/// Record of the training documents, and of those that checkpoint and calibration are selected on.
+pub fn learned(experiment: &Experiment, root: &Path) -> Result<Learned> {
+    let mut all = Learned::default();
+    if experiment.train.is_none() {
+        return Ok(all);
+    }
+    let Parts { train, tune, .. } = experiment.documents(root)?;
+    let of = |documents: &[AnnotatedDocument]| {
+        of_documents(documents).into_iter().flatten().collect::<std::collections::HashSet<u64>>()
+    };
+    let (trained, tuned) = (of(&train), of(&tune));
+    for file in &experiment.data.train {
+        let documents = match experiment.data.queries {
+            true => train.iter().chain(&tune).cloned().collect(),
+            false => read(file, root)?,
+        };
+        let prints = of_documents(&documents);
+        for (role, among) in [(Trained, &trained), (Tuned, &tuned)] {
+            let prints = prints.iter().copied().filter(|print| print.is_some_and(|print| among.contains(&print)));
+            all.add(source(SYSTEM, role, file, prints));
+        }
+    }
+    Ok(all)
+}
+
+/// The model before training, and the record of the model that it starts from.
+fn begin(
+    experiment: &Experiment,
+    arguments: &TrainOptions,
+    terms: Option<&Terms>,
+) -> Result<(GenerativeBundle, Option<Learned>)> {
+    let ModelConfig { start, encoder, compute, dropout, .. } = &experiment.model;
+    if let Some(start) = start {
+        let mut bundle = GenerativeBundle::open(&existing(start, arguments.root()))?;
+        let learned = bundle.learned.take();
+        let model = &mut bundle.manifest.model;
+        model.encoder.compute = *compute;
+        (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
+        bundle.manifest.text = experiment.text;
+        bundle.manifest.beams = experiment.beams;
+        bundle.manifest.ranking = experiment.ranking;
+        bundle.manifest.calibration = Calibration::default();
+        bundle.parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+        return Ok((bundle, learned));
+    }
+    let mut rng = for_step(experiment.seed, u64::MAX);
+    let mut parameters = Parameters::default();
+    let config = &experiment.model;
+    if let Some(bart) = &config.bart {
+        let (mut model, pieces) = read_bart(&checkpoint_folder(bart, arguments)?, &mut parameters)?;
+        model.encoder.compute = *compute;
+        (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
+        parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+        return Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None));
+    }
+    let (bert, pieces) = match encoder {
+        Some(encoder) => {
+            let (mut bert, pieces) = read_bert(&checkpoint_folder(encoder, arguments)?, ENCODER, &mut parameters)?;
+            one_type(&mut bert, &mut parameters)?;
+            (bert, pieces)
+        }
+        None => {
+            let Some(terms) = terms else {
+                let error = Error::invalid("a new model needs a vocabulary");
+                return Err(error.with_hint("set `model.start` or `model.encoder`, or pre-train on `data.pretrain`"));
+            };
+            status::say("learning a vocabulary …");
+            let mut pieces = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(2));
+            pieces.add(FIRST)?;
+            pieces.add(BEHIND)?;
+            (new_encoder(config, pieces.len()), pieces)
+        }
+    };
+    let width = bert.hidden_size;
+    let model = GenerativeConfig {
+        encoder: BertConfig {
+            compute: *compute,
+            hidden_dropout_prob: *dropout,
+            attention_probs_dropout_prob: *dropout,
+            ..bert
+        },
+        decoder_layers: config.decoder_layers,
+        decoder_heads: config.heads,
+        decoder_inner: 4 * width,
+        decoder_positions: config.positions,
+    };
+    model.init(&mut parameters, &mut rng)?;
+    parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+    let names: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
+    for name in names.iter().filter(|name| !name.starts_with(ENCODER)) {
+        parameters.lr_multiplier(name, config.decoder_lr_multiplier)?;
+    }
+    Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None))
+}
+
+fn new_encoder(config: &ModelConfig, n_tokens: usize) -> BertConfig {
+    BertConfig {
+        vocab_size: n_tokens,
+        hidden_size: config.width,
+        num_hidden_layers: config.encoder_layers,
+        num_attention_heads: config.heads,
+        intermediate_size: 4 * config.width,
+        hidden_act: Activation::Gelu,
+        hidden_dropout_prob: config.dropout,
+        attention_probs_dropout_prob: config.dropout,
+        max_position_embeddings: config.source_positions,
+        type_vocab_size: 1,
+        layer_norm_eps: 1e-5,
+        compute: config.compute,
+    }
+}
+
+/// Adds the first token type of a BERT encoder to its words, because the generative linker has no types.
+fn one_type(bert: &mut BertConfig, parameters: &mut Parameters) -> Result<()> {
+    let types = format!("{ENCODER}embedding.type");
+    let first = parameters.get(&types)?.row(0).to_vec();
+    let positions = parameters.find(&format!("{ENCODER}embedding.position"))?;
+    let table = parameters.at_mut(positions);
+    for row in table.values.chunks_exact_mut(first.len()) {
+        row.iter_mut().zip(&first).for_each(|(to, x)| *to += x);
+    }
+    let mut kept = std::mem::take(parameters).without(&types);
+    for pooler in ["pooler.weight", "pooler.bias"] {
+        kept = kept.without(&format!("{ENCODER}{pooler}"));
+    }
+    *parameters = kept;
+    bert.type_vocab_size = 1;
+    debug_assert!(parameters.find(WORDS).is_ok());
+    Ok(())
+}
