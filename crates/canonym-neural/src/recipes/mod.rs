@@ -98,7 +98,7 @@ const RECIPES: [Recipe; 11] = [
         }),
     },
     Recipe {
-        system: crate::system::multitask::SYSTEM,
+        system: bundle::multitask::SYSTEM,
         run: multitask::run,
         learned: Some(|arguments, table| multitask::learned(&settings(&arguments.config, table)?, arguments.root())),
     },

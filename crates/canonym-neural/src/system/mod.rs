@@ -37,14 +37,14 @@ use canonym_core::{Error, Result};
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
 use crate::bundle::dual_encoder::DualBundle;
-use crate::bundle::{self, Bundle};
+use crate::bundle::{self, Bundle, MultitaskBundle};
 use crate::status::Stage;
 use dual_encoder::DualLinker;
 use dual_encoder::model::DualModel;
 use info::ModelInfo;
 use lexical::Lexical;
 use linked::MentionSource;
-use multitask::{MultitaskBundle, MultitaskModel};
+use multitask::MultitaskModel;
 use names::NameModel;
 
 /// The default model; `canonym-default/assets/README.md` describes how it was trained.
@@ -211,7 +211,7 @@ const KINDS: [(&str, Open); 3] = [
         let model = DualModel::new(Arc::new(DualBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
     }),
-    (multitask::SYSTEM, |bytes, path| {
+    (bundle::multitask::SYSTEM, |bytes, path| {
         let model = MultitaskModel(Arc::new(MultitaskBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
     }),
