@@ -151,7 +151,7 @@ fn what_does_not_belong_together_is_refused() {
     for (set, expected) in [
         (vec!["model.tasks=[\"types\", \"mentions\"]"], "in this order"),
         (vec!["model.max_pieces=500"], "`max_pieces` must be at least 16"),
-        (vec!["model.detector=nothing"], "nothing"),
+        (vec!["model.tasks=[\"concepts\"]", "model.framing=entity", "model.detector=nothing"], "nothing"),
         (vec!["model.tasks=[\"linking\"]"], "linking"),
         (vec!["batch.batch=0"], "`batch.batch` must be at least 1"),
         (vec!["batch.nil_weight=-0.5"], "`batch.nil_weight` must be above 0 and at most 1"),

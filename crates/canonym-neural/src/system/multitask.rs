@@ -13,7 +13,7 @@ use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
-use super::detect_then_link::{DetectThenLink, explain_mention};
+use super::detect_then_link::explain_mention;
 use super::info::ModelInfo;
 use super::linked::MentionSource;
 use super::names::NameModel;
@@ -46,7 +46,14 @@ impl MultitaskModel {
         }
         let concepts = self.0.ids()?.into_iter().map(|id| concept_of.get(bare(id)).copied()).collect();
         let min_score = config.min_score.unwrap_or(self.0.manifest.min_score);
-        Ok(MultitaskLinker { kb: on.kb.clone(), tagger, concepts, min_score, top_k: config.top_k.max(1) })
+        Ok(MultitaskLinker {
+            kb: on.kb.clone(),
+            tagger,
+            concepts,
+            min_score,
+            top_k: config.top_k.max(1),
+            detector: None,
+        })
     }
 }
 
@@ -86,13 +93,12 @@ impl LinkingModel for MultitaskModel {
         if self.0.manifest.model.detects() {
             return Ok(Box::new(linker));
         }
-        let detector: Box<dyn LinkingModel> = match self.0.detector()? {
-            Some(detector) => Box::new(MultitaskModel(Arc::new(detector))),
-            None => Box::new(NameModel::embedded()?),
+        let config = RecogniseConfig { top_k: 1, min_score: Some(linker.min_score), ..config };
+        let detector = match self.0.detector()? {
+            Some(detector) => MultitaskModel(Arc::new(detector)).annotator(on, config)?,
+            None => NameModel::embedded()?.annotator(on, config)?,
         };
-        let min_score = Some(config.min_score.unwrap_or(self.0.manifest.min_score));
-        let config = RecogniseConfig { min_score, ..config };
-        Ok(Box::new(DetectThenLink::new(on, &*detector, Box::new(linker), None, config)?))
+        Ok(Box::new(MultitaskLinker { detector: Some(detector), ..linker }))
     }
 
     fn uses_dictionary(&self) -> bool {
@@ -101,7 +107,6 @@ impl LinkingModel for MultitaskModel {
 }
 
 /// Labels documents, and links what it finds to the concepts of a knowledge base.
-#[derive(Debug)]
 pub struct MultitaskLinker {
     kb: Arc<KnowledgeBase>,
     tagger: MultitaskTagger,
@@ -109,6 +114,15 @@ pub struct MultitaskLinker {
     concepts: Vec<Option<ConceptId>>,
     min_score: f32,
     top_k: usize,
+    /// Detects the mentions of documents, for a model of spans that detects none.
+    detector: Option<Box<dyn Annotator>>,
+}
+
+/// A document with labels of its given mentions.
+struct GivenMentions {
+    labelled: Labelled,
+    /// For each mention its row among the labelled spans; `None` for a mention without words.
+    rows: Vec<Option<usize>>,
 }
 
 impl MultitaskLinker {
@@ -142,16 +156,70 @@ impl MultitaskLinker {
             _ => labelled.mention_spans.iter().map(plain).collect(),
         };
         let one = |span: LinkedSpan| {
-            let link = self.link_of(&span);
-            let best = link.candidates.first().filter(|_| !link.nil);
-            let of_kb = best.and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
-            let semantic_type = of_kb.or_else(|| type_of(span.first, span.last));
-            let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
-            let mention =
-                Mention { spans: vec![text.span(span.first, span.last)], semantic_type, p_mention: span.p_mention };
-            LinkedMention { p_both: span.p_mention * p_link, mention, link }
+            let mention = Mention {
+                spans: vec![text.span(span.first, span.last)],
+                semantic_type: type_of(span.first, span.last),
+                p_mention: span.p_mention,
+            };
+            self.linked_mention(mention, &span)
         };
         spans.into_iter().map(one).collect()
+    }
+
+    /// A mention with its link; the type of a linked concept takes precedence over that of the mention.
+    fn linked_mention(&self, mention: Mention, span: &LinkedSpan) -> LinkedMention {
+        let link = self.link_of(span);
+        let best = link.candidates.first().filter(|_| !link.nil);
+        let of_kb = best.and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+        let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
+        let p_both = span.p_mention * p_link;
+        LinkedMention { mention: Mention { semantic_type: of_kb.or(mention.semantic_type), ..mention }, p_both, link }
+    }
+
+    /// Labels of given mentions, whose boundaries become word boundaries.
+    fn label_given(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<GivenMentions>> {
+        let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
+        let hulls: Vec<Vec<Span>> = inputs.iter().map(hulls).collect::<Result<_>>()?;
+        // An empty span is no boundary of other mentions.
+        let some = |hulls: &Vec<Span>| hulls.iter().copied().filter(|hull| hull.start < hull.end).collect();
+        let texts = self.read(&documents, &hulls.iter().map(some).collect::<Vec<Vec<Span>>>());
+        let mut all = Vec::with_capacity(inputs.len());
+        let mut words: Vec<Vec<(usize, usize)>> = Vec::with_capacity(inputs.len());
+        for (text, hulls) in texts.iter().zip(&hulls) {
+            let mut known = Vec::with_capacity(hulls.len());
+            let mut row = |hull: &Span| {
+                known.push(text.words_in(*hull)?);
+                Some(known.len() - 1)
+            };
+            all.push(hulls.iter().map(&mut row).collect::<Vec<Option<usize>>>());
+            words.push(known);
+        }
+        let labelled = self.tagger.label(&texts, Some(&words))?;
+        Ok(labelled.into_iter().zip(all).map(|(labelled, rows)| GivenMentions { labelled, rows }).collect())
+    }
+
+    /// Types and links of detected mentions.
+    fn annotate_detected(&self, detector: &dyn Annotator, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        let found: Vec<Vec<Mention>> = detector
+            .annotate(documents)?
+            .into_iter()
+            .map(|found| found.into_iter().map(|one| one.mention).collect())
+            .collect();
+        let inputs: Vec<LinkInput<'_>> =
+            documents.iter().zip(&found).map(|(document, mentions)| LinkInput { document, mentions }).collect();
+        let labelled = self.label_given(&inputs)?;
+        let one = |(mention, row, labelled): (Mention, Option<usize>, &Labelled)| {
+            let class = row.and_then(|row| Some(labelled.type_spans.get(row)?.span.class));
+            let own = class.and_then(|class| self.tagger.config.types.get(class - 1).cloned());
+            let classes =
+                row.and_then(|row| Some(labelled.concept_spans.get(row)?.classes.clone())).unwrap_or_default();
+            let span = LinkedSpan { first: 0, last: 0, p_mention: mention.p_mention, classes };
+            self.linked_mention(Mention { semantic_type: own.or(mention.semantic_type), ..mention }, &span)
+        };
+        let all = found.into_iter().zip(&labelled).map(|(found, GivenMentions { labelled, rows })| {
+            found.into_iter().zip(rows).map(|(mention, row)| one((mention, *row, labelled))).collect()
+        });
+        Ok(all.collect())
     }
 
     fn read(&self, documents: &[Document], boundaries: &[Vec<Span>]) -> Vec<TokenizedText> {
@@ -197,27 +265,13 @@ impl Linker for MultitaskLinker {
     fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
         let mut all = Vec::with_capacity(inputs.len());
         for inputs in inputs.chunks(DOCUMENTS) {
-            let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
-            let hulls: Vec<Vec<Span>> = inputs.iter().map(hulls).collect::<Result<_>>()?;
-            // An empty span is no boundary of other mentions.
-            let some = |hulls: &Vec<Span>| hulls.iter().copied().filter(|hull| hull.start < hull.end).collect();
-            let texts = self.read(&documents, &hulls.iter().map(some).collect::<Vec<Vec<Span>>>());
-            // The words of a mention are whole, because its boundaries are word boundaries.
-            let words = |(text, hulls): (&TokenizedText, &Vec<Span>)| {
-                hulls.iter().map(|hull| text.words_in(*hull)).collect::<Vec<Option<(usize, usize)>>>()
-            };
-            let words: Vec<Vec<Option<(usize, usize)>>> = texts.iter().zip(&hulls).map(words).collect();
-            let known: Vec<Vec<(usize, usize)>> =
-                words.iter().map(|words| words.iter().flatten().copied().collect()).collect();
-            for (labelled, words) in self.tagger.label(&texts, Some(&known))?.iter().zip(words) {
-                let mut spans = labelled.concept_spans.iter();
+            for GivenMentions { labelled, rows } in self.label_given(inputs)? {
                 let none = || Link { candidates: Vec::new(), nil: true };
-                let link = |words: Option<(usize, usize)>| {
-                    words
-                        .and_then(|_| spans.next())
-                        .map_or_else(none, |span| self.link_of(&LinkedSpan { p_mention: 1.0, ..span.clone() }))
+                let link = |row: Option<usize>| {
+                    let span = row.and_then(|row| labelled.concept_spans.get(row));
+                    span.map_or_else(none, |span| self.link_of(&LinkedSpan { p_mention: 1.0, ..span.clone() }))
                 };
-                all.push(words.into_iter().map(link).collect());
+                all.push(rows.into_iter().map(link).collect());
             }
         }
         Ok(all)
@@ -243,6 +297,10 @@ impl Annotator for MultitaskLinker {
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let mut all = Vec::with_capacity(documents.len());
         for documents in documents.chunks(DOCUMENTS) {
+            if let Some(detector) = &self.detector {
+                all.extend(self.annotate_detected(&**detector, documents)?);
+                continue;
+            }
             let texts = self.read(documents, &[]);
             let labelled = self.tagger.label(&texts, None)?;
             all.extend(texts.iter().zip(&labelled).map(|(text, labelled)| self.linked(text, labelled)));

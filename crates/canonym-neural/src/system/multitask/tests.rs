@@ -1,22 +1,28 @@
+use std::path::Path;
+
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
 
 use super::*;
 use crate::bundle::multitask::tests::bundle_of;
 use crate::models::multitask::Framing;
+use crate::tensor::parameters::Precision;
 
 const TEXT: &str = "We saw a fever. The göut saw. A rash, the fever gout.";
 
 fn linker(framing: Framing, ids: &[&str]) -> MultitaskLinker {
+    let config = RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: false };
+    MultitaskModel(Arc::new(bundle_of(framing, &Task::ALL))).built(&target(ids), config).unwrap()
+}
+
+fn target(ids: &[&str]) -> Target {
     let mut builder = KnowledgeBaseBuilder::new();
     for id in ids {
         let names = vec![NameRecord { text: format!("name of {id}"), scope: Scope::Exact }];
         builder.add(ConceptRecord { id: format!("MESH:{id}"), names, ..ConceptRecord::default() }).unwrap();
     }
     let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
-    let config = RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: false };
-    let model = MultitaskModel(Arc::new(bundle_of(framing, &Task::ALL)));
-    model.built(&Target::new(&kb, None), config).unwrap()
+    Target::new(&kb, None)
 }
 
 fn document(text: &str) -> Document {
@@ -127,5 +133,33 @@ fn mentions_of_a_model_that_does_not_link_have_their_own_probability() {
         let linked = linker.linked(&text, &labelled).remove(0);
         assert_eq!((linked.mention.p_mention, linked.p_both, linked.link.nil, linked.score()), (0.7, 0.0, true, 0.7));
         assert_eq!(linked.mention.semantic_type.as_deref(), Some("A"));
+    }
+}
+
+#[test]
+fn mentions_of_a_detector_get_types_and_concepts() {
+    let mut detector = bundle_of(Framing::Token, &[Task::Mentions]);
+    detector.manifest.model.lenient = true;
+    let detector = detector.to_bytes(Precision::Single).unwrap();
+    let detected = MultitaskBundle::from_bytes(&detector, Path::new("x")).unwrap();
+    let config = RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: false };
+    let (target, documents) = (target(&["D1", "D2", "D3"]), [TEXT, "", "gout"].map(document));
+    let annotate = |bundle: MultitaskBundle| {
+        MultitaskModel(Arc::new(bundle)).annotator(&target, config).unwrap().annotate(&documents).unwrap()
+    };
+    let expected = annotate(detected);
+    assert!(!expected[0].is_empty());
+    for tasks in [&[Task::Types][..], &[Task::Concepts], &[Task::Types, Task::Concepts]] {
+        let found = annotate(bundle_of(Framing::Entity, tasks).with_detector(detector.clone()));
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            assert_eq!(
+                (&found.mention.spans, found.mention.p_mention),
+                (&expected.mention.spans, expected.mention.p_mention)
+            );
+            assert_eq!(found.mention.semantic_type.is_some(), tasks.contains(&Task::Types));
+            assert_eq!(found.link.candidates.len(), if tasks.contains(&Task::Concepts) { 3 } else { 0 });
+            assert_eq!(found.link.nil, !tasks.contains(&Task::Concepts));
+        }
+        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), expected.iter().map(Vec::len).collect::<Vec<_>>());
     }
 }
