@@ -66,8 +66,17 @@ fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
         ("token", vec!["model.tasks=[\"concepts\"]"]),
         ("tags", vec!["model.type_tags=true"]),
         ("crf", vec!["model.type_tags=true", "model.crf=true", LSTM, "encoder.layers=0"]),
+        (
+            "deep",
+            vec!["model.hidden_layer=true", "model.lenient=true", "run.adam.decay=l2", "run.adam.weight_decay=1e-4"],
+        ),
     ] {
         let report = train(&place, out, &set);
+        assert_eq!(report.get("selected_on"), None, "{report}");
+        let n_labelling = report["token_accuracy"].as_object().unwrap().len();
+        assert_eq!(n_labelling, if matches!(out, "entity" | "token") { 1 } else { 3 }, "{out}: {report}");
+        let accuracy = report["token_accuracy"].as_object().unwrap().values().map(|share| share.as_f64().unwrap());
+        assert!(accuracy.into_iter().all(|share| share > 0.9), "{report}");
         assert!(report["held_out"]["concepts"]["f1"].as_f64().unwrap() > 0.9, "{out}: {report}");
         assert_eq!(report["recall_ceiling"], 1.0, "{report}");
         let text = ["link", "--model", out, "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring. A ring."];
@@ -84,11 +93,32 @@ fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
 #[test]
 fn a_model_of_spans_takes_a_model_of_mentions_along() {
     let place = place();
-    let mentions = train(&place, "mentions", &["model.tasks=[\"mentions\"]"]);
+    // The detector has the same words under other numbers.
+    let (tiny, other) = (place.path("models/tiny"), place.path("models/other"));
+    std::fs::create_dir_all(&other).unwrap();
+    for file in std::fs::read_dir(tiny).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
+    }
+    let vocabulary = std::fs::read_to_string(other.join("vocab.txt")).unwrap();
+    let mut words: Vec<&str> = vocabulary.lines().collect();
+    words[4..].reverse();
+    std::fs::write(other.join("vocab.txt"), words.join("\n") + "\n").unwrap();
+    let mentions = train(&place, "mentions", &["model.tasks=[\"mentions\"]", "encoder.bert=other"]);
+    assert_eq!(mentions.get("recall_ceiling"), None, "{mentions}");
     assert!(mentions["held_out"]["mentions"]["f1"].as_f64().unwrap() > 0.9, "{mentions}");
     let set = ["model.tasks=[\"concepts\"]", "model.framing=entity", "model.detector=mentions"];
-    let report = train(&place, "spans", &set);
+    let report = train(&place, "spans", &[&set[..], &["run.select=best"]].concat());
+    assert_eq!((report.get("held_out"), report["selected_on"].as_str()), (None, Some("dev")), "{report}");
+    assert!(report["on_gold_spans"]["concepts"]["f1"].as_f64().unwrap() > 0.9, "{report}");
     assert!(report["with_detector"]["concepts"]["f1"].as_f64().unwrap() > 0.9, "{report}");
+    for (set, expected) in [
+        (vec!["model.detector=mentions"], "`model.detector` has no effect"),
+        (vec!["model.detector=mentions", "model.framing=entity"], "`model.detector` has no effect"),
+        (vec![set[0], set[1], "model.detector=spans"], "`model.detector` does not detect mentions"),
+    ] {
+        refuse(&place, &set, expected);
+    }
     std::fs::remove_dir_all(place.path("mentions")).unwrap();
     let text = ["link", "--model", "spans", "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the dice."];
     let (ok, found, errors) = said(&place, &text, "");
@@ -121,12 +151,20 @@ fn what_does_not_belong_together_is_refused() {
     for (set, expected) in [
         (vec!["model.tasks=[\"types\", \"mentions\"]"], "in this order"),
         (vec!["model.max_pieces=500"], "`max_pieces` must be at least 16"),
-        (vec!["model.detector=nothing"], "nothing"),
+        (vec!["model.tasks=[\"concepts\"]", "model.framing=entity", "model.detector=nothing"], "nothing"),
         (vec!["model.tasks=[\"linking\"]"], "linking"),
+        (vec!["batch.batch=0"], "`batch.batch` must be at least 1"),
+        (vec!["batch.nil_weight=-0.5"], "`batch.nil_weight` must be above 0 and at most 1"),
+        (vec!["run.adam.decay=l3"], "l3"),
     ] {
-        let mut arguments = vec!["train", "tasks.toml", "--allow-seen", "--data-root", ".", "--out", "out"];
-        set.iter().for_each(|one| arguments.extend(["--set", one]));
-        let (ok, _, errors) = said(&place, &arguments, "");
-        assert!(!ok && errors.contains(expected), "{set:?}: {errors}");
+        refuse(&place, &set, expected);
     }
+}
+
+/// Checks that training with overrides is refused with a message and a hint.
+fn refuse(place: &Workplace, set: &[&str], expected: &str) {
+    let mut arguments = vec!["train", "tasks.toml", "--allow-seen", "--data-root", ".", "--out", "out"];
+    set.iter().for_each(|one| arguments.extend(["--set", one]));
+    let (ok, _, errors) = said(place, &arguments, "");
+    assert!(!ok && errors.contains(expected) && errors.contains("hint: "), "{set:?}: {errors}");
 }

@@ -71,20 +71,8 @@ impl Manifest for CrossManifest {
     const SYSTEM: Option<&'static str> = Some(SYSTEM);
     const KIND: &'static str = "a cross-encoder";
 
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn card(&self) -> &str {
-        &self.card
-    }
-
     fn description(&self) -> String {
         SYSTEM.to_owned()
-    }
-
-    fn rules(&self) -> BertRules {
-        BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
     }
 
     fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::models::joint::Joint;
 use crate::models::mention_prior::MentionPrior;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
+use crate::tokenizer::{BertNormalizer, Tokenizer};
 
 /// Key of the nested name-encoder bundle.
 const NAME_ENCODER: &str = "voice";
@@ -93,14 +93,6 @@ impl Manifest for DualManifest {
     const SYSTEM: Option<&'static str> = Some(SYSTEM);
     const KIND: &'static str = "a dual encoder";
 
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn card(&self) -> &str {
-        &self.card
-    }
-
     fn description(&self) -> String {
         let search = if self.model.search.is_some() { "detects and links" } else { "links" };
         format!("{SYSTEM}, {search} mentions")
@@ -121,10 +113,6 @@ impl Manifest for DualManifest {
             }
         }
         Cow::Owned(once)
-    }
-
-    fn rules(&self) -> BertRules {
-        BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
     }
 
     fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
@@ -219,6 +207,7 @@ pub(crate) mod tests {
     use crate::bundle::tests::refusals;
     use crate::models::dual_encoder::tests::drawn;
     use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
+    use crate::tokenizer::BertRules;
 
     /// A randomly initialised model with eleven wordpieces.
     pub fn bundle() -> DualBundle {

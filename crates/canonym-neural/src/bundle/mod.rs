@@ -5,6 +5,8 @@
 
 pub mod cross_encoder;
 pub mod dual_encoder;
+pub mod generative;
+pub mod multitask;
 pub mod names;
 
 use std::borrow::Cow;
@@ -18,10 +20,11 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tokenizer::{BertRules, Tokenizer};
+use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
 
 pub use cross_encoder::CrossBundle;
 pub use dual_encoder::DualBundle;
+pub use multitask::MultitaskBundle;
 pub use names::{Bundle, DECISION_PART, NameManifest, TAGGER_PART, TaggerManifest};
 
 /// Name of the bundle in a run folder.
@@ -45,23 +48,12 @@ pub trait Manifest: Serialize + DeserializeOwned {
     /// The kind with its article, for error messages.
     const KIND: &'static str;
 
-    /// Format number.
-    fn format(&self) -> u32;
-
     /// The kind of model and what it does, for people.
     fn description(&self) -> String;
-
-    /// Model card in free text.
-    fn card(&self) -> &str;
 
     /// The weights as they are written.
     fn stored(parameters: &Parameters) -> Cow<'_, Parameters> {
         Cow::Borrowed(parameters)
-    }
-
-    /// The settings that complete the vocabulary of a BERT.
-    fn rules(&self) -> BertRules {
-        BertRules::UNCASED
     }
 
     /// Completes weights after reading, and checks that they belong to the vocabulary.
@@ -118,19 +110,19 @@ impl<M: Manifest> ModelFile<M> {
         };
         let settings = entry(MANIFEST)?;
         let unreadable = |error| refused(format!("invalid settings: {error}"));
-        let Header { format, system } = serde_json::from_str(settings).map_err(unreadable)?;
-        if system.as_deref() != M::SYSTEM {
-            let system = system.as_deref().unwrap_or("rescnn");
+        let header: Header = serde_json::from_str(settings).map_err(unreadable)?;
+        if header.system.as_deref() != M::SYSTEM {
+            let system = header.system.as_deref().unwrap_or("rescnn");
             let error = Error::artifact(path, format!("it is a model of the system `{system}`, not {}", M::KIND));
             return Err(error.with_hint(format!("use {}", M::KIND)));
         }
-        if format > FORMAT {
-            return Err(refused(format!("it has format {format}; this version reads up to {FORMAT}")));
+        if header.format > FORMAT {
+            return Err(refused(format!("it has format {}; this version reads up to {FORMAT}", header.format)));
         }
         let manifest: M = serde_json::from_str(settings).map_err(unreadable)?;
         let pieces = match metadata.get(TOKENIZER) {
             Some(json) => Tokenizer::from_json(json),
-            None => Tokenizer::bert(entry(VOCABULARY)?.lines().map(str::to_owned).collect(), manifest.rules()),
+            None => Tokenizer::bert(entry(VOCABULARY)?.lines().map(str::to_owned).collect(), header.rules()),
         };
         let pieces = pieces.map_err(|error| refused(error.to_string()))?;
         manifest.restore(&mut parameters, &pieces).map_err(|error| refused(error.to_string()))?;
@@ -139,12 +131,41 @@ impl<M: Manifest> ModelFile<M> {
     }
 }
 
-/// What all manifests begin with.
-#[derive(Deserialize)]
-struct Header {
-    format: u32,
+/// The settings that all kinds have in common.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Header {
+    /// Format number.
+    pub format: u32,
+    /// The kind of model; `None` for name encoders.
     #[serde(default)]
-    system: Option<String>,
+    pub system: Option<String>,
+    /// Model card in free text.
+    #[serde(default)]
+    pub card: String,
+    /// The settings that complete the vocabulary of a BERT; `None` for those of an uncased one.
+    #[serde(default)]
+    normalizer: Option<BertNormalizer>,
+    #[serde(default)]
+    longest_word: Option<usize>,
+}
+
+impl Header {
+    /// The header of a manifest.
+    ///
+    /// # Errors
+    /// If the settings cannot be written.
+    pub fn of(manifest: &impl Manifest) -> Result<Header> {
+        let refused = |error| Error::invalid(format!("cannot read the model settings: {error}"));
+        serde_json::from_value(serde_json::to_value(manifest).map_err(refused)?).map_err(refused)
+    }
+
+    fn rules(&self) -> BertRules {
+        let BertRules { normalizer, longest_word } = BertRules::UNCASED;
+        BertRules {
+            normalizer: self.normalizer.unwrap_or(normalizer),
+            longest_word: self.longest_word.unwrap_or(longest_word),
+        }
+    }
 }
 
 /// The record of training documents; `None` if the bundle has none.

@@ -57,14 +57,6 @@ impl Manifest for NameManifest {
     const SYSTEM: Option<&'static str> = None;
     const KIND: &'static str = "a name encoder";
 
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn card(&self) -> &str {
-        &self.card
-    }
-
     fn description(&self) -> String {
         let kind = if self.tagger.is_some() { "pipeline: tagger, dictionary and name encoder" } else { "name encoder" };
         kind.to_owned()

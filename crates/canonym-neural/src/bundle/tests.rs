@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use canonym_core::eval::learned::{Role, TrainingSource};
 
 use super::*;
-use crate::bundle::{cross_encoder, dual_encoder, names};
+use crate::bundle::{cross_encoder, dual_encoder, multitask, names};
 
 /// A change of a bundle, and what the error then says.
 pub type Refusal<'a, M> = (&'a dyn Fn(&mut ModelFile<M>), &'a str);
@@ -38,6 +38,12 @@ fn holds<M: Manifest + Debug + PartialEq + Clone>(bundle: &ModelFile<M>) {
     let half = bundle.to_bytes(Precision::Half).unwrap();
     assert_ne!(opened(&half).unwrap().fingerprint, back.fingerprint);
     assert_eq!(system_in(&whole, path).unwrap().as_deref(), M::SYSTEM);
+    // The header is that of the settings in the file, in the order of the file.
+    let settings = &Parameters::metadata(&whole, path).unwrap()[MANIFEST];
+    assert_eq!(settings, &serde_json::to_string(&bundle.manifest).unwrap());
+    let (header, read) = (Header::of(&bundle.manifest).unwrap(), serde_json::from_str::<Header>(settings).unwrap());
+    assert_eq!((header.format, header.system.as_deref(), &header.card), (FORMAT, M::SYSTEM, &read.card));
+    assert_eq!(header.rules(), bundle.pieces.rules().unwrap());
     // A record of documents is added without moving a weight.
     let mut learned = Learned::default();
     learned.add(TrainingSource::new("part", Role::Trained, "shapes/train.jsonl", [7, 3]));
@@ -69,6 +75,7 @@ fn every_kind_is_written_and_read() {
     holds(&names::tests::bundle());
     holds(&dual_encoder::tests::bundle());
     holds(&cross_encoder::tests::bundle());
+    holds(&multitask::tests::bundle());
 }
 
 #[test]

@@ -34,6 +34,16 @@ pub struct Likelihood {
     pub of_transitions: Vec<f32>,
 }
 
+/// Sums over all label sequences.
+struct Sums {
+    /// Log partition function.
+    log_sum: f64,
+    /// Marginal probabilities of the labels, in the order of the scores.
+    marginals: Vec<f32>,
+    /// Expected number of each transition between labels, `[n_labels, n_labels]`.
+    pairs: Vec<f32>,
+}
+
 impl<'a> Crf<'a> {
     /// A CRF with these transitions, `[n_labels + 2, n_labels]`.
     pub fn new(transitions: &'a Matrix) -> Crf<'a> {
@@ -57,14 +67,15 @@ impl<'a> Crf<'a> {
         self.transitions.row(self.n_labels() + 1)
     }
 
-    /// Negative log-likelihood of `labels`; `scores` has a row of `n_labels` for each position.
-    ///
-    /// # Panics
-    /// If there are no positions, or not one label for each.
-    pub fn likelihood(&self, scores: &[f32], labels: &[usize]) -> Likelihood {
+    /// Marginal probabilities of the labels at each position, in the order of `scores`, which has a row of `n_labels` for each.
+    pub fn marginals(&self, scores: &[f32]) -> Vec<f32> {
+        if scores.is_empty() { Vec::new() } else { self.forward_backward(scores).marginals }
+    }
+
+    /// Sums over all label sequences of at least one position.
+    fn forward_backward(&self, scores: &[f32]) -> Sums {
         let n = self.n_labels();
-        let n_positions = labels.len();
-        assert!(n_positions > 0 && scores.len() == n_positions * n, "a row of scores for each label");
+        let n_positions = scores.len() / n;
         let mut log_sum = 0.0_f64;
         // Exponentials of the label scores; start and end belong to the first and last position.
         let mut emitted = scores.to_vec();
@@ -89,13 +100,13 @@ impl<'a> Crf<'a> {
             scales.push(scale);
             log_sum += f64::from(scale.ln());
         }
-        let mut of_scores = vec![0.0; scores.len()];
+        let mut marginals = vec![0.0; scores.len()];
         let mut pairs = vec![0.0; n * n];
         let mut backward = vec![1.0_f32; n];
         for at in (0..n_positions).rev() {
             let here = at * n..(at + 1) * n;
-            let marginals = forward[here.clone()].iter().zip(&backward).map(|(forward, backward)| forward * backward);
-            of_scores[here.clone()].iter_mut().zip(marginals).for_each(|(to, share)| *to = share);
+            let products = forward[here.clone()].iter().zip(&backward).map(|(forward, backward)| forward * backward);
+            marginals[here.clone()].iter_mut().zip(products).for_each(|(to, product)| *to = product);
             if at == 0 {
                 break;
             }
@@ -111,9 +122,21 @@ impl<'a> Crf<'a> {
             }
             backward = (0..n).map(|from| dot(&reached, self.weights.row(from))).collect();
         }
+        pairs.iter_mut().zip(&self.weights.values).for_each(|(share, weight)| *share *= weight);
+        Sums { log_sum, marginals, pairs }
+    }
+
+    /// Negative log-likelihood of `labels`; `scores` has a row of `n_labels` for each position.
+    ///
+    /// # Panics
+    /// If there are no positions, or not one label for each.
+    pub fn likelihood(&self, scores: &[f32], labels: &[usize]) -> Likelihood {
+        let n = self.n_labels();
+        let n_positions = labels.len();
+        assert!(n_positions > 0 && scores.len() == n_positions * n, "a row of scores for each label");
+        let Sums { log_sum, marginals: mut of_scores, pairs } = self.forward_backward(scores);
         let mut of_transitions = vec![0.0; (n + N_ENDS) * n];
-        let weighed = pairs.iter().zip(&self.weights.values).map(|(share, weight)| share * weight);
-        of_transitions.iter_mut().zip(weighed).for_each(|(to, share)| *to = share);
+        of_transitions[..n * n].copy_from_slice(&pairs);
         let last = (n_positions - 1) * n;
         of_transitions[n * n..(n + 1) * n].copy_from_slice(&of_scores[..n]);
         of_transitions[(n + 1) * n..].copy_from_slice(&of_scores[last..]);
@@ -208,6 +231,12 @@ mod tests {
             let gold = &all[1 % all.len()];
             let found = crf.likelihood(&scores.values, &gold.0);
             assert!((found.loss - (log_sum - gold.1)).abs() < 1e-5);
+            let marginals = crf.marginals(&scores.values);
+            for (at, marginal) in marginals.into_iter().enumerate() {
+                let through = all.iter().filter(|(labels, _)| labels[at / 3] == at % 3);
+                let expected = through.map(|(_, score)| (score - log_sum).exp()).sum::<f64>();
+                assert!((f64::from(marginal) - expected).abs() < 1e-5);
+            }
             let best = all.iter().max_by(|left, right| left.1.total_cmp(&right.1)).unwrap();
             assert_eq!(crf.best(&scores.values), best.0);
         }

@@ -42,21 +42,18 @@ impl Default for BiLstmConfig {
 impl BiLstmConfig {
     /// Number of output columns.
     pub fn n_outputs(&self) -> usize {
-        2 * self.hidden
+        self.hidden.saturating_mul(2)
     }
 
     /// Names and shapes of the weights.
-    fn weights(&self, scope: &str, n_inputs: usize) -> Vec<(String, usize, usize)> {
-        let mut weights = Vec::new();
-        for layer in 0..self.n_layers {
-            let n_inputs = if layer == 0 { n_inputs } else { self.n_outputs() };
-            for (direction, _) in DIRECTIONS {
-                for (part, n_rows) in [("input", n_inputs), ("recurrent", self.hidden), ("bias", 1)] {
-                    weights.push((format!("{scope}{layer}.{direction}.{part}"), n_rows, 4 * self.hidden));
-                }
-            }
-        }
-        weights
+    fn weights(&self, scope: &str, n_inputs: usize) -> impl Iterator<Item = (String, usize, usize)> {
+        let (n_outputs, hidden) = (self.n_outputs(), self.hidden);
+        let directions = (0..self.n_layers).flat_map(|layer| DIRECTIONS.map(|(direction, _)| (layer, direction)));
+        directions.flat_map(move |(layer, direction)| {
+            let n_inputs = if layer == 0 { n_inputs } else { n_outputs };
+            let parts = [("input", n_inputs), ("recurrent", hidden), ("bias", 1)];
+            parts.map(|(part, n_rows)| (format!("{scope}{layer}.{direction}.{part}"), n_rows, hidden.saturating_mul(4)))
+        })
     }
 
     /// Initialises the weights that `parameters` lacks, uniformly within `1 / sqrt(hidden)`, as in PyTorch.
@@ -79,8 +76,8 @@ impl BiLstmConfig {
             let error = Error::invalid("an LSTM needs a layer, a unit, and a dropout of at least 0 and below 1");
             return Err(error.with_hint("the defaults are `n_layers = 2`, `hidden = 256` and `dropout = 0.2`"));
         }
-        let weights = self.weights(scope, n_inputs);
-        weights.iter().try_for_each(|(name, n_rows, n_cols)| parameters.shaped(name, *n_rows, *n_cols).map(drop))
+        let mut weights = self.weights(scope, n_inputs);
+        weights.try_for_each(|(name, n_rows, n_cols)| parameters.shaped(&name, n_rows, n_cols).map(drop))
     }
 
     /// Outputs of the last layer, `[rows, 2 * hidden]`; dropout only with a generator.

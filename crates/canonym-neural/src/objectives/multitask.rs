@@ -3,18 +3,19 @@
 //! The softmax of a batch runs over the labels that occur in it (section 3.3 of Wiatrak and Iso-Sipila 2020); the loss of a task is the mean
 //! over its words or spans, with a weight for Nil.
 
+pub mod evaluate;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use canonym_core::Result;
-use canonym_core::eval::matching::Counts;
+use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use self::evaluate::{HeldOut, evaluate, gold_spans};
 use crate::autograd::{Tape, Var, softmax};
 use crate::layers::crf::Crf;
-use crate::models::multitask::decode::WordSpan;
 use crate::models::multitask::infer::MultitaskTagger;
-use crate::models::multitask::reading::{Reading, Splitter};
-use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, Task, Windows};
+use crate::models::multitask::tokenized::{Splitter, TokenizedText};
+use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, PackedWindows, Task};
 use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::SplitMix64;
@@ -28,7 +29,7 @@ const CLASSES: &str = "classes";
 const MENTION_TRANSITIONS: &str = "mention transitions";
 const TYPE_TRANSITIONS: &str = "type transitions";
 
-/// Windows per part of a batch.
+/// PackedWindows per part of a batch.
 const PART: usize = 8;
 
 /// Gold labels of a text. A label that is not known is `None` and not learned from.
@@ -61,20 +62,9 @@ pub struct GoldSpan {
 #[derive(Debug, Clone, Default)]
 pub struct Example {
     /// The text; gold boundaries are word boundaries.
-    pub reading: Reading,
+    pub text: TokenizedText,
     /// Its labels.
     pub labels: TextLabels,
-}
-
-/// A held-out text, tokenised without gold boundaries.
-#[derive(Debug, Clone, Default)]
-pub struct HeldOut {
-    /// The text.
-    pub reading: Reading,
-    /// Gold mentions whose boundaries are word boundaries.
-    pub spans: Vec<GoldSpan>,
-    /// Number of gold mentions with other boundaries, which cannot be found.
-    pub n_unreachable: usize,
 }
 
 /// Which tasks a step trains.
@@ -113,6 +103,25 @@ pub struct MultitaskBatchConfig {
     pub nil_weight: f32,
 }
 
+impl MultitaskBatchConfig {
+    /// Checks the ranges of the settings.
+    ///
+    /// # Errors
+    /// If a value is out of range.
+    pub fn check(&self) -> Result<()> {
+        if self.batch == 0 {
+            let error = Error::invalid("`batch.batch` must be at least 1");
+            return Err(error.with_hint("it is the number of sentences per step; the paper uses 32"));
+        }
+        if !(self.nil_weight > 0.0 && self.nil_weight <= 1.0) {
+            let error =
+                Error::invalid(format!("`batch.nil_weight` must be above 0 and at most 1, not {}", self.nil_weight));
+            return Err(error.with_hint("the paper uses 0.125, and 0.01 for MedMentions ST21pv"));
+        }
+        Ok(())
+    }
+}
+
 impl Default for MultitaskBatchConfig {
     fn default() -> MultitaskBatchConfig {
         MultitaskBatchConfig {
@@ -148,7 +157,7 @@ pub struct Batch {
 
 #[derive(Debug, Default)]
 struct Part {
-    windows: Windows,
+    windows: PackedWindows,
     /// Number of words of each window.
     n_words: Vec<usize>,
     mentions: Vec<Option<u32>>,
@@ -166,7 +175,7 @@ impl<'a> Multitask<'a> {
         n_concepts: usize,
     ) -> Multitask<'a> {
         let of_text = |(text, example): (usize, &Example)| {
-            (0..example.reading.windows.len()).map(move |window| (text, window)).collect::<Vec<_>>()
+            (0..example.text.windows.len()).map(move |window| (text, window)).collect::<Vec<_>>()
         };
         let windows = examples.iter().enumerate().flat_map(of_text).collect();
         Multitask { model, config, splitter, examples, windows, n_concepts, held_out: &[] }
@@ -188,15 +197,19 @@ impl<'a> Multitask<'a> {
         let mut spans: Vec<Vec<(usize, usize)>> = Vec::with_capacity(windows.len());
         let by_span = self.model.framing == Framing::Entity;
         for (text, window) in windows {
-            let Example { reading, labels } = &self.examples[*text];
-            let words = reading.windows[*window].words.clone();
+            let Example { text, labels } = &self.examples[*text];
+            let words = text.windows[*window].words.clone();
             part.n_words.push(words.len());
             part.mentions.extend(labels.mentions[words.clone()].iter().map(|label| Some(u32::from(*label))));
             let mut inside = Vec::new();
             if by_span {
-                for span in labels.spans.iter().filter(|span| words.contains(&span.first) && words.contains(&span.last))
-                {
-                    inside.push((span.first, span.last));
+                let overlaps = |span: &&GoldSpan| span.first < words.end && words.start <= span.last;
+                for span in labels.spans.iter().filter(overlaps) {
+                    // A mention across windows is learned from the window with most of its words.
+                    if text.window_of(span.first, span.last) != Some(*window) {
+                        continue;
+                    }
+                    inside.push((span.first.max(words.start), span.last.min(words.end - 1)));
                     part.types.push(span.class);
                     part.concepts.push(span.concept);
                 }
@@ -207,8 +220,8 @@ impl<'a> Multitask<'a> {
             spans.push(inside);
         }
         let each = windows.iter().zip(&spans).map(|((text, window), spans)| {
-            let reading = &self.examples[*text].reading;
-            (reading, &reading.windows[*window], spans.as_slice())
+            let text = &self.examples[*text].text;
+            (text, &text.windows[*window], spans.as_slice())
         });
         part.windows = self.splitter.pack(each);
         part
@@ -234,7 +247,7 @@ impl Objective for Multitask<'_> {
         let mut drawn: Vec<(usize, usize)> =
             (0..self.config.batch).map(|_| self.windows[rng.below(self.windows.len())]).collect();
         // Parts of similar size take similar time.
-        drawn.sort_by_key(|(text, window)| self.examples[*text].reading.windows[*window].context.len());
+        drawn.sort_by_key(|(text, window)| self.examples[*text].text.windows[*window].context.len());
         let n_parts = drawn.len().div_ceil(PART);
         let mut dealt: Vec<Vec<(usize, usize)>> = vec![Vec::new(); n_parts];
         for (at, window) in drawn.into_iter().enumerate() {
@@ -310,9 +323,12 @@ impl Objective for Multitask<'_> {
             }
             let nil_weight = if *task == Task::Mentions { 1.0 } else { nil_weight };
             if *task != Task::Concepts {
-                let mut present: Vec<u32> = labels.iter().flatten().copied().collect();
-                present.sort_unstable();
-                present.dedup();
+                let mut present: BTreeSet<u32> = labels.iter().flatten().copied().collect();
+                // Nil, or outside of mentions, is always a label; a span always has a type.
+                if by_token || *task == Task::Mentions {
+                    present.insert(0);
+                }
+                let present: Vec<u32> = present.into_iter().collect();
                 let (loss, gradient) = present_loss(output, &labels, &present, nil_weight);
                 losses.add(task.name(), loss);
                 losses.gradient_of(name, values).values.copy_from_slice(&gradient.values);
@@ -347,15 +363,16 @@ impl Objective for Multitask<'_> {
         self.model.tasks.iter().position(|task| batch.tasks.first() == Some(task)).unwrap_or(0)
     }
 
-    /// Strict F1 of the highest task on held-out texts; for concepts of spans without a mention task, accuracy on gold spans.
+    /// Strict F1 of the highest task on held-out texts; on gold spans for a model that does not detect mentions.
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
         if self.held_out.is_empty() {
             return Ok(None);
         }
         let tagger = MultitaskTagger::new(self.model, parameters, self.n_concepts, self.splitter.clone())?;
-        let counts = count(&tagger, self.held_out)?;
+        let given = (!self.model.detects()).then(|| gold_spans(self.held_out));
+        let found = evaluate(&tagger, self.held_out, given.as_deref())?;
         let highest = self.model.tasks.last().expect("a model has a task");
-        Ok(counts.get(highest).map(|counts| counts.score().f1))
+        Ok(found.counts.get(highest).map(|counts| counts.score().f1))
     }
 }
 
@@ -424,60 +441,6 @@ fn sequence_loss(
         first += n;
     }
     (loss, of_scores, of_transitions)
-}
-
-/// Strict counts of each task on held-out texts.
-///
-/// # Errors
-/// If a weight is missing.
-pub fn count(tagger: &MultitaskTagger, held_out: &[HeldOut]) -> Result<BTreeMap<Task, Counts>> {
-    if tagger.config.framing == Framing::Entity && !tagger.config.has(Task::Mentions) {
-        let spans = |text: &HeldOut| text.spans.iter().map(|span| (span.first, span.last)).collect();
-        return count_on(tagger, held_out, &held_out.iter().map(spans).collect::<Vec<_>>());
-    }
-    counted(tagger, held_out, None)
-}
-
-/// Like [`count`], with types and concepts assigned to `given` pairs of first and last word.
-///
-/// # Errors
-/// If a weight is missing.
-pub fn count_on(
-    tagger: &MultitaskTagger,
-    held_out: &[HeldOut],
-    given: &[Vec<(usize, usize)>],
-) -> Result<BTreeMap<Task, Counts>> {
-    counted(tagger, held_out, Some(given))
-}
-
-fn counted(
-    tagger: &MultitaskTagger,
-    held_out: &[HeldOut],
-    given: Option<&[Vec<(usize, usize)>]>,
-) -> Result<BTreeMap<Task, Counts>> {
-    let readings: Vec<Reading> = held_out.iter().map(|text| text.reading.clone()).collect();
-    let config = &tagger.config;
-    let found = tagger.label(&readings, given)?;
-    let mut counts: BTreeMap<Task, Counts> = config.tasks.iter().map(|task| (*task, Counts::default())).collect();
-    let mut add =
-        |task: Task, text: &HeldOut, found: BTreeSet<(usize, usize, u32)>, gold: BTreeSet<(usize, usize, u32)>| {
-            let Some(counts) = counts.get_mut(&task) else { return };
-            let n_right = found.intersection(&gold).count();
-            *counts = *counts + Counts::one_to_one(gold.len() + text.n_unreachable, found.len(), n_right);
-        };
-    for (text, found) in held_out.iter().zip(&found) {
-        let plain = |span: &WordSpan| (span.first, span.last, span.class as u32);
-        let gold = |label: &dyn Fn(&GoldSpan) -> Option<u32>| {
-            text.spans.iter().filter_map(|span| Some((span.first, span.last, label(span)?))).collect()
-        };
-        add(Task::Mentions, text, found.mention_spans.iter().map(plain).collect(), gold(&|_| Some(0)));
-        add(Task::Types, text, found.type_spans.iter().map(plain).collect(), gold(&|span| span.class));
-        let linked = |span: &crate::models::multitask::infer::LinkedSpan| {
-            Some((span.first, span.last, span.classes.first()?.0 as u32))
-        };
-        add(Task::Concepts, text, found.concept_spans.iter().filter_map(linked).collect(), gold(&|span| span.concept));
-    }
-    Ok(counts)
 }
 
 #[cfg(test)]

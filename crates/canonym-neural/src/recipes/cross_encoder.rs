@@ -32,13 +32,14 @@ use canonym_core::link::{Candidate, Link, LinkInput, Linker};
 use canonym_core::text::Mention;
 use serde::{Deserialize, Serialize};
 
+use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::data::held_apart;
 use super::learned::{check_judged, of_corpus, of_documents, source};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::settings::experiment_of;
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::dual_encoder::model::dual_linker;
 
@@ -148,8 +149,7 @@ struct Evaluated {
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment = settings(&arguments.config, table)
-        .with_context(|| format!("{path} is not a valid cross-encoder experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "cross-encoder")?;
     let Experiment { seed, data, retrieval, .. } = &experiment;
     retrieval.bm25.check().with_context(|| format!("cannot train {path}"))?;
     if retrieval.n_candidates < 2 {
@@ -157,8 +157,6 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         return Err(error.with_hint("the default of `retrieval.n_candidates` is 10"));
     }
     let root = arguments.root();
-    std::fs::create_dir_all(&arguments.out)
-        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let first = first_model(data, retrieval, root)?;

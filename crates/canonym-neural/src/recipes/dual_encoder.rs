@@ -37,12 +37,13 @@ use serde::{Deserialize, Serialize};
 use self::data::{Corpus, CorpusReport, DataConfig, Parts, ids_of, labels_of, prepare, read_corpora, with_synonyms};
 use self::evaluate::{Measured, SearchReport, Tuning, evaluate, measure};
 use self::joint::JointReport;
+use super::TrainOptions;
 use super::adapt::mention_prior_of;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::learned::{self, check_judged, of_documents};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::LinkingModel;
 use crate::system::dual_encoder::model::dual_vectors;
@@ -101,10 +102,10 @@ struct EncoderConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<PathBuf>,
     /// Whether wordpiece embeddings are trained.
-    #[serde(default = "yes")]
+    #[serde(default = "super::settings::yes")]
     train_embeddings: bool,
     /// Whether the name encoder is trained. If it is frozen, `batch.all_names` costs little.
-    #[serde(default = "yes")]
+    #[serde(default = "super::settings::yes")]
     train_names: bool,
     /// Dropout; if missing, that of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,22 +115,14 @@ struct EncoderConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name_encoder: Option<PathBuf>,
     /// Learning-rate multiplier of layers that are not in the checkpoint.
-    #[serde(alias = "head_pace", default = "one")]
+    #[serde(alias = "head_pace", default = "super::settings::one")]
     head_lr_multiplier: f32,
     /// Layer-wise learning-rate decay: the multiplier of a layer relative to the layer above it.
-    #[serde(default = "one")]
+    #[serde(default = "super::settings::one")]
     layer_decay: f32,
     /// Precision of matrix products; if missing, that of the model that is fine-tuned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compute: Option<Compute>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn one() -> f32 {
-    1.0
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -213,11 +206,8 @@ const STAGE: &str = "train";
 
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid dual-encoder experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "dual-encoder")?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     status::say("reading checkpoint, terminology and corpora …");

@@ -17,25 +17,27 @@ use canonym_core::text::{Document, Span};
 use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, labels_of, read_corpora};
 use super::learned::{check_judged, of_documents, read, source};
 use super::log::Log;
 use super::queries::read_mentions;
 use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::settings::{experiment_of, one};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainOptions, settings};
+use crate::bundle::generative::{Calibration, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
 use crate::bundle::{FILE, FORMAT};
 use crate::checkpoint::{read_bart, read_bert};
 use crate::models::bert::BertConfig;
 use crate::models::generative::beam::BeamConfig;
-use crate::models::generative::text::TextConfig;
+use crate::models::generative::text::{END_TOKEN, START_TOKEN, TextConfig};
 use crate::models::generative::{ENCODER, GenerativeConfig, WORDS};
 use crate::objectives::generative::{Examples, Generative, GenerativeBatchConfig};
 use crate::status;
 use crate::system::Target;
-use crate::system::generative::{Calibration, GenerativeBundle, GenerativeManifest, NameTrie, Ranking, SYSTEM};
+use crate::system::generative::NameTrie;
 use crate::tensor::elementwise::Activation;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
@@ -176,10 +178,6 @@ fn dropout() -> f32 {
     0.1
 }
 
-fn one() -> f32 {
-    1.0
-}
-
 /// Settings of a training stage.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -229,11 +227,9 @@ struct NamesReport {
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid generative experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "generative")?;
     experiment.check().with_context(|| format!("cannot train {path}"))?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| Error::io("create", out, error))?;
     let started = Instant::now();
     let parts = experiment.documents(root)?;
     let terms = match &experiment.pretrain {
@@ -544,9 +540,10 @@ fn begin(
                 return Err(error.with_hint("set `model.start` or `model.encoder`, or pre-train on `data.pretrain`"));
             };
             status::say("learning a vocabulary …");
-            let mut pieces = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(2));
-            pieces.add(FIRST)?;
-            pieces.add(BEHIND)?;
+            let mut pieces = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(4));
+            for token in [FIRST, BEHIND, START_TOKEN, END_TOKEN] {
+                pieces.add(token)?;
+            }
             (new_encoder(config, pieces.len()), pieces)
         }
     };

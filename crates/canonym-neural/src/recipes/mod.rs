@@ -99,12 +99,12 @@ const RECIPES: [Recipe; 12] = [
         }),
     },
     Recipe {
-        system: crate::system::generative::SYSTEM,
+        system: bundle::generative::SYSTEM,
         run: generative::run,
         learned: Some(|arguments, table| generative::learned(&settings(&arguments.config, table)?, arguments.root())),
     },
     Recipe {
-        system: crate::system::multitask::SYSTEM,
+        system: bundle::multitask::SYSTEM,
         run: multitask::run,
         learned: Some(|arguments, table| multitask::learned(&settings(&arguments.config, table)?, arguments.root())),
     },

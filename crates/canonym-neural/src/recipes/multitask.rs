@@ -1,39 +1,43 @@
 //! Trains the hierarchical multi-task tagger (Wiatrak and Iso-Sipila 2020), its single-task and multi-task variants, and the BiLSTM-CRF
 //! baseline.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod data;
+
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::eval::matching::Score;
 use canonym_core::text::Span;
 use serde::{Deserialize, Serialize};
 
+use self::data::{Classes, CorpusReport, Labeller, gold_boundaries, recall_ceiling};
+use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
-use super::dual_encoder::data::{DataConfig as Corpora, Parts, hull, ids_of, read_corpora};
+use super::dual_encoder::data::{DataConfig as Corpora, Parts, read_corpora};
 use super::learned::{check_judged, of_documents, read, source};
 use super::log::Log;
 use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainOptions, settings};
+use crate::bundle::multitask::{IDS, MultitaskBundle, MultitaskManifest, SYSTEM};
 use crate::bundle::{FILE, FORMAT};
 use crate::checkpoint::read_bert;
-use crate::layers::crf::bilou::labels_of;
 use crate::layers::lstm::BiLstmConfig;
-use crate::models::multitask::decode::tag_of;
-use crate::models::multitask::reading::{Reading, Splitter};
+use crate::models::multitask::infer::MultitaskTagger;
+use crate::models::multitask::tokenized::{Splitter, TokenizedText};
 use crate::models::multitask::{ENCODER, Framing, MultitaskConfig, Task};
-use crate::objectives::multitask::{Example, GoldSpan, HeldOut, Multitask, MultitaskBatchConfig, TextLabels, count};
+use crate::objectives::multitask::evaluate::{Evaluation, evaluate, gold_spans};
+use crate::objectives::multitask::{Multitask, MultitaskBatchConfig};
 use crate::status;
-use crate::system::multitask::{IDS, MultitaskBundle, MultitaskManifest, SYSTEM};
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::for_step;
 use crate::tokenizer::BertRules;
-use crate::train::RunConfig;
+use crate::train::{RunConfig, Select};
 
 const STAGE: &str = "multitask";
 
@@ -79,13 +83,13 @@ struct EncoderConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     layers: Option<usize>,
     /// Whether wordpiece embeddings are trained.
-    #[serde(default = "yes")]
+    #[serde(default = "super::settings::yes")]
     train_embeddings: bool,
     /// Dropout; if missing, that of the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dropout: Option<f32>,
     /// Learning-rate multiplier of task encoders and heads.
-    #[serde(default = "one")]
+    #[serde(default = "super::settings::one")]
     head_lr_multiplier: f32,
     /// Precision of matrix products.
     #[serde(default)]
@@ -110,6 +114,12 @@ struct ModelConfig {
     /// Whether types per token are BILOU labels of each type.
     #[serde(default)]
     type_tags: bool,
+    /// Whether incomplete BILOU sequences are decoded as mentions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lenient: bool,
+    /// Whether heads have a hidden layer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hidden_layer: bool,
     /// Maximum number of wordpieces of a sentence with its context.
     #[serde(default = "length")]
     max_pieces: usize,
@@ -117,14 +127,6 @@ struct ModelConfig {
     /// data root. It becomes part of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     detector: Option<PathBuf>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn one() -> f32 {
-    1.0
 }
 
 fn length() -> usize {
@@ -139,89 +141,37 @@ struct Report {
     n_types: usize,
     n_concepts: usize,
     train: CorpusReport,
-    dev: CorpusReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<CorpusReport>,
+    /// The documents that the checkpoint is selected on: `tune`, or `dev`, whose scores are then optimistic; missing if nothing is selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selected_on: Option<&'static str>,
     /// Strict scores of each task on the held-out documents, with the mentions that the model finds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     held_out: BTreeMap<&'static str, Score>,
-    /// Strict scores with the mentions of the detector, if there is one.
+    /// The same for a model that does not detect mentions, on the gold spans of the held-out documents.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    on_gold_spans: BTreeMap<&'static str, Score>,
+    /// The same with the mentions of the detector, if there is one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     with_detector: BTreeMap<&'static str, Score>,
-    /// Fraction of linked held-out mentions whose concept occurs in the training documents: the highest recall that the model can reach.
-    recall_ceiling: f64,
+    /// Fraction of held-out words with the correct label, for tasks that label words.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    token_accuracy: BTreeMap<&'static str, f64>,
+    /// Fraction of linked held-out mentions that have whole words and a concept that occurs in the training documents: the highest recall
+    /// that the model can reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recall_ceiling: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
-#[derive(Debug, Default, Serialize)]
-struct CorpusReport {
-    n_documents: usize,
-    n_sentences: usize,
-    n_mentions: usize,
-    /// Mentions that lie within words, which cannot be found.
-    n_inside_words: usize,
-    /// Mentions that overlap a longer one, which are not learned from.
-    n_overlapping: usize,
-    /// Mentions of several parts, whose hull is learned.
-    n_discontinuous: usize,
-    /// Sentences that were cut because they are longer than a window.
-    n_cut: usize,
-}
-
-/// Classes of types and concepts from 1, by name.
-#[derive(Debug, Default)]
-struct Classes {
-    types: Vec<String>,
-    concepts: Vec<String>,
-    type_of: HashMap<String, u32>,
-    concept_of: HashMap<String, u32>,
-}
-
-impl Classes {
-    fn of(documents: &[AnnotatedDocument]) -> Classes {
-        let annotations = || documents.iter().flat_map(|document| &document.annotations);
-        let types: BTreeSet<&str> =
-            annotations().map(|one| one.semantic_type.as_str()).filter(|one| !one.is_empty()).collect();
-        let concepts: BTreeSet<&str> = annotations().filter_map(concept_id).collect();
-        let numbered = |names: &BTreeSet<&str>| names.iter().map(|name| (*name).to_owned()).zip(1..).collect();
-        Classes {
-            type_of: numbered(&types),
-            concept_of: numbered(&concepts),
-            types: types.into_iter().map(str::to_owned).collect(),
-            concepts: concepts.into_iter().map(str::to_owned).collect(),
-        }
-    }
-
-    /// The mentions of a document that have whole words, and the number of the others. A concept that no class has is `other`.
-    fn spans(&self, document: &AnnotatedDocument, reading: &Reading, other: Option<u32>) -> (Vec<GoldSpan>, usize) {
-        let mut n_inside = 0;
-        let mut spans = Vec::new();
-        for annotation in &document.annotations {
-            let Some((first, last)) = reading.words_of(hull(annotation)) else {
-                n_inside += 1;
-                continue;
-            };
-            let concept = concept_id(annotation).map(|id| self.concept_of.get(id).copied().or(other));
-            let class = self.type_of.get(&annotation.semantic_type).copied();
-            let class = if annotation.semantic_type.is_empty() { None } else { class.or(other) };
-            spans.push(GoldSpan { first, last, class, concept: concept.flatten() });
-        }
-        (spans, n_inside)
-    }
-}
-
-/// The first id of an annotation, without its prefix; `None` if it is unlinked.
-fn concept_id(annotation: &Annotation) -> Option<&str> {
-    let id = ids_of(annotation).first().copied()?;
-    Some(id.rsplit_once(':').map_or(id, |(_, bare)| bare))
-}
-
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid multitask experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "multitask")?;
+    experiment.batch.check()?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let started = Instant::now();
     let Parts { train, tune, dev } = read_corpora(&experiment.data.corpora(), experiment.seed, root)?;
     if train.iter().all(|document| document.annotations.is_empty()) {
@@ -230,17 +180,25 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let detector = experiment.detector(root)?;
     let record = learned(&experiment, root)?;
-    let mut of_judging = record.clone();
+    let mut evaluated = record.clone();
     if let Some((detector, _)) = &detector {
-        of_judging.join("mentions", detector.learned.as_ref());
+        evaluated.join("mentions", detector.learned.as_ref());
     }
-    let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
+    let seen = check_judged(&evaluated, &dev, ("held-out documents", arguments.allow_seen))?;
     let classes = Classes::of(&train);
     let (manifest, parameters, splitter) = begin(&experiment, arguments, &classes)?;
     let model = manifest.model.clone();
-    let (examples, of_train) = examples(&train, &splitter, &classes, &model);
-    let (tune, _) = held_out(&tune, &splitter, &classes);
-    let (held, of_dev) = held_out(&dev, &splitter, &classes);
+    let labeller = Labeller { splitter: &splitter, classes: &classes, model: &model };
+    let (examples, of_train) = (labeller.examples(&train), labeller.report(&train));
+    // A model that does not detect mentions is evaluated on gold spans, whose boundaries are known.
+    let boundaries =
+        |documents: &[AnnotatedDocument]| if model.detects() { Vec::new() } else { gold_boundaries(documents) };
+    let selected_on = match (tune.is_empty(), dev.is_empty()) {
+        (true, true) => None,
+        (is_dev, _) => experiment.selects().then_some(if is_dev { "dev" } else { "tune" }),
+    };
+    let tune = labeller.held_out(&tune, &boundaries(&tune));
+    let held = labeller.held_out(&dev, &boundaries(&dev));
     let n_weights = parameters.counts().0;
     let n_concepts = classes.concepts.len();
     status::say(&format!(
@@ -249,6 +207,15 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         of_train.n_sentences,
         of_train.n_mentions
     ));
+    match selected_on {
+        Some("dev") => {
+            status::say(
+                "warning: the checkpoint is selected on `data.dev`, so its scores are optimistic; set `data.tune_share`",
+            );
+        }
+        Some(part) => status::say(&format!("the checkpoint is selected on `data.{part}`")),
+        None => {}
+    }
     let mut seconds = BTreeMap::from([("prepare", started.elapsed().as_secs_f64())]);
 
     let watched = if tune.is_empty() { &held } else { &tune };
@@ -275,30 +242,36 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         .add_table(IDS, classes.concepts.iter().flat_map(|id| [id, "\n"]).collect::<String>().into_bytes());
     // Evaluates the model as written, with f16 weights.
     bundle = MultitaskBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
-    let judge_started = Instant::now();
+    let evaluation_started = Instant::now();
     let mut report = Report {
         seed: experiment.seed,
         n_weights,
         n_types: classes.types.len(),
         n_concepts,
         train: of_train,
-        dev: of_dev,
+        dev: (!dev.is_empty()).then(|| labeller.report(&dev)),
+        selected_on,
         held_out: BTreeMap::new(),
+        on_gold_spans: BTreeMap::new(),
         with_detector: BTreeMap::new(),
-        recall_ceiling: recall_ceiling(&dev, &classes),
+        token_accuracy: BTreeMap::new(),
+        recall_ceiling: model.has(Task::Concepts).then(|| recall_ceiling(&labeller.held_out(&dev, &[]))).flatten(),
         seen,
         seconds,
     };
     if !held.is_empty() {
         status::say("held-out documents …");
         let tagger = bundle.tagger()?;
-        report.held_out = scores(&count(&tagger, &held)?);
+        let given = (!model.detects()).then(|| gold_spans(&held));
+        let found = evaluate(&tagger, &held, given.as_deref())?;
+        let by_task = if given.is_some() { &mut report.on_gold_spans } else { &mut report.held_out };
+        *by_task = scores(&found);
+        report.token_accuracy = found.token_accuracy.iter().map(|(task, share)| (task.name(), *share)).collect();
         if let Some((detector, _)) = &detector {
-            let found = spans_of_detector(detector, &held)?;
-            report.with_detector = scores(&crate::objectives::multitask::count_on(&tagger, &held, &found)?);
+            report.with_detector = scores(&evaluate_detected(detector, &tagger, &labeller, &dev)?);
         }
     }
-    report.seconds.insert("judge", judge_started.elapsed().as_secs_f64());
+    report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     if let Some((_, bytes)) = detector {
         bundle = bundle.with_detector(bytes);
     }
@@ -307,30 +280,32 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     remove_kept(out, &[STAGE])
 }
 
-fn scores(counts: &BTreeMap<Task, canonym_core::eval::matching::Counts>) -> BTreeMap<&'static str, Score> {
-    counts.iter().map(|(task, counts)| (task.name(), counts.score())).collect()
+fn scores(evaluation: &Evaluation) -> BTreeMap<&'static str, Score> {
+    evaluation.counts.iter().map(|(task, counts)| (task.name(), counts.score())).collect()
 }
 
-/// The mentions that another model finds in texts, as words of their readings.
-fn spans_of_detector(
+/// Scores on the mentions that another model finds, which reads the texts with its own tokenizer.
+fn evaluate_detected(
     detector: &MultitaskBundle,
-    held_out: &[HeldOut],
-) -> canonym_core::Result<Vec<Vec<(usize, usize)>>> {
-    let tagger = detector.tagger()?;
-    let readings: Vec<Reading> = held_out.iter().map(|text| text.reading.clone()).collect();
-    let found = tagger.label(&readings, None)?;
-    Ok(found.iter().map(|text| text.mention_spans.iter().map(|span| (span.first, span.last)).collect()).collect())
-}
-
-/// Fraction of linked mentions whose concept has a class.
-fn recall_ceiling(documents: &[AnnotatedDocument], classes: &Classes) -> f64 {
-    let firsts = documents.iter().flat_map(|document| &document.annotations).filter_map(concept_id);
-    let (mut n, mut n_known) = (0_usize, 0_usize);
-    for id in firsts {
-        n += 1;
-        n_known += usize::from(classes.concept_of.contains_key(id));
-    }
-    n_known as f64 / n.max(1) as f64
+    tagger: &MultitaskTagger,
+    labeller: &Labeller<'_>,
+    documents: &[AnnotatedDocument],
+) -> canonym_core::Result<Evaluation> {
+    let detector = detector.tagger()?;
+    let texts: Vec<TokenizedText> =
+        documents.iter().map(|document| detector.splitter().read(&document.document.text, &[])).collect();
+    let found = detector.label(&texts, None)?;
+    let spans = texts.iter().zip(&found).map(|(text, found)| {
+        found.mention_spans.iter().map(|found| text.span(found.span.first, found.span.last)).collect()
+    });
+    let spans: Vec<Vec<Span>> = spans.collect();
+    // As when documents are linked, detected boundaries are word boundaries.
+    let held_out = labeller.held_out(documents, &spans);
+    let words = held_out
+        .iter()
+        .zip(&spans)
+        .map(|(held_out, spans)| spans.iter().filter_map(|span| held_out.text.words_in(*span)).collect());
+    evaluate(tagger, &held_out, Some(&words.collect::<Vec<Vec<(usize, usize)>>>()))
 }
 
 impl DataConfig {
@@ -351,15 +326,31 @@ impl DataConfig {
 }
 
 impl Experiment {
+    /// Whether evaluations select a checkpoint or end the run.
+    fn selects(&self) -> bool {
+        let RunConfig { evaluate_every, patience, select, .. } = self.run;
+        evaluate_every > 0 && (select == Select::Best || patience > 0)
+    }
+
     /// The model that detects mentions, and its file.
     fn detector(&self, root: &Path) -> canonym_core::Result<Option<(MultitaskBundle, Vec<u8>)>> {
         let Some(path) = &self.model.detector else { return Ok(None) };
+        if self.model.framing == Framing::Token || self.model.tasks.contains(&Task::Mentions) {
+            let error =
+                canonym_core::Error::invalid("`model.detector` has no effect: the model detects mentions itself");
+            return Err(error
+                .with_hint("omit `model.detector`, or set `model.framing = \"entity\"` and omit the task `mentions`"));
+        }
         let (file, bytes) = crate::bundle::read_file(&existing(path, root))?;
         let bundle =
             MultitaskBundle::from_bytes(&bytes, &file).context("`model.detector` must be a multitask bundle")?;
         if !bundle.manifest.model.has(Task::Mentions) {
             let error = canonym_core::Error::invalid("`model.detector` does not detect mentions");
             return Err(error.with_hint("use a model with the task `mentions`"));
+        }
+        if bundle.has_detector() {
+            let error = canonym_core::Error::invalid("`model.detector` contains another detector");
+            return Err(error.with_hint("train the detector without `model.detector`"));
         }
         Ok(Some((bundle, bytes)))
     }
@@ -370,7 +361,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     let Parts { train, tune, dev } = read_corpora(&experiment.data.corpora(), experiment.seed, root)?;
     let chosen_on = if tune.is_empty() { &dev } else { &tune };
     let of = |documents: &[AnnotatedDocument]| of_documents(documents).into_iter().flatten().collect::<HashSet<u64>>();
-    let (trained, tuned) = (of(&train), of(chosen_on));
+    let (trained, tuned) = (of(&train), if experiment.selects() { of(chosen_on) } else { HashSet::new() });
     let mut all = Learned::default();
     for file in experiment.data.paths() {
         let prints = of_documents(&read(file, root)?);
@@ -406,7 +397,7 @@ fn begin(
     if let Some(dropout) = dropout {
         (config.hidden_dropout_prob, config.attention_probs_dropout_prob) = (*dropout, *dropout);
     }
-    let ModelConfig { tasks, framing, lstm, crf, type_tags, max_pieces, .. } = &experiment.model;
+    let ModelConfig { tasks, framing, lstm, crf, type_tags, lenient, hidden_layer, max_pieces, .. } = &experiment.model;
     let model = MultitaskConfig {
         bert: config,
         tasks: tasks.clone(),
@@ -414,6 +405,8 @@ fn begin(
         lstm: *lstm,
         crf: *crf,
         type_tags: *type_tags,
+        lenient: *lenient,
+        hidden_layer: *hidden_layer,
         max_pieces: *max_pieces,
         types: classes.types.clone(),
     };
@@ -443,74 +436,4 @@ fn begin(
     };
     let splitter = Splitter::new(pieces, *max_pieces)?;
     Ok((manifest, parameters, splitter))
-}
-
-/// Training texts with labels.
-fn examples(
-    documents: &[AnnotatedDocument],
-    splitter: &Splitter,
-    classes: &Classes,
-    model: &MultitaskConfig,
-) -> (Vec<Example>, CorpusReport) {
-    let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
-    let mut examples = Vec::with_capacity(documents.len());
-    for document in documents {
-        let hulls: Vec<Span> = document.annotations.iter().map(hull).collect();
-        let reading = splitter.read(&document.document.text, &hulls);
-        let (mut spans, n_inside) = classes.spans(document, &reading, None);
-        report.n_mentions += document.annotations.len();
-        report.n_inside_words += n_inside;
-        report.n_discontinuous += document.annotations.iter().filter(|one| one.spans.len() > 1).count();
-        report.n_sentences += reading.windows.len();
-        report.n_cut += n_cut(&reading, model.max_pieces);
-        // Of overlapping mentions the longest is kept.
-        spans.sort_by_key(|span| (std::cmp::Reverse(span.last - span.first), span.first));
-        let mut kept: Vec<GoldSpan> = Vec::with_capacity(spans.len());
-        for span in spans {
-            if kept.iter().all(|other| span.last < other.first || other.last < span.first) {
-                kept.push(span);
-            } else {
-                report.n_overlapping += 1;
-            }
-        }
-        examples.push(Example { labels: labels(&reading, kept, model), reading });
-    }
-    (examples, report)
-}
-
-/// Number of windows that are full, most of them because their sentence is longer than a window.
-fn n_cut(reading: &Reading, max_pieces: usize) -> usize {
-    reading.windows.iter().filter(|window| window.target.len() + 2 >= max_pieces).count()
-}
-
-fn labels(reading: &Reading, spans: Vec<GoldSpan>, model: &MultitaskConfig) -> TextLabels {
-    let n = reading.words.len();
-    let words: Vec<(usize, usize)> = spans.iter().map(|span| (span.first, span.last)).collect();
-    let mentions = labels_of(n, &words);
-    let (mut types, mut concepts) = (vec![Some(0); n], vec![Some(0); n]);
-    for span in &spans {
-        for word in span.first..=span.last {
-            let tag = |class: u32| match model.has_type_tags() {
-                true => tag_of(usize::from(mentions[word]), class as usize) as u32,
-                false => class,
-            };
-            types[word] = span.class.map(tag);
-            concepts[word] = span.concept;
-        }
-    }
-    TextLabels { mentions, types, concepts, spans }
-}
-
-/// Held-out texts; types and concepts that the training documents lack count as misses.
-fn held_out(documents: &[AnnotatedDocument], splitter: &Splitter, classes: &Classes) -> (Vec<HeldOut>, CorpusReport) {
-    let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
-    let text = |document: &AnnotatedDocument| {
-        let reading = splitter.read(&document.document.text, &[]);
-        let (spans, n_unreachable) = classes.spans(document, &reading, Some(u32::MAX));
-        report.n_mentions += document.annotations.len();
-        report.n_inside_words += n_unreachable;
-        report.n_sentences += reading.windows.len();
-        HeldOut { reading, spans, n_unreachable }
-    };
-    (documents.iter().map(text).collect(), report)
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use canonym_core::Error;
+use canonym_core::error::Context;
 use rapidfuzz::distance::{lcs_seq, osa};
 use serde::de::DeserializeOwned;
 use toml::de;
 
+use super::TrainOptions;
 use crate::status;
 
 /// Maximum edit distance of a suggestion.
@@ -57,6 +59,30 @@ pub fn warn_about_old(found: &BTreeSet<String>) {
     for old in found {
         status::say(&format!("warning: `{old}` is now `{}`; the old key still works", current(old)));
     }
+}
+
+/// Default of settings that are on.
+pub fn yes() -> bool {
+    true
+}
+
+/// Default of factors.
+pub fn one() -> f32 {
+    1.0
+}
+
+/// Deserialises an experiment of a kind, and creates its output folder.
+pub fn experiment_of<T: DeserializeOwned>(
+    arguments: &TrainOptions,
+    table: toml::Table,
+    kind: &str,
+) -> canonym_core::Result<T> {
+    let path = arguments.config.display();
+    let experiment =
+        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid {kind} experiment"))?;
+    let out = arguments.out.as_path();
+    std::fs::create_dir_all(out).map_err(|error| Error::io("create", out, error))?;
+    Ok(experiment)
 }
 
 /// Deserialises the experiment at `path`; `table` is its content with overrides applied.

@@ -63,6 +63,17 @@ impl DetectThenLink {
     }
 }
 
+/// Adds the mention probability to the explanation of each candidate. Candidates without names have none.
+pub fn explain_mention(kb: &KnowledgeBase, explanation: &mut Explanation, linked: &LinkedMention) {
+    for explained in &mut explanation.candidates {
+        let mut candidates = linked.link.candidates.iter();
+        if let Some(candidate) = candidates.find(|candidate| kb.id(candidate.concept) == explained.id) {
+            let change = f64::from(log_odds(linked.p_both_of(candidate))) - explained.log_odds;
+            explained.add(contribution("mention", IS_MENTION, f64::from(linked.mention.p_mention), change));
+        }
+    }
+}
+
 fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
     documents.iter().zip(found).map(|(document, mentions)| LinkInput { document, mentions }).collect()
 }
@@ -83,10 +94,7 @@ impl Annotator for DetectThenLink {
         let explained = self.linker.explain(&marked(documents, &found))?;
         let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
             let linked = self.decided(mention, link);
-            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
-                let change = f64::from(log_odds(linked.p_both_of(candidate))) - explained.log_odds;
-                explained.add(contribution("mention", IS_MENTION, f64::from(mention.p_mention), change));
-            }
+            explain_mention(&self.kb, &mut explanation, &linked);
             (linked, explanation)
         };
         Ok(found.iter().zip(explained).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase, NameId};
-use canonym_core::link::explain::{Explanation, contribution};
+use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
 use canonym_core::link::model::{Features, LexicalModel, N};
 use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use super::concept_rows::ConceptRows;
 use super::consistency::one_sense_per_discourse;
+use super::detect_then_link::explain_mention;
 use super::name_scorer::{NameEvidence, NameScores};
 use crate::bundle::dual_encoder::DualBundle;
 use crate::index::FlatIndex;
@@ -525,10 +526,7 @@ impl Annotator for DualLinker {
             let Decided { linked, evidence, name } = one;
             let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
             let mut explanation = self.explanation(&name, &linked.link, &evidence);
-            for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
-                let change = f64::from(joint::log_odds(linked.p_both_of(candidate))) - explained.log_odds;
-                explained.add(contribution("mention", joint::IS_MENTION, f64::from(linked.mention.p_mention), change));
-            }
+            explain_mention(&self.kb, &mut explanation, &linked);
             (linked, explanation)
         };
         let mut all = Vec::with_capacity(documents.len());

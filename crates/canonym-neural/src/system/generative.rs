@@ -1,9 +1,9 @@
 //! The generative linker as a model of a system: its bundle, the names of a terminology, and its linker.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
+use canonym_core::Result;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
@@ -13,149 +13,27 @@ use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::{Annotator, Candidate, Link, LinkInput, Linker};
 use canonym_core::text::Mention;
 use canonym_core::text::abbreviations::find_abbreviations;
-use canonym_core::{Error, Result};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::detect_then_link::DetectThenLink;
 use super::info::ModelInfo;
 use super::linked::MentionSource;
 use super::names::NameModel;
 use super::{LinkingModel, Target};
-use crate::bundle::{Manifest, ModelFile};
+use crate::bundle::generative::{Calibration, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
 use crate::models::bert::Sequences;
-use crate::models::generative::GenerativeConfig;
 use crate::models::generative::beam::{BeamConfig, Found, Task, search};
 use crate::models::generative::decoder::EncoderDecoder;
-use crate::models::generative::text::{Coder, TextConfig, plain_name};
+use crate::models::generative::text::{Coder, plain_name};
 use crate::models::generative::trie::{TokenLists, Trie};
 use crate::models::joint::log_odds;
 use crate::status::Stage;
 use crate::tensor::elementwise::sigmoid;
-use crate::tensor::parameters::Parameters;
-use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
-
-/// Value of `system` in the settings.
-pub const SYSTEM: &str = "generative";
 
 /// Mentions that are decoded together.
 const MENTIONS: usize = 32;
 
-/// A trained generative linker.
-pub type GenerativeBundle = ModelFile<GenerativeManifest>;
-
-/// Settings of a generative linker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GenerativeManifest {
-    /// [`SYSTEM`].
-    pub system: String,
-    /// Format number.
-    pub format: u32,
-    /// Model configuration.
-    pub model: GenerativeConfig,
-    /// How mentions and names are written.
-    #[serde(default)]
-    pub text: TextConfig,
-    /// Beam search.
-    #[serde(default)]
-    pub beams: BeamConfig,
-    /// How concepts are ranked.
-    #[serde(default)]
-    pub ranking: Ranking,
-    /// Calibration of the probabilities.
-    #[serde(default)]
-    pub calibration: Calibration,
-    /// Normalisation of the tokenizer.
-    pub normalizer: BertNormalizer,
-    /// Maximum word length in characters; longer words are unknown.
-    pub longest_word: usize,
-    /// Threshold below which a mention stays unlinked; the paper has none.
-    #[serde(default)]
-    pub min_score: f32,
-    /// Model card in free text: data, scores, limitations, licence.
-    #[serde(default)]
-    pub card: String,
-}
-
-/// How concepts are ranked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ranking {
-    /// By the score of their best name, as published.
-    #[default]
-    Best,
-    /// By the sum of the probabilities of their names.
-    Sum,
-}
-
-/// Logistic calibration of a concept's share of the probability of all names that were found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Calibration {
-    /// Weight of the log-odds of the share.
-    pub share: f32,
-    /// Weight of the mean log-probability of its best name.
-    pub score: f32,
-    /// Constant.
-    pub bias: f32,
-}
-
-impl Default for Calibration {
-    /// The share itself.
-    fn default() -> Calibration {
-        Calibration { share: 1.0, score: 0.0, bias: 0.0 }
-    }
-}
-
-impl Manifest for GenerativeManifest {
-    const SYSTEM: Option<&'static str> = Some(SYSTEM);
-    const KIND: &'static str = "a generative linker";
-
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn card(&self) -> &str {
-        &self.card
-    }
-
-    fn description(&self) -> String {
-        let GenerativeConfig { encoder, decoder_layers, .. } = &self.model;
-        let (layers, width) = (encoder.num_hidden_layers, encoder.hidden_size);
-        format!("generative linker: {layers} + {decoder_layers} layers of {width}")
-    }
-
-    fn rules(&self) -> BertRules {
-        BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
-    }
-
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
-        self.model.check(parameters)?;
-        let (n, n_embedded) = (pieces.len(), self.model.encoder.vocab_size);
-        if n_embedded < n {
-            return Err(Error::mismatch(format!("it has {n_embedded} embeddings for {n} tokens")));
-        }
-        self.coder(pieces.clone()).map(|_| ())
-    }
-}
-
-impl GenerativeManifest {
-    fn coder(&self, pieces: Tokenizer) -> Result<Coder> {
-        let GenerativeConfig { encoder, decoder_positions, .. } = &self.model;
-        Coder::new(pieces, self.text, encoder.max_position_embeddings, *decoder_positions)
-    }
-}
-
 impl GenerativeBundle {
-    /// Writes mentions and names as tokens of this model.
-    ///
-    /// # Errors
-    /// If the vocabulary lacks tokens that begin and end a sequence.
-    pub fn coder(&self) -> Result<Coder> {
-        self.manifest.coder(self.pieces.clone())
-    }
-
     /// The linker of a knowledge base.
     ///
     /// # Errors
@@ -375,16 +253,6 @@ impl Linker for GenerativeLinker {
 /// The model of a bundle.
 #[derive(Debug)]
 pub struct GenerativeModel(pub Arc<GenerativeBundle>);
-
-impl GenerativeModel {
-    /// Deserialises a bundle; `path` is used in error messages.
-    ///
-    /// # Errors
-    /// If the bytes are not a bundle of this kind.
-    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<GenerativeModel> {
-        Ok(GenerativeModel(Arc::new(GenerativeBundle::from_bytes(bytes, path)?)))
-    }
-}
 
 impl LinkingModel for GenerativeModel {
     fn info(&self) -> ModelInfo {

@@ -8,7 +8,7 @@ use canonym_core::eval::learned::Learned;
 
 use super::linked::MentionSource;
 use super::{AnyModel, DEFAULT, DEFAULT_MODEL, Models, is_bundle};
-use crate::bundle::{self, Manifest, ModelFile, cross_encoder};
+use crate::bundle::{self, Header, Manifest, ModelFile, cross_encoder};
 
 /// The facts about a model.
 #[derive(Debug, Clone, Default)]
@@ -61,11 +61,12 @@ impl ModelInfo {
 
     /// The facts in a bundle, but for its size and the training record of all parts.
     pub fn of_file<M: Manifest>(bundle: &ModelFile<M>) -> ModelInfo {
+        let header = Header::of(&bundle.manifest).ok();
         let mut info = ModelInfo {
             kind: bundle.manifest.description(),
-            format: Some(bundle.manifest.format()),
+            format: header.as_ref().map(|header| header.format),
             fingerprint: Some(bundle.fingerprint),
-            card: bundle.manifest.card().to_owned(),
+            card: header.map(|header| header.card).unwrap_or_default(),
             ..ModelInfo::default()
         };
         for (name, value) in bundle.parameters.iter() {

@@ -38,14 +38,16 @@ use canonym_core::{Error, Result};
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
 use crate::bundle::dual_encoder::DualBundle;
-use crate::bundle::{self, Bundle};
+use crate::bundle::generative::GenerativeBundle;
+use crate::bundle::{self, Bundle, MultitaskBundle};
 use crate::status::Stage;
 use dual_encoder::DualLinker;
 use dual_encoder::model::DualModel;
+use generative::GenerativeModel;
 use info::ModelInfo;
 use lexical::Lexical;
 use linked::MentionSource;
-use multitask::{MultitaskBundle, MultitaskModel};
+use multitask::MultitaskModel;
 use names::NameModel;
 
 /// The default model; `canonym-default/assets/README.md` describes how it was trained.
@@ -212,10 +214,11 @@ const KINDS: [(&str, Open); 4] = [
         let model = DualModel::new(Arc::new(DualBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
     }),
-    (generative::SYSTEM, |bytes, path| {
-        Ok(AnyModel::Linking(Arc::new(generative::GenerativeModel::from_bytes(bytes, path)?)))
+    (bundle::generative::SYSTEM, |bytes, path| {
+        let model = GenerativeModel(Arc::new(GenerativeBundle::from_bytes(bytes, path)?));
+        Ok(AnyModel::Linking(Arc::new(model)))
     }),
-    (multitask::SYSTEM, |bytes, path| {
+    (bundle::multitask::SYSTEM, |bytes, path| {
         let model = MultitaskModel(Arc::new(MultitaskBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
     }),

@@ -1,7 +1,6 @@
-//! The multi-task tagger as a model of a system: its bundle, its linker and its annotator.
+//! The multi-task tagger as a model of a system: its linker and its annotator.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use canonym_core::eval::learned::Learned;
@@ -13,132 +12,27 @@ use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, L
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use super::detect_then_link::DetectThenLink;
+use super::detect_then_link::explain_mention;
 use super::info::ModelInfo;
 use super::linked::MentionSource;
 use super::names::NameModel;
 use super::{LinkingModel, Target};
-use crate::bundle::{Manifest, ModelFile};
-use crate::models::joint::{IS_MENTION, log_odds};
-use crate::models::multitask::infer::{Labelled, LinkedSpan, MultitaskTagger};
-use crate::models::multitask::reading::{Reading, Splitter};
-use crate::models::multitask::{CONCEPTS, Framing, MultitaskConfig, Task};
-use crate::tensor::parameters::Parameters;
-use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
-
-/// Value of `system` in the settings.
-pub const SYSTEM: &str = "multitask";
-
-/// Table of the concept ids, one per line, in the order of their classes.
-pub const IDS: &str = "concepts.ids";
-
-/// Table of a nested bundle that detects mentions, for a model of spans that detects none.
-const DETECTOR: &str = "detector";
+use crate::bundle::MultitaskBundle;
+use crate::bundle::multitask::SYSTEM;
+use crate::models::joint::log_odds;
+use crate::models::multitask::Task;
+use crate::models::multitask::infer::{FoundSpan, Labelled, LinkedSpan, MultitaskTagger};
+use crate::models::multitask::tokenized::TokenizedText;
 
 /// Documents that are labelled together.
 const DOCUMENTS: usize = 64;
-
-/// A trained multi-task tagger.
-pub type MultitaskBundle = ModelFile<MultitaskManifest>;
-
-/// Settings of a multi-task tagger.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MultitaskManifest {
-    /// [`SYSTEM`].
-    pub system: String,
-    /// Format number.
-    pub format: u32,
-    /// Model configuration.
-    pub model: MultitaskConfig,
-    /// Normalisation of the tokenizer.
-    pub normalizer: BertNormalizer,
-    /// Maximum word length in characters; longer words are unknown.
-    pub longest_word: usize,
-    /// Threshold below which a mention stays unlinked; the paper has none.
-    #[serde(default)]
-    pub min_score: f32,
-    /// Model card in free text: data, scores, limitations, licence.
-    #[serde(default)]
-    pub card: String,
-}
-
-impl Manifest for MultitaskManifest {
-    const SYSTEM: Option<&'static str> = Some(SYSTEM);
-    const KIND: &'static str = "a multi-task tagger";
-
-    fn format(&self) -> u32 {
-        self.format
-    }
-
-    fn card(&self) -> &str {
-        &self.card
-    }
-
-    fn description(&self) -> String {
-        let tasks: Vec<&str> = self.model.tasks.iter().map(|task| task.name()).collect();
-        let framing = if self.model.framing == Framing::Token { "token" } else { "entity" };
-        format!("multi-task tagger per {framing}: {}", tasks.join(", "))
-    }
-
-    fn rules(&self) -> BertRules {
-        BertRules { normalizer: self.normalizer, longest_word: self.longest_word }
-    }
-
-    fn restore(&self, parameters: &mut Parameters, _: &Tokenizer) -> Result<()> {
-        self.model.check(parameters, ids(parameters)?.len())?;
-        if let Ok(bytes) = parameters.table(DETECTOR) {
-            MultitaskBundle::from_bytes(bytes, Path::new("nested detector"))?;
-        }
-        Ok(())
-    }
-}
-
-/// The ids of the classes of a model.
-fn ids(parameters: &Parameters) -> Result<Vec<&str>> {
-    if parameters.find(CONCEPTS).is_err() {
-        return Ok(Vec::new());
-    }
-    let lines = std::str::from_utf8(parameters.table(IDS)?);
-    Ok(lines.map_err(|_| Error::invalid("invalid concept ids"))?.lines().collect())
-}
-
-impl MultitaskBundle {
-    /// The model for inference.
-    ///
-    /// # Errors
-    /// If weights are missing.
-    pub fn tagger(&self) -> Result<MultitaskTagger> {
-        let splitter = Splitter::new(self.pieces.clone(), self.manifest.model.max_pieces)?;
-        MultitaskTagger::new(&self.manifest.model, &self.parameters, ids(&self.parameters)?.len(), splitter)
-    }
-
-    /// Adds a model that detects mentions.
-    #[must_use]
-    pub fn with_detector(mut self, bytes: Vec<u8>) -> MultitaskBundle {
-        self.parameters.add_table(DETECTOR, bytes);
-        self
-    }
-
-    /// The nested model that detects mentions.
-    fn detector(&self) -> Result<Option<MultitaskBundle>> {
-        let Ok(bytes) = self.parameters.table(DETECTOR) else { return Ok(None) };
-        MultitaskBundle::from_bytes(bytes, Path::new("nested detector")).map(Some)
-    }
-}
 
 /// The model of a bundle.
 #[derive(Debug)]
 pub struct MultitaskModel(pub Arc<MultitaskBundle>);
 
 impl MultitaskModel {
-    fn detects(&self) -> bool {
-        let model = &self.0.manifest.model;
-        model.framing == Framing::Token || model.has(Task::Mentions)
-    }
-
     fn built(&self, on: &Target, config: RecogniseConfig) -> Result<MultitaskLinker> {
         let tagger = self.0.tagger()?;
         let mut concept_of: HashMap<&str, ConceptId> = HashMap::new();
@@ -150,9 +44,16 @@ impl MultitaskModel {
         for concept in on.kb.concepts().filter(is_kept) {
             on.kb.alternative_ids(concept).for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
         }
-        let concepts = ids(&self.0.parameters)?.into_iter().map(|id| concept_of.get(bare(id)).copied()).collect();
+        let concepts = self.0.ids()?.into_iter().map(|id| concept_of.get(bare(id)).copied()).collect();
         let min_score = config.min_score.unwrap_or(self.0.manifest.min_score);
-        Ok(MultitaskLinker { kb: on.kb.clone(), tagger, concepts, min_score, top_k: config.top_k.max(1) })
+        Ok(MultitaskLinker {
+            kb: on.kb.clone(),
+            tagger,
+            concepts,
+            min_score,
+            top_k: config.top_k.max(1),
+            detector: None,
+        })
     }
 }
 
@@ -169,7 +70,7 @@ impl LinkingModel for MultitaskModel {
     fn learned(&self, mentions: MentionSource) -> Result<Learned> {
         let mut all = Learned::default();
         all.join_whole(SYSTEM, self.0.learned.as_ref());
-        if mentions == MentionSource::Detect && !self.detects() {
+        if mentions == MentionSource::Detect && !self.0.manifest.model.detects() {
             match self.0.detector()? {
                 Some(detector) => all.join("mentions", detector.learned.as_ref()),
                 None => all.join("mentions", Some(&NameModel::embedded()?.learned(mentions)?)),
@@ -189,25 +90,23 @@ impl LinkingModel for MultitaskModel {
 
     fn annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn Annotator>> {
         let linker = self.built(on, config)?;
-        if self.detects() {
+        if self.0.manifest.model.detects() {
             return Ok(Box::new(linker));
         }
-        let detector: Box<dyn LinkingModel> = match self.0.detector()? {
-            Some(detector) => Box::new(MultitaskModel(Arc::new(detector))),
-            None => Box::new(NameModel::embedded()?),
+        let config = RecogniseConfig { top_k: 1, min_score: Some(linker.min_score), ..config };
+        let detector = match self.0.detector()? {
+            Some(detector) => MultitaskModel(Arc::new(detector)).annotator(on, config)?,
+            None => NameModel::embedded()?.annotator(on, config)?,
         };
-        let min_score = Some(config.min_score.unwrap_or(self.0.manifest.min_score));
-        let config = RecogniseConfig { min_score, ..config };
-        Ok(Box::new(DetectThenLink::new(on, &*detector, Box::new(linker), None, config)?))
+        Ok(Box::new(MultitaskLinker { detector: Some(detector), ..linker }))
     }
 
     fn uses_dictionary(&self) -> bool {
-        !self.detects() && self.0.parameters.table(DETECTOR).is_err()
+        !self.0.manifest.model.detects() && !self.0.has_detector()
     }
 }
 
 /// Labels documents, and links what it finds to the concepts of a knowledge base.
-#[derive(Debug)]
 pub struct MultitaskLinker {
     kb: Arc<KnowledgeBase>,
     tagger: MultitaskTagger,
@@ -215,6 +114,15 @@ pub struct MultitaskLinker {
     concepts: Vec<Option<ConceptId>>,
     min_score: f32,
     top_k: usize,
+    /// Detects the mentions of documents, for a model of spans that detects none.
+    detector: Option<Box<dyn Annotator>>,
+}
+
+/// A document with labels of its given mentions.
+struct GivenMentions {
+    labelled: Labelled,
+    /// For each mention its row among the labelled spans; `None` for a mention without words.
+    rows: Vec<Option<usize>>,
 }
 
 impl MultitaskLinker {
@@ -231,35 +139,92 @@ impl MultitaskLinker {
     }
 
     /// Mentions of a text: those of the concept task, else those of the highest task that finds any.
-    fn linked(&self, reading: &Reading, labelled: &Labelled) -> Vec<LinkedMention> {
+    fn linked(&self, text: &TokenizedText, labelled: &Labelled) -> Vec<LinkedMention> {
         let config = &self.tagger.config;
         let type_of = |first: usize, last: usize| {
-            let inside = labelled.type_spans.iter().find(|span| span.first <= last && first <= span.last)?;
+            let mut spans = labelled.type_spans.iter().map(|found| found.span);
+            let inside = spans.find(|span| span.first <= last && first <= span.last)?;
             config.types.get(inside.class - 1).cloned()
         };
-        let plain = |first: usize, last: usize| LinkedSpan { first, last, p_mention: 1.0, classes: Vec::new() };
+        let plain = |found: &FoundSpan| {
+            let FoundSpan { span, p_mention } = *found;
+            LinkedSpan { first: span.first, last: span.last, p_mention, classes: Vec::new() }
+        };
         let spans: Vec<LinkedSpan> = match config.tasks.last() {
             Some(Task::Concepts) => labelled.concept_spans.clone(),
-            Some(Task::Types) => labelled.type_spans.iter().map(|span| plain(span.first, span.last)).collect(),
-            _ => labelled.mention_spans.iter().map(|span| plain(span.first, span.last)).collect(),
+            Some(Task::Types) => labelled.type_spans.iter().map(plain).collect(),
+            _ => labelled.mention_spans.iter().map(plain).collect(),
         };
         let one = |span: LinkedSpan| {
-            let link = self.link_of(&span);
-            let best = link.candidates.first().filter(|_| !link.nil);
-            let of_kb = best.and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
-            let semantic_type = of_kb.or_else(|| type_of(span.first, span.last));
-            let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
-            let mention =
-                Mention { spans: vec![reading.span(span.first, span.last)], semantic_type, p_mention: span.p_mention };
-            LinkedMention { p_both: span.p_mention * p_link, mention, link }
+            let mention = Mention {
+                spans: vec![text.span(span.first, span.last)],
+                semantic_type: type_of(span.first, span.last),
+                p_mention: span.p_mention,
+            };
+            self.linked_mention(mention, &span)
         };
         spans.into_iter().map(one).collect()
     }
 
-    fn read(&self, documents: &[Document], borders: &[Vec<Span>]) -> Vec<Reading> {
-        let none = Vec::new();
+    /// A mention with its link; the type of a linked concept takes precedence over that of the mention.
+    fn linked_mention(&self, mention: Mention, span: &LinkedSpan) -> LinkedMention {
+        let link = self.link_of(span);
+        let best = link.candidates.first().filter(|_| !link.nil);
+        let of_kb = best.and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+        let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
+        let p_both = span.p_mention * p_link;
+        LinkedMention { mention: Mention { semantic_type: of_kb.or(mention.semantic_type), ..mention }, p_both, link }
+    }
+
+    /// Labels of given mentions, whose boundaries become word boundaries.
+    fn label_given(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<GivenMentions>> {
+        let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
+        let hulls: Vec<Vec<Span>> = inputs.iter().map(hulls).collect::<Result<_>>()?;
+        // An empty span is no boundary of other mentions.
+        let some = |hulls: &Vec<Span>| hulls.iter().copied().filter(|hull| hull.start < hull.end).collect();
+        let texts = self.read(&documents, &hulls.iter().map(some).collect::<Vec<Vec<Span>>>());
+        let mut all = Vec::with_capacity(inputs.len());
+        let mut words: Vec<Vec<(usize, usize)>> = Vec::with_capacity(inputs.len());
+        for (text, hulls) in texts.iter().zip(&hulls) {
+            let mut known = Vec::with_capacity(hulls.len());
+            let mut row = |hull: &Span| {
+                known.push(text.words_in(*hull)?);
+                Some(known.len() - 1)
+            };
+            all.push(hulls.iter().map(&mut row).collect::<Vec<Option<usize>>>());
+            words.push(known);
+        }
+        let labelled = self.tagger.label(&texts, Some(&words))?;
+        Ok(labelled.into_iter().zip(all).map(|(labelled, rows)| GivenMentions { labelled, rows }).collect())
+    }
+
+    /// Types and links of detected mentions.
+    fn annotate_detected(&self, detector: &dyn Annotator, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+        let found: Vec<Vec<Mention>> = detector
+            .annotate(documents)?
+            .into_iter()
+            .map(|found| found.into_iter().map(|one| one.mention).collect())
+            .collect();
+        let inputs: Vec<LinkInput<'_>> =
+            documents.iter().zip(&found).map(|(document, mentions)| LinkInput { document, mentions }).collect();
+        let labelled = self.label_given(&inputs)?;
+        let one = |(mention, row, labelled): (Mention, Option<usize>, &Labelled)| {
+            let class = row.and_then(|row| Some(labelled.type_spans.get(row)?.span.class));
+            let own = class.and_then(|class| self.tagger.config.types.get(class - 1).cloned());
+            let classes =
+                row.and_then(|row| Some(labelled.concept_spans.get(row)?.classes.clone())).unwrap_or_default();
+            let span = LinkedSpan { first: 0, last: 0, p_mention: mention.p_mention, classes };
+            self.linked_mention(Mention { semantic_type: own.or(mention.semantic_type), ..mention }, &span)
+        };
+        let all = found.into_iter().zip(&labelled).map(|(found, GivenMentions { labelled, rows })| {
+            found.into_iter().zip(rows).map(|(mention, row)| one((mention, *row, labelled))).collect()
+        });
+        Ok(all.collect())
+    }
+
+    fn read(&self, documents: &[Document], boundaries: &[Vec<Span>]) -> Vec<TokenizedText> {
         let read = |(at, document): (usize, &Document)| {
-            self.tagger.splitter().read(&document.text, borders.get(at).unwrap_or(&none))
+            self.tagger.splitter().read(&document.text, boundaries.get(at).map_or(&[], Vec::as_slice))
         };
         documents.par_iter().enumerate().map(read).collect()
     }
@@ -277,6 +242,21 @@ impl MultitaskLinker {
     }
 }
 
+/// The range of each given mention; an empty one for a mention without text.
+fn hulls(marked: &LinkInput<'_>) -> Result<Vec<Span>> {
+    let document = marked.document;
+    let is_in_text = |span: &Span| document.text.get(span.start as usize..span.end as usize).is_some();
+    let hull = |mention: &Mention| {
+        if let Some(Span { start, end }) = mention.spans.iter().find(|span| !is_in_text(span)) {
+            let message = format!("the mention at {start}..{end} is not within the text of document `{}`", document.id);
+            return Err(Error::invalid(message).with_hint("offsets are bytes of the text, on character boundaries"));
+        }
+        let hull = if mention.spans.is_empty() { Span::new(0, 0) } else { mention.hull() };
+        Ok(if hull.start < hull.end { hull } else { Span { end: hull.start, ..hull } })
+    };
+    marked.mentions.iter().map(hull).collect()
+}
+
 impl Linker for MultitaskLinker {
     fn kb(&self) -> &KnowledgeBase {
         &self.kb
@@ -285,25 +265,13 @@ impl Linker for MultitaskLinker {
     fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
         let mut all = Vec::with_capacity(inputs.len());
         for inputs in inputs.chunks(DOCUMENTS) {
-            let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
-            let hulls: Vec<Vec<Span>> =
-                inputs.iter().map(|marked| marked.mentions.iter().map(Mention::hull).collect()).collect();
-            let readings = self.read(&documents, &hulls);
-            let words = |(reading, hulls): (&Reading, &Vec<Span>)| {
-                hulls.iter().map(|hull| reading.words_of(*hull)).collect::<Vec<Option<(usize, usize)>>>()
-            };
-            let words: Vec<Vec<Option<(usize, usize)>>> = readings.iter().zip(&hulls).map(words).collect();
-            let known: Vec<Vec<(usize, usize)>> =
-                words.iter().map(|words| words.iter().flatten().copied().collect()).collect();
-            for (labelled, words) in self.tagger.label(&readings, Some(&known))?.iter().zip(words) {
-                let mut spans = labelled.concept_spans.iter();
+            for GivenMentions { labelled, rows } in self.label_given(inputs)? {
                 let none = || Link { candidates: Vec::new(), nil: true };
-                let link = |words: Option<(usize, usize)>| {
-                    words
-                        .and_then(|_| spans.next())
-                        .map_or_else(none, |span| self.link_of(&LinkedSpan { p_mention: 1.0, ..span.clone() }))
+                let link = |row: Option<usize>| {
+                    let span = row.and_then(|row| labelled.concept_spans.get(row));
+                    span.map_or_else(none, |span| self.link_of(&LinkedSpan { p_mention: 1.0, ..span.clone() }))
                 };
-                all.push(words.into_iter().map(link).collect());
+                all.push(rows.into_iter().map(link).collect());
             }
         }
         Ok(all)
@@ -329,9 +297,13 @@ impl Annotator for MultitaskLinker {
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let mut all = Vec::with_capacity(documents.len());
         for documents in documents.chunks(DOCUMENTS) {
-            let readings = self.read(documents, &[]);
-            let labelled = self.tagger.label(&readings, None)?;
-            all.extend(readings.iter().zip(&labelled).map(|(reading, labelled)| self.linked(reading, labelled)));
+            if let Some(detector) = &self.detector {
+                all.extend(self.annotate_detected(&**detector, documents)?);
+                continue;
+            }
+            let texts = self.read(documents, &[]);
+            let labelled = self.tagger.label(&texts, None)?;
+            all.extend(texts.iter().zip(&labelled).map(|(text, labelled)| self.linked(text, labelled)));
         }
         Ok(all)
     }
@@ -340,10 +312,7 @@ impl Annotator for MultitaskLinker {
         let explain = |(document, linked): (&Document, Vec<LinkedMention>)| {
             let one = |linked: LinkedMention| {
                 let mut explanation = self.explanation(linked.mention.surface(&document.text), &linked.link);
-                for (explained, candidate) in explanation.candidates.iter_mut().zip(&linked.link.candidates) {
-                    let change = f64::from(log_odds(linked.p_both_of(candidate))) - explained.log_odds;
-                    explained.add(contribution("mention", IS_MENTION, f64::from(linked.mention.p_mention), change));
-                }
+                explain_mention(&self.kb, &mut explanation, &linked);
                 (linked, explanation)
             };
             linked.into_iter().map(one).collect()
@@ -351,3 +320,6 @@ impl Annotator for MultitaskLinker {
         Ok(documents.iter().zip(self.annotate(documents)?).map(explain).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -291,6 +291,15 @@ impl Parameters {
         Ok(own_metadata(&SafeTensors::read_metadata(bytes).map_err(damaged)?.1))
     }
 
+    /// Whether a safetensors file has a tensor of this name; the content is not read.
+    pub fn has_tensor(bytes: &[u8], path: &Path, name: &str) -> Result<bool> {
+        let damaged = |error| {
+            let error = Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));
+            error.with_hint("expected a safetensors file; check that it was copied completely")
+        };
+        Ok(SafeTensors::read_metadata(bytes).map_err(damaged)?.1.info(name).is_some())
+    }
+
     /// Replaces the metadata of a safetensors file; tensors stay identical to the byte.
     pub fn with_metadata(bytes: &[u8], path: &Path, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
         let damaged = |error| Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));

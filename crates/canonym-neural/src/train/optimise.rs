@@ -10,7 +10,7 @@ use crate::tensor::parameters::Parameters;
 /// Values per thread in an update.
 const PIECE: usize = 1 << 14;
 
-/// Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019).
+/// Adam (Kingma and Ba 2015), by default with decoupled weight decay (Loshchilov and Hutter 2019).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamConfig {
@@ -22,8 +22,11 @@ pub struct AdamConfig {
     pub beta_2: f32,
     /// Added to the denominator.
     pub epsilon: f32,
-    /// Weight decay, multiplied by the learning rate; not applied to weights of a single row.
+    /// Weight decay; not applied to weights of a single row.
     pub weight_decay: f32,
+    /// How weight decay is applied.
+    #[serde(skip_serializing_if = "Decay::is_decoupled")]
+    pub decay: Decay,
     /// Maximum global norm of the gradients.
     pub clip: f32,
     /// Fraction of steps with linear warm-up.
@@ -43,11 +46,30 @@ impl Default for AdamConfig {
             beta_2: 0.999,
             epsilon: 1e-8,
             weight_decay: 0.0,
+            decay: Decay::Decoupled,
             clip: 1.0,
             warm_up: 0.0,
             schedule: Schedule::Linear,
             lazy: false,
         }
+    }
+}
+
+/// How weight decay is applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decay {
+    /// Multiplied by the learning rate and subtracted from the weight (AdamW).
+    #[default]
+    Decoupled,
+    /// Added to the gradient after clipping, as an L2 penalty (Adam).
+    L2,
+}
+
+impl Decay {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+    fn is_decoupled(&self) -> bool {
+        *self == Decay::Decoupled
     }
 }
 
@@ -145,7 +167,7 @@ impl Adam {
                 match rows.binary_search(&(row as u32)) {
                     Ok(at) => change.make(values, &gradients[at * n_cols..][..n_cols], first, second),
                     // Rows that never had a gradient do not change.
-                    Err(_) if change.decay == 1.0 && is_zero(first) && is_zero(second) => {}
+                    Err(_) if change.decay == 1.0 && change.penalty == 0.0 && is_zero(first) && is_zero(second) => {}
                     Err(_) => change.make(values, &still, first, second),
                 }
             });
@@ -166,7 +188,10 @@ struct Change {
     correct_1: f32,
     correct_2: f32,
     epsilon: f32,
+    /// Factor of the weight, by decoupled decay.
     decay: f32,
+    /// Factor of the weight in the gradient, by an L2 penalty.
+    penalty: f32,
     rate: f32,
     /// Clipping factor of the gradients.
     factor: f32,
@@ -177,8 +202,12 @@ impl Change {
         let AdamConfig { beta_1, beta_2, epsilon, weight_decay, .. } = *config;
         let correct_1 = 1.0 - beta_1.powi(n_made as i32);
         let correct_2 = 1.0 - beta_2.powi(n_made as i32);
-        let decay = if decays { 1.0 - rate * weight_decay } else { 1.0 };
-        Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, rate, factor: 1.0 }
+        let (decay, penalty) = match config.decay {
+            _ if !decays => (1.0, 0.0),
+            Decay::Decoupled => (1.0 - rate * weight_decay, 0.0),
+            Decay::L2 => (1.0, weight_decay),
+        };
+        Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, penalty, rate, factor: 1.0 }
     }
 
     /// Updates values and both moments.
@@ -200,10 +229,10 @@ impl Vectorised for Moved<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, rate, factor } = *self.change;
+        let Change { beta_1, beta_2, correct_1, correct_2, epsilon, decay, penalty, rate, factor } = *self.change;
         let memories = self.firsts.iter_mut().zip(self.seconds);
         for ((value, slope), (first, second)) in self.values.iter_mut().zip(self.gradients).zip(memories) {
-            let slope = slope * factor;
+            let slope = slope * factor + penalty * *value;
             *first = beta_1 * *first + (1.0 - beta_1) * slope;
             *second = beta_2 * *second + (1.0 - beta_2) * slope * slope;
             let change = (*first / correct_1) / ((*second / correct_2).sqrt() + epsilon);
@@ -231,10 +260,38 @@ mod tests {
     }
 
     #[test]
+    fn an_l2_penalty_is_part_of_the_gradient() {
+        let step = |config: AdamConfig, gradient: f32| {
+            let mut parameters = Parameters::default();
+            parameters.add("table", Matrix::new(2, 1, vec![2.0, -1.0]));
+            let mut tape = Tape::new(&parameters);
+            let weight = tape.parameter("table").unwrap();
+            let output = tape.relu(weight);
+            let gradients = tape.backward([(output, Matrix::new(2, 1, vec![gradient; 2]))]);
+            let mut adam = Adam::new(config, 1);
+            adam.step(&mut parameters, &gradients, 0.1);
+            (parameters.at(0).values.clone(), adam.first[0].values.clone())
+        };
+        let config = AdamConfig { weight_decay: 0.5, ..AdamConfig::default() };
+        let (decoupled, first) = step(config, 0.0);
+        // The gradient is 0, so only the weights change.
+        assert_eq!((decoupled, first), (vec![2.0 * 0.95, -0.95], vec![0.0; 2]));
+        let (penalised, first) = step(AdamConfig { decay: Decay::L2, ..config }, 0.0);
+        // The first step has the size of the learning rate, whatever the penalty.
+        assert!((penalised[0] - 1.9).abs() < 1e-6 && (penalised[1] + 0.9).abs() < 1e-6, "{penalised:?}");
+        assert!((first[0] - 0.1).abs() < 1e-6 && (first[1] + 0.05).abs() < 1e-6, "{first:?}");
+        let decay = |toml: &str| toml::from_str::<AdamConfig>(toml).unwrap().decay;
+        assert_eq!((decay(""), decay("decay = \"l2\"")), (Decay::Decoupled, Decay::L2));
+        assert!(!toml::to_string(&AdamConfig::default()).unwrap().contains("\ndecay ="));
+    }
+
+    #[test]
     fn a_table_moves_as_if_the_gradients_of_all_rows_were_there() {
         let table = Matrix::new(4, 2, (1..9).map(|value| value as f32).collect());
         let read: [&[u32]; 3] = [&[1, 3, 1], &[3], &[0]];
-        for config in [AdamConfig::default(), AdamConfig { weight_decay: 0.1, clip: 0.5, ..AdamConfig::default() }] {
+        let l2 = AdamConfig { weight_decay: 0.1, decay: Decay::L2, ..AdamConfig::default() };
+        for config in [AdamConfig::default(), AdamConfig { weight_decay: 0.1, clip: 0.5, ..AdamConfig::default() }, l2]
+        {
             let mut parameters = Parameters::default();
             parameters.add("table", table.clone());
             let (mut rows, mut all) = (parameters.clone(), parameters);

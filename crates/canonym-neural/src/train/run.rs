@@ -413,6 +413,7 @@ mod tests {
             beta_2: 0.999,
             epsilon: 1e-8,
             weight_decay: 0.01,
+            decay: crate::train::optimise::Decay::Decoupled,
             clip: 1.0,
             warm_up: 0.1,
             schedule: crate::train::optimise::Schedule::Linear,

@@ -6,9 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::tokenizer::Tokenizer;
 
-/// Marks the start and the end of the mention; plain words, not special tokens.
+/// Marks the start and the end of the mention: plain words, unless the vocabulary has [`START_TOKEN`] and [`END_TOKEN`]. The text is in
+/// lower case.
 const START: &str = "START";
 const END: &str = "END";
+
+/// Tokens for the marks in vocabularies without capital letters, in which the marks would be ordinary words.
+pub const START_TOKEN: &str = "[START]";
+/// See [`START_TOKEN`].
+pub const END_TOKEN: &str = "[END]";
 
 /// The prompt of the decoder, behind the mention.
 const PROMPT: &str = "is";
@@ -65,6 +71,8 @@ pub struct Coder {
     last: u32,
     max_source: usize,
     max_target: usize,
+    /// The marks and their tokens, if the vocabulary has them.
+    marks: Vec<(&'static str, u32)>,
 }
 
 impl Coder {
@@ -74,7 +82,10 @@ impl Coder {
     /// If the vocabulary lacks tokens that begin and end a sequence.
     pub fn new(tokenizer: Tokenizer, config: TextConfig, max_source: usize, max_target: usize) -> Result<Coder> {
         let (first, last) = tokenizer.ends()?;
-        Ok(Coder { tokenizer, config, first, last, max_source: max_source.max(3), max_target: max_target.max(4) })
+        let token = |(mark, token)| tokenizer.find(token).map(|row| (mark, row));
+        let marks = [(START, START_TOKEN), (END, END_TOKEN)].into_iter().filter_map(token).collect();
+        let (max_source, max_target) = (max_source.max(3), max_target.max(4));
+        Ok(Coder { tokenizer, config, first, last, max_source, max_target, marks })
     }
 
     /// The tokenizer.
@@ -87,9 +98,30 @@ impl Coder {
         self.config
     }
 
+    /// Tokens of a source whose words are separated by single spaces.
+    fn rows(&self, text: &str) -> Vec<u32> {
+        let is_mark = |word: &str| self.marks.iter().find(|(mark, _)| *mark == word);
+        let (mut tokens, mut plain) = (Vec::new(), String::new());
+        for word in text.split(' ') {
+            match is_mark(word) {
+                Some((_, row)) => {
+                    tokens.append(&mut self.tokenizer.rows(&plain));
+                    plain.clear();
+                    tokens.push(*row);
+                }
+                None => {
+                    plain.push(' ');
+                    plain.push_str(word);
+                }
+            }
+        }
+        tokens.append(&mut self.tokenizer.rows(&plain));
+        tokens
+    }
+
     /// Tokens of a source. If there are too many, the first ones are kept, or with `keep_end` the last ones.
     pub fn source(&self, text: &str, keep_end: bool) -> Vec<u32> {
-        let tokens = self.tokenizer.rows(&format!(" {text}"));
+        let tokens = self.rows(text);
         let n = tokens.len().min(self.max_source - 2);
         let kept = if keep_end { &tokens[tokens.len() - n..] } else { &tokens[..n] };
         [&[self.first], kept, &[self.last]].concat()
@@ -99,7 +131,7 @@ impl Coder {
     pub fn mention_source(&self, text: &str, span: Span, mention: &str) -> Vec<u32> {
         let mut max_words = self.config.max_words;
         loop {
-            let tokens = self.tokenizer.rows(&format!(" {}", source(text, span, mention, max_words)));
+            let tokens = self.rows(&source(text, span, mention, max_words));
             if tokens.len() + 2 <= self.max_source || max_words == 0 {
                 let n = tokens.len().min(self.max_source - 2);
                 return [&[self.first], &tokens[..n], &[self.last]].concat();
@@ -175,5 +207,23 @@ mod tests {
         assert_eq!(source("all have gout", Span { start: 9, end: 13 }, "gout", 4), "all have START gout END");
         assert_eq!(source("gout", Span { start: 0, end: 4 }, "gout", 0), "START gout END");
         assert_eq!(prompt("Gout "), "gout is");
+    }
+
+    #[test]
+    fn marks_are_words_unless_the_vocabulary_has_them() {
+        let mut words = ["[UNK]", "[CLS]", "[SEP]", "gout", "start", "end", "is", "old"].map(str::to_owned).to_vec();
+        let coder = |words: &[String]| {
+            Coder::new(Tokenizer::of(words.to_vec()).unwrap(), TextConfig::default(), 20, 20).unwrap()
+        };
+        let source =
+            |words: &[String]| coder(words).mention_source("Gout is OLD start", Span { start: 0, end: 4 }, "Gout");
+        assert_eq!(source(&words), [1, 4, 3, 5, 6, 7, 4, 2]);
+        words.extend([START_TOKEN, END_TOKEN].map(str::to_owned));
+        assert_eq!(source(&words), [1, 8, 3, 9, 6, 7, 4, 2]);
+        assert_eq!(coder(&words).prompt("Gout"), [2, 3, 6]);
+        assert_eq!(
+            (coder(&words).name("old gout"), coder(&words).name("new"), coder(&words).name("")),
+            (Some(vec![7, 3, 2]), None, None)
+        );
     }
 }

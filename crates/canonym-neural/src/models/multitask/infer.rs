@@ -6,11 +6,12 @@ use std::sync::Arc;
 use canonym_core::Result;
 use rayon::prelude::*;
 
-use super::decode::{WordSpan, bilou, runs, type_tag};
-use super::reading::{Reading, Splitter};
-use super::{CONCEPTS, ENCODER, Framing, MultitaskConfig, Task, Windows};
-use crate::autograd::{Packs, Tape, softmax};
+use super::decode::{WordSpan, bilou, runs, tag_of, type_tag};
+use super::tokenized::{Splitter, TokenizedText};
+use super::{CONCEPTS, ENCODER, Framing, MultitaskConfig, PackedWindows, Task};
+use crate::autograd::{Packs, Tape, Var, softmax};
 use crate::layers::crf::Crf;
+use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, N_LABELS, UNIT};
 use crate::models::bert::infer::BertEncoder;
 use crate::tensor::matrix::{Matrix, Threads, View, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
@@ -39,14 +40,24 @@ pub struct MultitaskTagger {
 /// Model output for a text.
 #[derive(Debug, Clone, Default)]
 pub struct Labelled {
-    /// Probabilities of the mention labels of each word, `[words, 5]`; empty without the task.
-    pub mentions: Matrix,
+    /// The best label of each word, for each task that labels words.
+    pub labels: BTreeMap<Task, Vec<usize>>,
     /// Mentions by the mention task.
-    pub mention_spans: Vec<WordSpan>,
-    /// Mentions by the type task, with their types from 1.
-    pub type_spans: Vec<WordSpan>,
+    pub mention_spans: Vec<FoundSpan>,
+    /// Mentions by the type task.
+    pub type_spans: Vec<FoundSpan>,
     /// Mentions by the concept task, with the probabilities of the best concepts.
     pub concept_spans: Vec<LinkedSpan>,
+}
+
+/// A mention with its probability.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FoundSpan {
+    /// Its words; the class is the type from 1, or 0 for the mention task.
+    pub span: WordSpan,
+    /// Probability that this is a mention: the mean over its words of the probability of the label that they have in this mention. In a
+    /// model that does not detect mentions, 1.
+    pub p_mention: f32,
 }
 
 /// A mention with a distribution over concepts.
@@ -56,7 +67,7 @@ pub struct LinkedSpan {
     pub first: usize,
     /// Last word.
     pub last: usize,
-    /// Probability that this is a mention.
+    /// Probability that this is a mention, as in [`FoundSpan`]; per token, the mean over its words of the probability of any concept.
     pub p_mention: f32,
     /// The best classes from 1, best first, each with its probability given a mention.
     pub classes: Vec<(usize, f32)>,
@@ -104,31 +115,30 @@ impl MultitaskTagger {
     ///
     /// # Errors
     /// If a weight is missing.
-    pub fn label(&self, readings: &[Reading], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
-        let mut all = Vec::with_capacity(readings.len());
+    pub fn label(&self, texts: &[TokenizedText], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
+        let mut all = Vec::with_capacity(texts.len());
         let mut start = 0;
-        while start < readings.len() {
+        while start < texts.len() {
             let mut n_pieces = 0;
-            let fits = |reading: &&Reading| {
-                n_pieces += reading.windows.iter().map(|window| window.context.len() + 2).sum::<usize>();
+            let fits = |text: &&TokenizedText| {
+                n_pieces += text.windows.iter().map(|window| window.context.len() + 2).sum::<usize>();
                 n_pieces <= PIECES
             };
-            let end = start + readings[start..].iter().take_while(fits).count().max(1);
-            all.extend(self.label_some(&readings[start..end], given.map(|given| &given[start..end]))?);
+            let end = start + texts[start..].iter().take_while(fits).count().max(1);
+            all.extend(self.label_some(&texts[start..end], given.map(|given| &given[start..end]))?);
             start = end;
         }
         Ok(all)
     }
 
-    fn label_some(&self, readings: &[Reading], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
-        let each = |reading: &Reading| {
-            self.splitter.pack(reading.windows.iter().map(|window| (reading, window, [].as_slice())))
-        };
-        let packed: Vec<Windows> = readings.par_iter().map(each).collect();
+    fn label_some(&self, texts: &[TokenizedText], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
+        let each =
+            |text: &TokenizedText| self.splitter.pack(text.windows.iter().map(|window| (text, window, [].as_slice())));
+        let packed: Vec<PackedWindows> = texts.par_iter().map(each).collect();
         let mut together = crate::models::bert::Sequences::default();
         packed.iter().for_each(|windows| together.append(&windows.sequences));
         if together.is_empty() {
-            return Ok(vec![Labelled::default(); readings.len()]);
+            return Ok(vec![Labelled::default(); texts.len()]);
         }
         let rows = self.encoder.encode(&together)?;
         let mut first = 0;
@@ -140,25 +150,25 @@ impl MultitaskTagger {
                 at
             })
             .collect();
-        (0..readings.len())
+        (0..texts.len())
             .into_par_iter()
             .map(|at| {
                 let targets = packed[at].targets.iter().flat_map(|row| rows.row(firsts[at] + *row as usize));
                 let targets: Vec<f32> = targets.copied().collect();
                 let encoded = Matrix::new(packed[at].targets.len(), rows.n_cols, targets);
-                self.label_one(&readings[at], &packed[at], encoded, given.map(|given| given[at].as_slice()))
+                self.label_one(&texts[at], &packed[at], encoded, given.map(|given| given[at].as_slice()))
             })
             .collect()
     }
 
     fn label_one(
         &self,
-        reading: &Reading,
-        windows: &Windows,
+        text: &TokenizedText,
+        windows: &PackedWindows,
         encoded: Matrix,
         given: Option<&[(usize, usize)]>,
     ) -> Result<Labelled> {
-        if reading.words.is_empty() {
+        if text.words.is_empty() {
             return Ok(Labelled::default());
         }
         let config = &self.config;
@@ -166,59 +176,84 @@ impl MultitaskTagger {
         let encoded = tape.input(encoded);
         let rows = config.task_rows(&mut tape, encoded, &windows.segments, &config.tasks, None)?;
         let mut labelled = Labelled::default();
+        let mut p_mentions = Matrix::default();
         if let Some(rows) = rows.get(&Task::Mentions) {
             let scores = self.scores(&mut tape, Task::Mentions, *rows, windows)?;
             let labels = self.labels(Task::Mentions, &scores, windows)?;
-            let tags: Vec<(usize, usize)> = labels.into_iter().map(|label| (label, 0)).collect();
-            labelled.mention_spans = bilou(&tags, false);
-            labelled.mentions = scores;
-            let n_cols = labelled.mentions.n_cols;
-            labelled.mentions.values.chunks_exact_mut(n_cols).for_each(softmax);
+            p_mentions = self.probabilities(Task::Mentions, scores, windows)?;
+            let tags: Vec<(usize, usize)> = labels.iter().map(|label| (*label, 0)).collect();
+            labelled.mention_spans = found(bilou(&tags, config.lenient), &p_mentions);
+            labelled.labels.insert(Task::Mentions, labels);
         }
         let spans: Vec<(usize, usize)> = match given {
             Some(given) => given.to_vec(),
-            None => labelled.mention_spans.iter().map(|span| (span.first, span.last)).collect(),
+            None => labelled.mention_spans.iter().map(|found| (found.span.first, found.span.last)).collect(),
         };
         if let Some(rows) = rows.get(&Task::Types) {
             labelled.type_spans = match config.framing {
-                Framing::Entity => self.types_of_spans(&mut tape, *rows, reading, &spans)?,
+                Framing::Entity => found(self.types_of_spans(&mut tape, *rows, text, &spans)?, &p_mentions),
                 Framing::Token => {
                     let scores = self.scores(&mut tape, Task::Types, *rows, windows)?;
                     let labels = self.labels(Task::Types, &scores, windows)?;
-                    match config.has_type_tags() {
-                        true => bilou(&labels.into_iter().map(type_tag).collect::<Vec<_>>(), false),
-                        false => runs(&labels),
-                    }
+                    let probabilities = self.probabilities(Task::Types, scores, windows)?;
+                    let spans = typed_spans(config, &labels, &probabilities);
+                    labelled.labels.insert(Task::Types, labels);
+                    spans
                 }
             };
         }
         if let Some(rows) = rows.get(&Task::Concepts) {
             labelled.concept_spans = match config.framing {
-                Framing::Entity => self.concepts_of_spans(&mut tape, *rows, reading, (&spans, &labelled.mentions))?,
+                Framing::Entity => self.concepts_of_spans(&mut tape, *rows, text, (&spans, &p_mentions))?,
                 Framing::Token => {
                     let units = config.units(&mut tape, *rows, windows, Task::Concepts);
                     let inputs = config.head(&mut tape, Task::Concepts, units, None)?;
                     let words = self.distributions(tape.value(inputs))?;
-                    spans_of_words(&words, given)
+                    let labels: Vec<usize> = words.iter().map(Distribution::label).collect();
+                    let spans = spans_of_words(&words, &labels, given);
+                    labelled.labels.insert(Task::Concepts, labels);
+                    spans
                 }
             };
         }
         Ok(labelled)
     }
 
-    fn scores(&self, tape: &mut Tape<'_>, task: Task, rows: crate::autograd::Var, windows: &Windows) -> Result<Matrix> {
+    /// Label scores of words, `[words, labels]`.
+    fn scores(&self, tape: &mut Tape<'_>, task: Task, rows: Var, windows: &PackedWindows) -> Result<Matrix> {
         let units = self.config.units(tape, rows, windows, task);
         let scores = self.config.head(tape, task, units, None)?;
         Ok(tape.value(scores).clone())
     }
 
+    /// Label probabilities of words from their scores: marginals of the CRF, or a softmax.
+    fn probabilities(&self, task: Task, mut scores: Matrix, windows: &PackedWindows) -> Result<Matrix> {
+        let n_labels = scores.n_cols;
+        if !self.config.has_crf(task) {
+            scores.values.chunks_exact_mut(n_labels).for_each(softmax);
+            return Ok(scores);
+        }
+        let crf = Crf::new(self.transitions(task)?);
+        let mut first = 0;
+        for n_words in windows.words_of_windows() {
+            let of_window = &mut scores.values[first..first + n_words * n_labels];
+            let marginals = crf.marginals(of_window);
+            of_window.copy_from_slice(&marginals);
+            first += n_words * n_labels;
+        }
+        Ok(scores)
+    }
+
+    fn transitions(&self, task: Task) -> Result<&Matrix> {
+        self.heads.get(&format!("{}.transitions", task.name()))
+    }
+
     /// The best labels of words, window by window for a CRF.
-    fn labels(&self, task: Task, scores: &Matrix, windows: &Windows) -> Result<Vec<usize>> {
+    fn labels(&self, task: Task, scores: &Matrix, windows: &PackedWindows) -> Result<Vec<usize>> {
         if !self.config.has_crf(task) {
             return Ok((0..scores.n_rows).map(|row| greatest(scores.row(row))).collect());
         }
-        let transitions = self.heads.get(&format!("{}.transitions", task.name()))?;
-        let crf = Crf::new(transitions);
+        let crf = Crf::new(self.transitions(task)?);
         let mut labels = Vec::with_capacity(scores.n_rows);
         for n in windows.words_of_windows() {
             let first = labels.len() * scores.n_cols;
@@ -228,19 +263,19 @@ impl MultitaskTagger {
     }
 
     /// The mean of the rows of each span.
-    fn pooled(&self, rows: &Matrix, reading: &Reading, spans: &[(usize, usize)]) -> Matrix {
+    fn pooled(&self, rows: &Matrix, text: &TokenizedText, spans: &[(usize, usize)]) -> Matrix {
         let mut pooled = Matrix::zeros(spans.len(), rows.n_cols);
         // Targets of windows follow each other; only wordpieces beyond the length of a window are left out.
         let mut row_of = BTreeMap::new();
         let mut next = 0;
-        for window in &reading.windows {
+        for window in &text.windows {
             for piece in window.target.clone() {
                 row_of.insert(piece, next);
                 next += 1;
             }
         }
         for (at, (first, last)) in spans.iter().enumerate() {
-            let pieces = reading.words[*first].start..reading.words[*last].end;
+            let pieces = text.words[*first].start..text.words[*last].end;
             let known: Vec<usize> = pieces.filter_map(|piece| row_of.get(&piece).copied()).collect();
             let share = 1.0 / known.len().max(1) as f32;
             for row in known {
@@ -253,11 +288,11 @@ impl MultitaskTagger {
     fn types_of_spans(
         &self,
         tape: &mut Tape<'_>,
-        rows: crate::autograd::Var,
-        reading: &Reading,
+        rows: Var,
+        text: &TokenizedText,
         spans: &[(usize, usize)],
     ) -> Result<Vec<WordSpan>> {
-        let pooled = self.pooled(tape.value(rows), reading, spans);
+        let pooled = self.pooled(tape.value(rows), text, spans);
         let pooled = tape.input(pooled);
         let scores = self.config.head(tape, Task::Types, pooled, None)?;
         let scores = tape.value(scores);
@@ -270,18 +305,18 @@ impl MultitaskTagger {
     fn concepts_of_spans(
         &self,
         tape: &mut Tape<'_>,
-        rows: crate::autograd::Var,
-        reading: &Reading,
-        (spans, mentions): (&[(usize, usize)], &Matrix),
+        rows: Var,
+        text: &TokenizedText,
+        (spans, p_mentions): (&[(usize, usize)], &Matrix),
     ) -> Result<Vec<LinkedSpan>> {
-        let pooled = self.pooled(tape.value(rows), reading, spans);
+        let pooled = self.pooled(tape.value(rows), text, spans);
         let pooled = tape.input(pooled);
         let inputs = self.config.head(tape, Task::Concepts, pooled, None)?;
         let distributions = self.distributions(tape.value(inputs))?;
         let link = |((first, last), distribution): (&(usize, usize), Distribution)| LinkedSpan {
             first: *first,
             last: *last,
-            p_mention: probability_of_span(mentions, *first, *last),
+            p_mention: probability_of_span(p_mentions, *first, *last),
             classes: distribution.best,
         };
         Ok(spans.iter().zip(distributions).map(link).collect())
@@ -317,7 +352,7 @@ impl MultitaskTagger {
     }
 }
 
-impl Windows {
+impl PackedWindows {
     /// Number of words of each window.
     fn words_of_windows(&self) -> Vec<usize> {
         let in_window = |rows: std::ops::Range<usize>| {
@@ -336,10 +371,19 @@ fn greatest(scores: &[f32]) -> usize {
     best.0
 }
 
-/// Mean probability of the labels of a mention; 1 without the mention task.
-fn probability_of_span(mentions: &Matrix, first: usize, last: usize) -> f32 {
-    use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, UNIT};
-    if mentions.n_rows == 0 {
+impl Distribution {
+    /// The best class; 0 for Nil.
+    fn label(&self) -> usize {
+        match self.best.first() {
+            Some((class, probability)) if *probability > self.nil => *class,
+            _ => 0,
+        }
+    }
+}
+
+/// Mean over the words of a mention of the probability of the BILOU label that they have in it; 1 without probabilities.
+fn probability_of_span(p_labels: &Matrix, first: usize, last: usize) -> f32 {
+    if p_labels.n_rows == 0 {
         return 1.0;
     }
     let label = |word: usize| match (word == first, word == last) {
@@ -348,21 +392,38 @@ fn probability_of_span(mentions: &Matrix, first: usize, last: usize) -> f32 {
         (false, true) => LAST,
         (false, false) => INSIDE,
     };
-    (first..=last).map(|word| mentions.row(word)[label(word)]).sum::<f32>() / (last + 1 - first) as f32
+    (first..=last).map(|word| p_labels.row(word)[label(word)]).sum::<f32>() / (last + 1 - first) as f32
+}
+
+/// Mentions with probabilities by those of BILOU labels.
+fn found(spans: Vec<WordSpan>, p_labels: &Matrix) -> Vec<FoundSpan> {
+    let one = |span: WordSpan| FoundSpan { span, p_mention: probability_of_span(p_labels, span.first, span.last) };
+    spans.into_iter().map(one).collect()
+}
+
+/// Mentions of type labels of words, with probabilities.
+fn typed_spans(config: &MultitaskConfig, labels: &[usize], p_labels: &Matrix) -> Vec<FoundSpan> {
+    if config.has_type_tags() {
+        let tags: Vec<(usize, usize)> = labels.iter().copied().map(type_tag).collect();
+        // Of each BILOU label, whatever the type.
+        let mut of_any = Matrix::zeros(p_labels.n_rows, N_LABELS);
+        for row in 0..p_labels.n_rows {
+            for class in 1..=config.types.len() {
+                (1..N_LABELS).for_each(|label| of_any.row_mut(row)[label] += p_labels.row(row)[tag_of(label, class)]);
+            }
+        }
+        return found(bilou(&tags, config.lenient), &of_any);
+    }
+    let p_nil = |span: &WordSpan| (span.first..=span.last).map(|word| p_labels.row(word)[0]).sum::<f32>();
+    let one = |span: WordSpan| FoundSpan { span, p_mention: 1.0 - p_nil(&span) / (span.last + 1 - span.first) as f32 };
+    runs(labels).into_iter().map(one).collect()
 }
 
 /// Mentions of words with the same best class, or the given ones; probabilities are means over their words.
-fn spans_of_words(words: &[Distribution], given: Option<&[(usize, usize)]>) -> Vec<LinkedSpan> {
-    let best = |word: &Distribution| match word.best.first() {
-        Some((class, probability)) if *probability > word.nil => *class,
-        _ => 0,
-    };
+fn spans_of_words(words: &[Distribution], labels: &[usize], given: Option<&[(usize, usize)]>) -> Vec<LinkedSpan> {
     let spans: Vec<(usize, usize)> = match given {
         Some(given) => given.to_vec(),
-        None => {
-            let classes: Vec<usize> = words.iter().map(best).collect();
-            runs(&classes).into_iter().map(|run| (run.first, run.last)).collect()
-        }
+        None => runs(labels).into_iter().map(|run| (run.first, run.last)).collect(),
     };
     let link = |(first, last): (usize, usize)| {
         let inside = &words[first..=last];
@@ -380,3 +441,6 @@ fn spans_of_words(words: &[Distribution], given: Option<&[(usize, usize)]>) -> V
     };
     spans.into_iter().map(link).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! Without hierarchy (single-task, multi-task) the heads read the encoder. Per token, a word is classified by its first wordpiece; per
-//! entity, types and concepts are classified by the mean of the rows of a span, and have no Nil. A head is dropout and a linear layer; the
-//! rows of the concept head are gathered for the classes that are present in a batch, so absent classes have no gradient.
+//! entity, types and concepts are classified by the mean of the rows of a span, and have no Nil. A head is dropout, optionally a hidden
+//! layer, and a linear layer; the rows of the concept head are gathered for the classes that are present in a batch, so absent classes have
+//! no gradient.
 
 pub mod decode;
 pub mod infer;
-pub mod reading;
+pub mod tokenized;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,15 +97,26 @@ pub struct MultitaskConfig {
     pub crf: bool,
     /// Whether types per token are labelled as BILOU of each type.
     pub type_tags: bool,
+    /// Whether incomplete BILOU sequences are decoded as mentions; otherwise only `U` and `B I* L` are.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub lenient: bool,
+    /// Whether heads have a hidden layer with ReLU, as wide as their inputs.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub hidden_layer: bool,
     /// Maximum number of wordpieces of a sentence with its context, including the special tokens.
     pub max_pieces: usize,
     /// The semantic types, in the order of their labels.
     pub types: Vec<String>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_off(value: &bool) -> bool {
+    !value
+}
+
 /// Packed windows: sentences with their context.
 #[derive(Debug, Clone, Default)]
-pub struct Windows {
+pub struct PackedWindows {
     /// Wordpieces from `[CLS]` to `[SEP]`.
     pub sequences: Sequences,
     /// Rows of the sentences themselves in the packed batch.
@@ -121,6 +133,11 @@ impl MultitaskConfig {
     /// Whether the model has a task.
     pub fn has(&self, task: Task) -> bool {
         self.tasks.contains(&task)
+    }
+
+    /// Whether the model finds mentions itself; otherwise it needs spans.
+    pub fn detects(&self) -> bool {
+        self.framing == Framing::Token || self.has(Task::Mentions)
     }
 
     /// Columns of the rows that a head reads.
@@ -149,7 +166,7 @@ impl MultitaskConfig {
 
     /// Columns that the task encoder of `task` reads: the encoder, and the task encoder below.
     fn n_below(&self, task: Task, lstm: BiLstmConfig) -> usize {
-        self.bert.hidden_size + if self.below(task).is_some() { lstm.n_outputs() } else { 0 }
+        self.bert.hidden_size.saturating_add(if self.below(task).is_some() { lstm.n_outputs() } else { 0 })
     }
 
     /// The task below in the hierarchy.
@@ -174,6 +191,10 @@ impl MultitaskConfig {
             }
         };
         for task in &self.tasks {
+            if self.hidden_layer {
+                add(format!("{}.hidden.weight", task.name()), drawn(n_inputs, n_inputs));
+                add(format!("{}.hidden.bias", task.name()), Matrix::zeros(1, n_inputs));
+            }
             if *task == Task::Concepts {
                 let mut table = drawn(1 + n_concepts, n_inputs + 1);
                 (0..table.n_rows).for_each(|row| table.row_mut(row)[n_inputs] = 0.0);
@@ -215,8 +236,12 @@ impl MultitaskConfig {
             if let Some(lstm) = self.lstm {
                 lstm.check(parameters, &scope(*task), self.n_below(*task, lstm))?;
             }
+            if self.hidden_layer {
+                parameters.shaped(&format!("{}.hidden.weight", task.name()), n_inputs, n_inputs)?;
+                parameters.shaped(&format!("{}.hidden.bias", task.name()), 1, n_inputs)?;
+            }
             if *task == Task::Concepts {
-                parameters.shaped(CONCEPTS, 1 + n_concepts, n_inputs + 1)?;
+                parameters.shaped(CONCEPTS, 1 + n_concepts, n_inputs.saturating_add(1))?;
                 continue;
             }
             let n_labels = self.n_labels(*task);
@@ -233,7 +258,7 @@ impl MultitaskConfig {
     ///
     /// # Errors
     /// If a weight is missing.
-    pub fn encode(&self, tape: &mut Tape<'_>, windows: &Windows, rng: Option<&mut SplitMix64>) -> Result<Var> {
+    pub fn encode(&self, tape: &mut Tape<'_>, windows: &PackedWindows, rng: Option<&mut SplitMix64>) -> Result<Var> {
         let rows = self.bert.forward(tape, ENCODER, &windows.sequences, rng)?;
         Ok(tape.gather(rows, windows.targets.clone()))
     }
@@ -265,7 +290,7 @@ impl MultitaskConfig {
     }
 
     /// Rows to classify: the first wordpiece of each word, or the mean of each span.
-    pub fn units(&self, tape: &mut Tape<'_>, rows: Var, windows: &Windows, task: Task) -> Var {
+    pub fn units(&self, tape: &mut Tape<'_>, rows: Var, windows: &PackedWindows, task: Task) -> Var {
         if self.framing == Framing::Token || task == Task::Mentions {
             return tape.gather(rows, windows.words.clone());
         }
@@ -276,13 +301,19 @@ impl MultitaskConfig {
         tape.segment_mean(pieces, &segments)
     }
 
-    /// Dropout and the linear layer of a task, `[units, labels]`; for concepts the inputs of the layer with a last column of ones,
+    /// Dropout, the hidden layer if there is one, and the linear layer of a task, `[units, labels]`; for concepts the inputs of the layer with a last column of ones,
     /// `[units, inputs + 1]`, which the caller multiplies with rows of [`CONCEPTS`].
     ///
     /// # Errors
     /// If a weight is missing.
     pub fn head(&self, tape: &mut Tape<'_>, task: Task, units: Var, rng: Option<&mut SplitMix64>) -> Result<Var> {
-        let units = tape.dropout(units, DROPOUT, rng);
+        let mut units = tape.dropout(units, DROPOUT, rng);
+        if self.hidden_layer {
+            let weight = tape.parameter(&format!("{}.hidden.weight", task.name()))?;
+            let bias = tape.parameter(&format!("{}.hidden.bias", task.name()))?;
+            let hidden = tape.linear(units, weight, Some(bias));
+            units = tape.relu(hidden);
+        }
         if task == Task::Concepts {
             let n_rows = tape.value(units).n_rows;
             let ones = tape.input(Matrix::new(n_rows, 1, vec![1.0; n_rows]));
@@ -298,3 +329,6 @@ impl MultitaskConfig {
 fn scope(task: Task) -> String {
     format!("{}.lstm.", task.name())
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

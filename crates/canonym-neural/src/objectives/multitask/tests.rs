@@ -1,9 +1,6 @@
 use super::*;
-use crate::layers::lstm::BiLstmConfig;
-use crate::models::bert::tests::drawn_model;
 use crate::models::multitask::ENCODER;
-use crate::tensor::elementwise::Activation;
-use crate::tokenizer::Tokenizer;
+use crate::models::multitask::tests::{Drawn, drawn_tagger, drawn_tagger_with};
 use crate::train::objective::tests::check_gradients;
 use crate::train::optimise::AdamConfig;
 use crate::train::{Progress, Run, RunConfig};
@@ -35,29 +32,15 @@ struct Small {
 }
 
 fn small(framing: Framing, crf: bool) -> Small {
-    let (bert, weights) = drawn_model(1, Activation::Gelu);
-    let mut parameters = Parameters::default();
-    for (name, value) in weights.iter().filter(|(name, _)| !name.starts_with("pooler")) {
-        parameters.add(format!("{ENCODER}{name}"), value.clone());
-    }
-    let model = MultitaskConfig {
-        bert,
-        tasks: Task::ALL.to_vec(),
-        framing,
-        lstm: Some(BiLstmConfig { n_layers: 1, hidden: 4, dropout: 0.1 }),
-        crf,
-        type_tags: crf,
-        max_pieces: 24,
-        types: vec!["A".to_owned(), "B".to_owned()],
-    };
-    model.init(&mut parameters, 3, &mut SplitMix64::new(1));
-    model.check(&parameters, 3).unwrap();
-    let vocabulary = "[UNK] [CLS] [SEP] we saw a fever gout rash . the";
-    let pieces = Tokenizer::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
-    let splitter = Splitter::new(pieces, model.max_pieces).unwrap();
+    small_of(drawn_tagger(framing, crf))
+}
+
+fn small_of(drawn: Drawn) -> Small {
+    let Drawn { model, parameters, splitter } = drawn;
+    let crf = model.type_tags;
     let text = "We saw a fever. The gout saw. A rash. We saw the rash fever.";
-    let reading = splitter.read(text, &[]);
-    let n = reading.words.len();
+    let text = splitter.read(text, &[]);
+    let n = text.words.len();
     let mut labels =
         TextLabels { mentions: vec![0; n], types: vec![Some(0); n], concepts: vec![Some(0); n], spans: Vec::new() };
     let unit = crate::layers::crf::bilou::UNIT;
@@ -71,7 +54,7 @@ fn small(framing: Framing, crf: bool) -> Small {
         let concept = labels.concepts[word];
         labels.spans.push(GoldSpan { first: word, last: word, class: Some(kind as u32), concept });
     }
-    Small { model, parameters, splitter, examples: vec![Example { reading, labels }] }
+    Small { model, parameters, splitter, examples: vec![Example { text, labels }] }
 }
 
 fn config(schedule: Schedule, encoder_gradient: EncoderGradient) -> MultitaskBatchConfig {
@@ -80,8 +63,10 @@ fn config(schedule: Schedule, encoder_gradient: EncoderGradient) -> MultitaskBat
 
 #[test]
 fn losses_have_the_gradients_of_their_differences() {
-    for (framing, crf) in [(Framing::Token, false), (Framing::Token, true), (Framing::Entity, false)] {
-        let Small { model, parameters, splitter, examples } = small(framing, crf);
+    let with_hidden_layer = small_of(drawn_tagger_with(Framing::Token, false, |model| model.hidden_layer = true));
+    let cases =
+        [small(Framing::Token, false), small(Framing::Token, true), small(Framing::Entity, false), with_hidden_layer];
+    for Small { model, parameters, splitter, examples } in cases {
         let config = config(Schedule::Summed, EncoderGradient::All);
         let objective = Multitask::new(&model, config, &splitter, &examples, 3);
         let batch = objective.batch(0, &mut SplitMix64::new(4));
@@ -150,4 +135,56 @@ fn a_run_of_several_optimisers_that_was_resumed_ends_with_the_same_weights() {
     resumed.resume(&path, "this").unwrap();
     train(&mut resumed, &mut |_, _| Ok(())).unwrap();
     assert_eq!(resumed, whole);
+}
+
+#[test]
+fn nil_is_always_among_the_labels() {
+    // All words of the batch have the type `A`.
+    let Small { model, parameters, splitter, mut examples } = small(Framing::Token, false);
+    let labels = &mut examples[0].labels;
+    labels.types.fill(Some(1));
+    labels.concepts.fill(Some(1));
+    labels.mentions.fill(crate::layers::crf::bilou::UNIT as u8);
+    let config = config(Schedule::Summed, EncoderGradient::All);
+    let objective = Multitask::new(&model, config, &splitter, &examples, 3);
+    let batch = objective.batch(0, &mut SplitMix64::new(4));
+    let mut values = Values::default();
+    for part in 0..objective.n_parts(&batch) {
+        let mut tape = Tape::new(&parameters);
+        let outputs = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(5)).unwrap();
+        outputs.iter().for_each(|(name, output)| values.push(name, tape.value(output)));
+    }
+    let losses = objective.losses(&batch, &values);
+    assert_eq!(losses.terms.len(), 3);
+    assert!(losses.terms.iter().all(|(_, loss)| *loss > 0.0), "{:?}", losses.terms);
+}
+
+#[test]
+fn a_mention_across_windows_is_learned_from_the_window_with_most_of_its_words() {
+    let Small { model, splitter, mut examples, .. } = small(Framing::Entity, false);
+    let Example { text, labels } = &mut examples[0];
+    let second = text.windows[1].words.clone();
+    labels.spans = vec![GoldSpan { first: second.start - 1, last: second.start + 1, class: Some(1), concept: Some(2) }];
+    let config = config(Schedule::Summed, EncoderGradient::All);
+    let objective = Multitask::new(&model, config, &splitter, &examples, 3);
+    let part = objective.part(&[(0, 0), (0, 1), (0, 2)]);
+    assert_eq!((part.types.clone(), part.concepts.clone()), (vec![Some(1)], vec![Some(2)]));
+    let row = |word: usize| part.windows.words[word];
+    assert_eq!(part.windows.spans, [(row(second.start), row(second.start + 1))]);
+}
+
+#[test]
+fn settings_out_of_range_are_refused_by_name() {
+    let config = config(Schedule::Summed, EncoderGradient::All);
+    config.check().unwrap();
+    for (config, key) in [
+        (MultitaskBatchConfig { batch: 0, ..config }, "`batch.batch`"),
+        (MultitaskBatchConfig { nil_weight: 0.0, ..config }, "`batch.nil_weight`"),
+        (MultitaskBatchConfig { nil_weight: -0.5, ..config }, "`batch.nil_weight`"),
+        (MultitaskBatchConfig { nil_weight: 1.5, ..config }, "`batch.nil_weight`"),
+        (MultitaskBatchConfig { nil_weight: f32::NAN, ..config }, "`batch.nil_weight`"),
+    ] {
+        let error = config.check().unwrap_err();
+        assert!(error.to_string().contains(key) && error.hint().is_some(), "{error}");
+    }
 }

@@ -13,10 +13,11 @@ use canonym_core::link::fit::logistic;
 use canonym_core::text::Mention;
 use serde::Serialize;
 
+use crate::bundle::generative::Calibration;
 use crate::models::generative::text::plain_name;
 use crate::models::joint::log_odds;
 use crate::recipes::queries::bare;
-use crate::system::generative::{Calibration, GeneratedConcept, GenerativeLinker};
+use crate::system::generative::{GeneratedConcept, GenerativeLinker};
 use crate::system::terminology::all_ids;
 
 /// Seed of the confidence intervals.

@@ -1,0 +1,120 @@
+use super::*;
+use crate::layers::crf::bilou::OUTSIDE;
+use crate::models::multitask::tests::{Drawn, drawn_tagger, drawn_tagger_with};
+use crate::tensor::segments::Segments;
+
+const TEXT: &str = "We saw a fever. The gout saw. A rash, the fever gout. We saw the rash fever.";
+
+fn tagger(drawn: &Drawn) -> MultitaskTagger {
+    MultitaskTagger::new(&drawn.model, &drawn.parameters, 3, drawn.splitter.clone()).unwrap()
+}
+
+fn close(found: &Matrix, expected: &Matrix) {
+    assert_eq!((found.n_rows, found.n_cols), (expected.n_rows, expected.n_cols));
+    for (found, expected) in found.values.iter().zip(&expected.values) {
+        assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    }
+}
+
+#[test]
+fn scores_are_those_of_the_training_graph() {
+    let changes: [fn(&mut MultitaskConfig); 4] =
+        [|_| {}, |model| model.lstm = None, |model| model.hidden_layer = true, |model| model.type_tags = true];
+    for framing in [Framing::Token, Framing::Entity] {
+        for change in changes {
+            let drawn = drawn_tagger_with(framing, false, change);
+            let (tagger, model) = (tagger(&drawn), &drawn.model);
+            let text = drawn.splitter.read(TEXT, &[]);
+            // Two mentions in the first window, one in the third.
+            let spans = [vec![(3, 3), (1, 2)], vec![], vec![(9, 10)], vec![]];
+            assert_eq!(text.windows.len(), spans.len());
+            let each = text.windows.iter().zip(&spans).map(|(window, spans)| (&text, window, spans.as_slice()));
+            let windows = drawn.splitter.pack(each);
+            let mut trained = Tape::new(&drawn.parameters);
+            let encoded = model.encode(&mut trained, &windows, None).unwrap();
+            let rows = model.task_rows(&mut trained, encoded, &windows.segments, &model.tasks, None).unwrap();
+            let encoded = tagger.encoder.encode(&windows.sequences).unwrap();
+            let targets: Vec<f32> =
+                windows.targets.iter().flat_map(|row| encoded.row(*row as usize)).copied().collect();
+            let targets = Matrix::new(windows.targets.len(), encoded.n_cols, targets);
+            let mut inferred = Tape::of_one_thread(&tagger.heads, &tagger.packs);
+            let encoded = inferred.input(targets);
+            let own = model.task_rows(&mut inferred, encoded, &windows.segments, &model.tasks, None).unwrap();
+            for task in Task::ALL {
+                let units = model.units(&mut trained, rows[&task], &windows, task);
+                let expected = model.head(&mut trained, task, units, None).unwrap();
+                let found = if framing == Framing::Entity && task != Task::Mentions {
+                    let pooled = tagger.pooled(inferred.value(own[&task]), &text, &spans.concat());
+                    let pooled = inferred.input(pooled);
+                    let head = model.head(&mut inferred, task, pooled, None).unwrap();
+                    inferred.value(head).clone()
+                } else {
+                    tagger.scores(&mut inferred, task, own[&task], &windows).unwrap()
+                };
+                close(&found, trained.value(expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn texts_together_are_labelled_like_each_alone() {
+    for (framing, crf) in [(Framing::Token, false), (Framing::Token, true), (Framing::Entity, true)] {
+        let drawn = drawn_tagger(framing, crf);
+        let tagger = tagger(&drawn);
+        let texts: Vec<TokenizedText> =
+            ["", TEXT, " ", "gout", "。热", ""].iter().map(|text| drawn.splitter.read(text, &[])).collect();
+        let together = tagger.label(&texts, None).unwrap();
+        for (text, found) in texts.iter().zip(&together) {
+            let alone = tagger.label(std::slice::from_ref(text), None).unwrap();
+            assert_eq!(format!("{found:?}"), format!("{:?}", alone[0]));
+        }
+        assert_eq!(format!("{:?}", together[0]), format!("{:?}", Labelled::default()));
+        assert!(tagger.label(&[], None).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn probabilities_of_mentions_are_those_of_their_labels() {
+    let drawn = drawn_tagger_with(Framing::Token, true, |model| {
+        model.lenient = true;
+        model.tasks = vec![Task::Mentions, Task::Types];
+    });
+    let tagger = tagger(&drawn);
+    let text = drawn.splitter.read(TEXT, &[]);
+    let labelled = tagger.label(std::slice::from_ref(&text), None).unwrap().remove(0);
+    assert!(labelled.labels[&Task::Mentions].iter().any(|label| *label != OUTSIDE));
+    assert!(!labelled.mention_spans.is_empty() && !labelled.type_spans.is_empty());
+    for found in labelled.mention_spans.iter().chain(&labelled.type_spans) {
+        assert!(found.p_mention > 0.0 && found.p_mention < 1.0, "{found:?}");
+    }
+    // Marginals of a CRF, not a softmax over the scores of a word.
+    let windows = PackedWindows {
+        words: (0..4).collect(),
+        segments: Arc::new(Segments::of_lengths([1, 3])),
+        ..PackedWindows::default()
+    };
+    let scores = Matrix::new(4, N_LABELS, (0..4 * N_LABELS).map(|at| (at % 7) as f32 * 0.3).collect());
+    let mut parameters = drawn.parameters.clone();
+    let row = parameters.find("mentions.transitions").unwrap();
+    parameters.at_mut(row).row_mut(OUTSIDE)[UNIT] = 2.0;
+    let tagger = MultitaskTagger::new(&drawn.model, &parameters, 3, drawn.splitter.clone()).unwrap();
+    let found = tagger.probabilities(Task::Mentions, scores.clone(), &windows).unwrap();
+    let crf = Crf::new(tagger.transitions(Task::Mentions).unwrap());
+    let of_windows = [crf.marginals(&scores.values[..N_LABELS]), crf.marginals(&scores.values[N_LABELS..])].concat();
+    assert_eq!(found.values, of_windows);
+    let mut of_words = scores.clone();
+    of_words.values.chunks_exact_mut(N_LABELS).for_each(softmax);
+    assert_ne!(found.values, of_words.values);
+}
+
+#[test]
+fn a_span_of_a_model_without_detection_is_a_mention() {
+    let drawn = drawn_tagger_with(Framing::Entity, false, |model| model.tasks = vec![Task::Types, Task::Concepts]);
+    let text = drawn.splitter.read(TEXT, &[]);
+    let given = [vec![(3, 3), (2, 6)]];
+    let labelled = tagger(&drawn).label(std::slice::from_ref(&text), Some(&given)).unwrap().remove(0);
+    assert_eq!(labelled.type_spans.iter().map(|found| found.p_mention).collect::<Vec<_>>(), [1.0, 1.0]);
+    assert_eq!(labelled.concept_spans.len(), 2);
+    assert!(labelled.concept_spans.iter().all(|span| span.p_mention == 1.0 && span.classes.len() == 3));
+}
