@@ -13,6 +13,7 @@ mod eval_warnings;
 mod everyday;
 mod filter;
 mod frozen;
+mod generative;
 mod help;
 mod hostile;
 mod interrupt;

@@ -38,6 +38,9 @@ pub struct GenerativeManifest {
     /// Calibration of the probabilities.
     #[serde(default)]
     pub calibration: Calibration,
+    /// Generation among the candidates of the lexical linker, which are reranked; all names if missing, as published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Candidates>,
     /// Normalisation of the tokenizer.
     pub normalizer: BertNormalizer,
     /// Maximum word length in characters; longer words are unknown.
@@ -71,6 +74,27 @@ pub struct Calibration {
     pub score: f32,
     /// Constant.
     pub bias: f32,
+}
+
+/// Reranking of the candidates of the lexical linker.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidates {
+    /// Number of candidates.
+    pub n: usize,
+    /// Weight of the mean log-probability of the best name of a candidate.
+    #[serde(default = "one")]
+    pub score: f32,
+    /// Weight of the log-odds of the lexical linker.
+    #[serde(default)]
+    pub lexical: f32,
+    /// Constant.
+    #[serde(default)]
+    pub bias: f32,
+}
+
+fn one() -> f32 {
+    1.0
 }
 
 impl Default for Calibration {

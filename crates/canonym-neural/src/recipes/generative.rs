@@ -27,7 +27,7 @@ use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::{experiment_of, one};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
-use crate::bundle::generative::{Calibration, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
+use crate::bundle::generative::{Calibration, Candidates, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
 use crate::bundle::{FILE, FORMAT};
 use crate::checkpoint::{read_bart, read_bert};
 use crate::models::bert::BertConfig;
@@ -44,7 +44,7 @@ use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::for_step;
 use crate::tokenizer::{BEHIND, BertRules, FIRST, Tokenizer};
 use crate::train::RunConfig;
-use evaluate::{Known, LinkingReport, answer};
+use evaluate::{Known, LinkingReport, answer, fit_candidates};
 use mentions::{MentionExamples, MentionReport, TargetName};
 use terms::{TermExamples, Terms};
 
@@ -68,6 +68,9 @@ pub struct Experiment {
     beams: BeamConfig,
     #[serde(default)]
     ranking: Ranking,
+    /// Number of candidates of the lexical linker that the finished model reranks; it writes any name if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n_candidates: Option<usize>,
     /// Pre-training on `data.pretrain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pretrain: Option<StageConfig>,
@@ -202,9 +205,14 @@ struct Report {
     /// Held-out mentions before fine-tuning, or the first `n_dev_before` of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<LinkingReport>,
-    /// Held-out mentions.
+    /// Held-out mentions, with any name.
     #[serde(skip_serializing_if = "Option::is_none")]
     dev: Option<LinkingReport>,
+    /// Held-out mentions, with the names of candidates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev_candidates: Option<LinkingReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<Candidates>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
@@ -253,6 +261,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         names: None,
         before: None,
         dev: None,
+        dev_candidates: None,
+        candidates: None,
         seen,
         seconds: BTreeMap::from([("prepare", started.elapsed().as_secs_f64())]),
     };
@@ -339,6 +349,13 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
             let linker = bundle.linker_of(&Target::new(kb, None), names)?;
             bundle.manifest.calibration = answer(&linker, kb, &parts.tune)?.calibration();
         }
+        let mut candidates = experiment.n_candidates.map(|n| Candidates { n, score: 1.0, lexical: 1.0, bias: 0.0 });
+        if let Some(candidates) = candidates.as_mut().filter(|_| !parts.tune.is_empty()) {
+            let mut bundle = bundle.clone();
+            bundle.manifest.candidates = Some(*candidates);
+            let linker = bundle.linker_of(&Target::new(kb, None), Arc::default())?;
+            *candidates = fit_candidates(&linker, kb, &parts.tune, *candidates)?;
+        }
         if !parts.dev.is_empty() {
             status::say("held-out mentions …");
             let linker = bundle.linker_of(&Target::new(&dev_kb, None), dev_names)?;
@@ -349,7 +366,13 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
                 scores.all.n_mentions
             ));
             report.dev = Some(scores);
+            if candidates.is_some() {
+                bundle.manifest.candidates = candidates;
+                let linker = bundle.linker_of(&Target::new(&dev_kb, None), Arc::default())?;
+                report.dev_candidates = Some(answer(&linker, &dev_kb, &parts.dev)?.report(&dev_kb, &known));
+            }
         }
+        (bundle.manifest.candidates, report.candidates) = (candidates, candidates);
         report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     }
     bundle.learned = Some(record);
@@ -430,6 +453,7 @@ impl Experiment {
             beams: self.beams,
             ranking: self.ranking,
             calibration: Calibration::default(),
+            candidates: None,
             normalizer,
             longest_word,
             min_score: 0.0,
@@ -514,7 +538,7 @@ fn begin(
         bundle.manifest.text = experiment.text;
         bundle.manifest.beams = experiment.beams;
         bundle.manifest.ranking = experiment.ranking;
-        bundle.manifest.calibration = Calibration::default();
+        (bundle.manifest.calibration, bundle.manifest.candidates) = (Calibration::default(), None);
         bundle.parameters.freeze(&format!("{ENCODER}embedding.type"))?;
         return Ok((bundle, learned));
     }

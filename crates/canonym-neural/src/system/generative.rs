@@ -1,6 +1,5 @@
 //! The generative linker as a model of a system: its bundle, the names of a terminology, and its linker.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use canonym_core::Result;
@@ -17,10 +16,11 @@ use rayon::prelude::*;
 
 use super::detect_then_link::DetectThenLink;
 use super::info::ModelInfo;
+use super::lexical::{Lexical, lexical_learned};
 use super::linked::MentionSource;
 use super::names::NameModel;
 use super::{LinkingModel, Target};
-use crate::bundle::generative::{Calibration, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
+use crate::bundle::generative::{Calibration, Candidates, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
 use crate::models::bert::Sequences;
 use crate::models::generative::beam::{BeamConfig, Found, Task, search};
 use crate::models::generative::decoder::EncoderDecoder;
@@ -39,7 +39,11 @@ impl GenerativeBundle {
     /// # Errors
     /// If weights are missing.
     pub fn linker(&self, on: &Target, config: LinkConfig) -> Result<GenerativeLinker> {
-        let names = Arc::new(NameTrie::new(&on.kb, on.subset.as_deref(), &self.coder()?));
+        let names = match self.manifest.candidates {
+            Some(_) => NameTrie::of(&on.kb, [], &self.coder()?),
+            None => NameTrie::new(&on.kb, on.subset.as_deref(), &self.coder()?),
+        };
+        let names = Arc::new(names);
         Ok(GenerativeLinker { config, ..self.linker_of(on, names)? })
     }
 
@@ -49,14 +53,20 @@ impl GenerativeBundle {
     /// If weights are missing.
     pub fn linker_of(&self, on: &Target, names: Arc<NameTrie>) -> Result<GenerativeLinker> {
         let model = EncoderDecoder::new(&self.manifest.model, &self.parameters)?;
-        let GenerativeManifest { beams, ranking, calibration, .. } = self.manifest;
+        let GenerativeManifest { beams, ranking, calibration, candidates, .. } = self.manifest;
         let (coder, config) = (self.coder()?, LinkConfig::default());
-        Ok(GenerativeLinker { kb: on.kb.clone(), model, coder, names, beams, ranking, calibration, config })
+        let first_stage = |config: Candidates| {
+            let link = LinkConfig { top_k: config.n, min_score: 0.0 };
+            Ok::<_, canonym_core::Error>(FirstStage { linker: Lexical::embedded().linker(on, link)?, config })
+        };
+        let candidates = candidates.map(first_stage).transpose()?;
+        let kb = on.kb.clone();
+        Ok(GenerativeLinker { kb, model, coder, names, beams, ranking, calibration, candidates, config })
     }
 }
 
 /// The names of a knowledge base as a trie.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct NameTrie {
     trie: Trie,
     /// Concepts of each name, the most specific first.
@@ -68,37 +78,48 @@ pub struct NameTrie {
 }
 
 impl NameTrie {
-    /// Builds the trie of the names of all concepts, or those of a subset. A name of several concepts stands first for the one that has it as
-    /// its preferred name, then for the one with the fewest names (published code), in the order of the knowledge base.
+    /// Builds the trie of the names of all concepts, or those of a subset.
     pub fn new(kb: &KnowledgeBase, subset: Option<&Subset>, coder: &Coder) -> NameTrie {
         let stage = Stage::start();
-        let mut concepts_of: BTreeMap<String, Vec<(bool, usize, ConceptId)>> = BTreeMap::new();
-        for concept in kb.concepts().filter(|concept| subset.is_none_or(|subset| subset.has(*concept))) {
-            let n_names = kb.names(concept).count();
-            for (at, name) in kb.names(concept).enumerate() {
-                let known = concepts_of.entry(plain_name(kb.name(name))).or_default();
-                if known.iter().all(|(.., other)| *other != concept) {
-                    known.push((at > 0, n_names, concept));
-                }
-            }
-        }
-        let mut all: Vec<(String, Vec<(bool, usize, ConceptId)>)> = concepts_of.into_iter().collect();
-        let n = all.len();
-        let tokens: Vec<Option<Vec<u32>>> = all.par_iter().map(|(name, _)| coder.name(name)).collect();
-        let mut written = tokens.iter().map(Option::is_some);
-        all.retain(|_| written.next().unwrap_or(false));
-        let lists: TokenLists = tokens.into_iter().flatten().collect();
-        let trie = Trie::new(&lists);
-        let sorted = |mut concepts: Vec<(bool, usize, ConceptId)>| {
-            concepts.sort_unstable();
-            concepts.into_iter().map(|(.., concept)| concept).collect()
-        };
-        let n_unwritten = n - all.len();
-        let (names, concepts) = all.into_iter().map(|(name, concepts)| (name, sorted(concepts))).unzip();
-        let (n_nodes, n_bytes) = (trie.len(), trie.n_bytes());
+        let kept = kb.concepts().filter(|concept| subset.is_none_or(|subset| subset.has(*concept)));
+        let names = NameTrie::of(kb, kept, coder);
+        let (n, n_nodes, n_bytes) = (names.names.len(), names.trie.len(), names.trie.n_bytes());
+        let n_unwritten = names.n_unwritten;
         stage
             .done(format_args!("trie of {n} names: {n_nodes} nodes, {n_bytes} bytes; {n_unwritten} cannot be written"));
-        NameTrie { trie, concepts, names, n_unwritten }
+        names
+    }
+
+    /// Builds the trie of the names of concepts. A name of several concepts stands first for the one that has it as its preferred name, then
+    /// for the one with the fewest names (published code), in the order of the knowledge base.
+    pub fn of(kb: &KnowledgeBase, concepts: impl IntoIterator<Item = ConceptId>, coder: &Coder) -> NameTrie {
+        let mut all: Vec<(String, (bool, usize, ConceptId))> = Vec::new();
+        for concept in concepts {
+            let n_names = kb.names(concept).count();
+            let name = |(at, name)| (plain_name(kb.name(name)), (at > 0, n_names, concept));
+            all.extend(kb.names(concept).enumerate().map(name));
+        }
+        all.par_sort_unstable();
+        let groups: Vec<&[(String, (bool, usize, ConceptId))]> =
+            all.chunk_by(|left, right| left.0 == right.0).collect();
+        let tokens: Vec<Option<Vec<u32>>> = groups.par_iter().map(|group| coder.name(&group[0].0)).collect();
+        let mut written =
+            NameTrie { n_unwritten: tokens.iter().filter(|tokens| tokens.is_none()).count(), ..NameTrie::default() };
+        let mut lists = TokenLists::default();
+        for (group, tokens) in groups.iter().zip(tokens) {
+            let Some(tokens) = tokens else { continue };
+            lists.push(tokens);
+            written.names.push(group[0].0.clone());
+            let mut concepts: Vec<ConceptId> = Vec::with_capacity(group.len());
+            for (_, (.., concept)) in *group {
+                if !concepts.contains(concept) {
+                    concepts.push(*concept);
+                }
+            }
+            written.concepts.push(concepts);
+        }
+        written.trie = Trie::new(&lists);
+        written
     }
 
     /// The trie.
@@ -123,10 +144,47 @@ pub struct GeneratedConcept {
     pub score: f32,
     /// Its share of the probability of all names that were found.
     pub share: f32,
+    /// Probability of the lexical linker, if the concept is one of its candidates.
+    pub lexical: Option<f32>,
 }
 
+/// Candidates to choose from.
+struct FirstStage {
+    linker: Box<dyn Linker>,
+    config: Candidates,
+}
+
+impl FirstStage {
+    /// Log-odds that a concept is right.
+    fn odds(&self, one: &GeneratedConcept) -> f32 {
+        let Candidates { score, lexical, bias, .. } = self.config;
+        score * one.score + lexical * log_odds(one.lexical.unwrap_or(0.0)) + bias
+    }
+
+    /// Adds the evidence of the first stage, and the candidates that were not written; ranks by both.
+    fn join(&self, found: &mut Vec<GeneratedConcept>, link: &Link) {
+        let worst = found.iter().map(|one| one.score).fold(f32::INFINITY, f32::min).min(UNWRITTEN);
+        for candidate in &link.candidates {
+            let lexical = Some(candidate.p_link);
+            match found.iter_mut().find(|one| one.concept == candidate.concept) {
+                Some(one) => one.lexical = lexical,
+                None => found.push(GeneratedConcept {
+                    concept: candidate.concept,
+                    name: String::new(),
+                    score: worst,
+                    share: 0.0,
+                    lexical,
+                }),
+            }
+        }
+        found.sort_by(|left, right| self.odds(right).total_cmp(&self.odds(left)));
+    }
+}
+
+/// Mean log-probability of a candidate that was not written, if all that were are likelier.
+const UNWRITTEN: f32 = -6.0;
+
 /// Links by writing names.
-#[derive(Debug)]
 pub struct GenerativeLinker {
     kb: Arc<KnowledgeBase>,
     model: EncoderDecoder,
@@ -135,6 +193,7 @@ pub struct GenerativeLinker {
     beams: BeamConfig,
     ranking: Ranking,
     calibration: Calibration,
+    candidates: Option<FirstStage>,
     config: LinkConfig,
 }
 
@@ -149,6 +208,34 @@ impl GenerativeLinker {
     /// # Errors
     /// If the model cannot take a text.
     pub fn generate(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Vec<GeneratedConcept>>>> {
+        let Some(candidates) = &self.candidates else {
+            let tries = vec![&*self.names; inputs.iter().map(|input| input.mentions.len()).sum()];
+            return self.written(inputs, &tries, &self.beams);
+        };
+        let links = candidates.linker.link(inputs)?;
+        let links: Vec<&Link> = links.iter().flatten().collect();
+        let names = |link: &&Link| {
+            let concepts = link.candidates.iter().map(|candidate| candidate.concept);
+            NameTrie::of(&self.kb, concepts, &self.coder)
+        };
+        let tries: Vec<NameTrie> = links.par_iter().map(names).collect();
+        let tries: Vec<&NameTrie> = tries.iter().collect();
+        // So many that hardly any candidate is lost.
+        let beams = BeamConfig { n_beams: self.beams.n_beams.max(2 * candidates.config.n), double: true, ..self.beams };
+        let mut found = self.written(inputs, &tries, &beams)?;
+        for (found, link) in found.iter_mut().flatten().zip(links) {
+            candidates.join(found, link);
+        }
+        Ok(found)
+    }
+
+    /// The concepts of the names that are written for each mention, given the names that it may become.
+    fn written(
+        &self,
+        inputs: &[LinkInput<'_>],
+        tries: &[&NameTrie],
+        beams: &BeamConfig,
+    ) -> Result<Vec<Vec<Vec<GeneratedConcept>>>> {
         let written = |input: &LinkInput<'_>| {
             let text = &input.document.text;
             let abbreviations = find_abbreviations(text);
@@ -170,30 +257,31 @@ impl GenerativeLinker {
         for some in order.chunks(MENTIONS) {
             let sources = Sequences::pack(some.iter().map(|at| flat[*at].0.as_slice()));
             let tasks: Vec<Task<'_>> =
-                some.iter().map(|at| Task { prompt: &flat[*at].1, trie: self.names.trie() }).collect();
-            let names = search(&mut self.model.begin(&sources)?, &tasks, &self.beams)?;
-            some.iter().zip(names).for_each(|(at, names)| found[*at] = self.concepts(&names));
+                some.iter().map(|at| Task { prompt: &flat[*at].1, trie: tries[*at].trie() }).collect();
+            let names = search(&mut self.model.begin(&sources)?, &tasks, beams)?;
+            some.iter().zip(names).for_each(|(at, names)| found[*at] = self.concepts(tries[*at], &names));
         }
         let mut found = found.into_iter();
         Ok(written.iter().map(|mentions| found.by_ref().take(mentions.len()).collect()).collect())
     }
 
-    fn concepts(&self, names: &[Found]) -> Vec<GeneratedConcept> {
+    fn concepts(&self, tried: &NameTrie, names: &[Found]) -> Vec<GeneratedConcept> {
         let greatest = names.iter().map(|name| name.log_probability).fold(f32::NEG_INFINITY, f32::max);
         let weight = |name: &Found| (name.log_probability - greatest).exp();
         let total: f32 = names.iter().map(weight).sum();
         let mut all: Vec<GeneratedConcept> = Vec::new();
         for name in names {
-            let Some(row) = self.names.trie.ending_at(name.leaf).next() else { continue };
-            for concept in &self.names.concepts[row as usize] {
+            let Some(row) = tried.trie.ending_at(name.leaf).next() else { continue };
+            for concept in &tried.concepts[row as usize] {
                 let share = weight(name) / total;
                 match all.iter_mut().find(|known| known.concept == *concept) {
                     Some(known) => known.share += share,
                     None => all.push(GeneratedConcept {
                         concept: *concept,
-                        name: self.names.names[row as usize].clone(),
+                        name: tried.names[row as usize].clone(),
                         score: name.score,
                         share,
+                        lexical: None,
                     }),
                 }
             }
@@ -206,7 +294,10 @@ impl GenerativeLinker {
 
     fn link_of(&self, concepts: &[GeneratedConcept]) -> Link {
         let Calibration { share, score, bias } = self.calibration;
-        let probability = |one: &GeneratedConcept| sigmoid(share * log_odds(one.share) + score * one.score + bias);
+        let probability = |one: &GeneratedConcept| match &self.candidates {
+            Some(candidates) => sigmoid(candidates.odds(one)),
+            None => sigmoid(share * log_odds(one.share) + score * one.score + bias),
+        };
         let candidate =
             |one: &GeneratedConcept| Candidate { concept: one.concept, name: None, p_link: probability(one) };
         let mut candidates: Vec<Candidate> = concepts.iter().take(self.config.top_k.max(1)).map(candidate).collect();
@@ -233,7 +324,9 @@ impl Linker for GenerativeLinker {
         let of_mention = |compared: String, found: &Vec<GeneratedConcept>| {
             let link = self.link_of(found);
             let explain = |(candidate, one): (&Candidate, &GeneratedConcept)| {
-                let name = self.kb.names(one.concept).find(|name| plain_name(self.kb.name(*name)) == one.name)?;
+                let first = self.kb.names(one.concept).next();
+                let name =
+                    self.kb.names(one.concept).find(|name| plain_name(self.kb.name(*name)) == one.name).or(first)?;
                 let odds = f64::from(log_odds(candidate.p_link));
                 let what = "mean log-probability of the name that the model wrote";
                 let part = contribution("written", what, f64::from(one.score), odds);
@@ -262,6 +355,9 @@ impl LinkingModel for GenerativeModel {
     fn learned(&self, mentions: MentionSource) -> Result<Learned> {
         let mut all = Learned::default();
         all.join_whole(SYSTEM, self.0.learned.as_ref());
+        if self.0.manifest.candidates.is_some() {
+            all.join("candidates", lexical_learned()?.as_ref());
+        }
         if mentions == MentionSource::Detect {
             all.join("mentions", Some(&NameModel::embedded()?.learned(mentions)?));
         }

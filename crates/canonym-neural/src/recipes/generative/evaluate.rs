@@ -13,7 +13,7 @@ use canonym_core::link::fit::logistic;
 use canonym_core::text::Mention;
 use serde::Serialize;
 
-use crate::bundle::generative::Calibration;
+use crate::bundle::generative::{Calibration, Candidates};
 use crate::models::generative::text::plain_name;
 use crate::models::joint::log_odds;
 use crate::recipes::queries::bare;
@@ -88,14 +88,8 @@ pub fn answer(
     kb: &KnowledgeBase,
     documents: &[AnnotatedDocument],
 ) -> canonym_core::Result<Answers> {
-    let mention = |spans: &Vec<_>| Mention { spans: spans.clone(), semantic_type: None, p_mention: 1.0 };
-    let mentions: Vec<Vec<Mention>> =
-        documents.iter().map(|document| document.annotations.iter().map(|one| mention(&one.spans)).collect()).collect();
-    let inputs: Vec<LinkInput<'_>> = documents
-        .iter()
-        .zip(&mentions)
-        .map(|(document, mentions)| LinkInput { document: &document.document, mentions })
-        .collect();
+    let mentions: Vec<Vec<Mention>> = documents.iter().map(mentions_of).collect();
+    let inputs = inputs(documents, &mentions);
     let mut answers = Answers { mentions: Vec::new(), best: Vec::new() };
     for (document, found) in documents.iter().zip(linker.generate(&inputs)?) {
         for (annotation, found) in document.annotations.iter().zip(found) {
@@ -111,6 +105,45 @@ pub fn answer(
         }
     }
     Ok(answers)
+}
+
+/// Fits the weights of reranking on documents: how likely each candidate is right, given what was written and the lexical linker.
+pub fn fit_candidates(
+    linker: &GenerativeLinker,
+    kb: &KnowledgeBase,
+    documents: &[AnnotatedDocument],
+    before: Candidates,
+) -> canonym_core::Result<Candidates> {
+    let mentions: Vec<Vec<Mention>> = documents.iter().map(mentions_of).collect();
+    let found = linker.generate(&inputs(documents, &mentions))?;
+    let mut points = Vec::new();
+    for (document, found) in documents.iter().zip(found) {
+        for (annotation, found) in document.annotations.iter().zip(found) {
+            let gold = IdSet::parse(&annotation.ids);
+            points.extend(found.iter().map(|one| {
+                let right = IdSet::parse(&all_ids(kb, one.concept, false)).intersects(&gold);
+                ([one.score, log_odds(one.lexical.unwrap_or(0.0)), 1.0], right)
+            }));
+        }
+    }
+    if points.iter().all(|(_, right)| !*right) {
+        return Ok(before);
+    }
+    let [score, lexical, bias] = logistic(&[&points], PENALTY);
+    Ok(Candidates { score, lexical, bias, ..before })
+}
+
+fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
+    let mention = |spans: &Vec<_>| Mention { spans: spans.clone(), semantic_type: None, p_mention: 1.0 };
+    document.annotations.iter().map(|one| mention(&one.spans)).collect()
+}
+
+fn inputs<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
+    let input = |(document, mentions): (&'a AnnotatedDocument, &'a Vec<Mention>)| LinkInput {
+        document: &document.document,
+        mentions,
+    };
+    documents.iter().zip(mentions).map(input).collect()
 }
 
 impl Answers {

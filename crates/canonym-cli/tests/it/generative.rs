@@ -1,0 +1,176 @@
+//! Training the generative linker on a tiny terminology and corpus, and linking with what was trained.
+
+use crate::dual::said;
+use crate::support::Workplace;
+
+const EXPERIMENT: &str = r#"
+system = "generative"
+seed = 3
+
+[data]
+pretrain = [{ path = "shapes.tsv", format = "tsv" }]
+terminology = { path = "shapes.tsv", format = "tsv" }
+train = ["train.pubtator.txt"]
+dev = ["train.pubtator.txt"]
+n_dev_before = 100
+
+[model]
+vocabulary = 80
+width = 16
+encoder_layers = 1
+decoder_layers = 1
+heads = 2
+source_positions = 24
+positions = 24
+dropout = 0.0
+
+[pretrain]
+batch = { batch = 8, label_smoothing = 0.0 }
+run = { n_steps = 60, mining_interval = 30, adam = { learning_rate = 5e-3 } }
+
+[train]
+batch = { batch = 8, label_smoothing = 0.0 }
+run = { n_steps = 150, mining_interval = 50, adam = { learning_rate = 5e-3 } }
+"#;
+
+fn run(place: &Workplace, arguments: &[&str], input: &str) -> String {
+    let (ok, output, errors) = said(place, arguments, input);
+    assert!(ok, "{arguments:?}: {errors}");
+    output
+}
+
+fn fail(place: &Workplace, arguments: &[&str], input: &str) -> String {
+    let (ok, output, errors) = said(place, arguments, input);
+    assert!(!ok, "{arguments:?}: {output}");
+    errors
+}
+
+fn place() -> Workplace {
+    let place = Workplace::new();
+    place.write("shapes.tsv", "S:1\tCircle\tround ring|Ring\nS:2\tSquare\tbox\nS:3\tCube\tsmall dice|dice\n");
+    let document = |id: usize, text: &str, mention: &str, concept: &str| {
+        let start = text.find(mention).unwrap();
+        let end = start + mention.len();
+        format!("{id}|t|{text}\n{id}|a|\n{id}\t{start}\t{end}\t{mention}\tForm\t{concept}\n\n")
+    };
+    let texts = [
+        document(1, "We saw the ring.", "ring", "S:1"),
+        document(2, "A box was there.", "box", "S:2"),
+        document(3, "The dice fell.", "dice", "S:3"),
+        document(4, "Then a circle was drawn.", "circle", "S:1"),
+        document(5, "An odd small die.", "small die", "S:3"),
+    ];
+    place.write("train.pubtator.txt", &texts.concat());
+    place.write("generative.toml", EXPERIMENT);
+    run(&place, &["kb", "build", "shapes.tsv", "--out", "shapes.kb"], "");
+    place
+}
+
+fn train(place: &Workplace, out: &str, set: &[&str]) -> serde_json::Value {
+    let mut arguments = vec!["train", "generative.toml", "--allow-seen", "--data-root", ".", "--out", out];
+    set.iter().for_each(|one| arguments.extend(["--set", one]));
+    run(place, &arguments, "");
+    serde_json::from_str(&std::fs::read_to_string(place.path(&format!("{out}/report.json"))).unwrap()).unwrap()
+}
+
+#[test]
+fn it_writes_the_names_that_it_was_shown_and_those_of_another_terminology() {
+    let place = place();
+    let report = train(&place, "model", &[]);
+    assert_eq!(report["pretrain"]["n_concepts"], 3, "{report}");
+    assert_eq!(report["train"]["n_examples"], 5, "{report}");
+    assert!(report["dev"]["all"]["accuracy"]["1"].as_f64().unwrap() > 0.9, "{report}");
+    assert_eq!(report["before"]["all"]["n_mentions"], 5, "{report}");
+    let gold = ["link", "--model", "model", "--kb", "shapes.kb", "--mentions", "gold", "train.pubtator.txt"];
+    let linked = run(&place, &gold, "");
+    assert!(linked.lines().count() == 5 && linked.contains("S:3"), "{linked}");
+    let explained = run(&place, &[&gold[..], &["--explain", "--to", "jsonl"]].concat(), "");
+    assert!(explained.contains("mean log-probability of the name that the model wrote"), "{explained}");
+    let sheet = run(&place, &["model", "info", "model"], "");
+    assert!(sheet.contains("generative linker: 1 + 1 layers of 16"), "{sheet}");
+    // Mentions in text are found by the default model.
+    let text = ["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring."];
+    assert!(run(&place, &text, "").contains(r#""id":"S:1""#));
+    assert!(run(&place, &["link", "--model", "model", "--kb", "shapes.kb", "--text", ""], "").is_empty());
+    // Names without context.
+    let mapped = run(&place, &["map", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl"], "box\n\ndice\n");
+    assert!(mapped.contains("S:2") && mapped.contains("S:3"), "{mapped}");
+    // Only names of the terminology at hand are written.
+    place.write("other.tsv", "T:1\tdice\n");
+    run(&place, &["kb", "build", "other.tsv", "--out", "other.kb"], "");
+    let gold = ["link", "--model", "model", "--kb", "other.kb", "--mentions", "gold", "train.pubtator.txt"];
+    let linked = run(&place, &gold, "");
+    assert!(linked.contains("T:1") && !linked.contains("S:"), "{linked}");
+}
+
+#[test]
+fn each_stage_stands_alone_and_candidates_are_reranked() {
+    let place = place();
+    let whole = ["data.n_dev_before=0", "n_candidates=3", "data.target=sampled"];
+    place.write(
+        "pretrain.toml",
+        &EXPERIMENT
+            .split("[train]")
+            .next()
+            .unwrap()
+            .replace("terminology =", "dev_terminology =")
+            .replace("train = [", "# [")
+            .replace("dev = [", "# ["),
+    );
+    run(&place, &["train", "pretrain.toml", "--data-root", ".", "--out", "pretrained"], "");
+    place.write(
+        "generative.toml",
+        &EXPERIMENT
+            .replace("vocabulary = 80", "start = \"pretrained\"")
+            .split("[pretrain]")
+            .next()
+            .unwrap()
+            .replace("pretrain = [", "# ["),
+    );
+    let tail = EXPERIMENT.split("[train]").nth(1).unwrap();
+    let text = std::fs::read_to_string(place.path("generative.toml")).unwrap();
+    place.write("generative.toml", &format!("{text}\n[train]{tail}"));
+    let report = train(&place, "tuned", &whole);
+    assert!(report["dev_candidates"]["all"]["accuracy"]["1"].as_f64().unwrap() >= 0.8, "{report}");
+    let gold = ["link", "--model", "tuned", "--kb", "shapes.kb", "--mentions", "gold", "train.pubtator.txt"];
+    assert!(run(&place, &gold, "").contains("S:1"));
+    for (set, expected) in [
+        ("model.encoder=tiny", "`model` has several checkpoints"),
+        ("train.batch.batch=0", "invalid `batch`"),
+        ("beams.n_beams=0", "`beams.n_beams` is 0"),
+        ("data.train=[]", "there is nothing to fine-tune on"),
+        ("data.target=longest", "unknown variant `longest`"),
+    ] {
+        let arguments = ["train", "generative.toml", "--allow-seen", "--data-root", ".", "--out", "none", "--set", set];
+        let errors = fail(&place, &arguments, "");
+        assert!(errors.contains(expected) && errors.contains("hint:"), "{set}: {errors}");
+    }
+}
+
+#[test]
+fn a_damaged_bundle_is_refused() {
+    let place = place();
+    train(&place, "model", &["pretrain.run.n_steps=2", "train.run.n_steps=2", "data.n_dev_before=0"]);
+    let path = place.path("model/model.safetensors");
+    let bytes = std::fs::read(&path).unwrap();
+    let link = ["link", "--model", "model", "--kb", "shapes.kb", "--mentions", "gold", "train.pubtator.txt"];
+    for length in [0, 7, 200, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let errors = fail(&place, &link, "");
+        assert!(errors.contains("model.safetensors"), "{length}: {errors}");
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    for (from, to) in [
+        ("decoder_layers\\\":1", "decoder_layers\\\":9"),
+        ("decoder_heads\\\":2", "decoder_heads\\\":5"),
+        ("\\\"format\\\":1", "\\\"format\\\":9"),
+    ] {
+        let at = text.find(from);
+        let Some(at) = at else { panic!("{from} is not in the bundle") };
+        let mut damaged = bytes.clone();
+        damaged[at..at + to.len()].copy_from_slice(to.as_bytes());
+        std::fs::write(&path, damaged).unwrap();
+        let errors = fail(&place, &link, "");
+        assert!(errors.contains("model.safetensors") && errors.contains("hint:"), "{from}: {errors}");
+    }
+}
