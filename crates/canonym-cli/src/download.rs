@@ -150,8 +150,8 @@ pub fn download(agent: &Agent, request: &Request<'_>) -> anyhow::Result<Facts> {
         status => return Err(status_error(request, status)),
     };
     let len = response.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let of_range = content_range(response.headers()).and_then(|(_, total)| total);
-    let total = len.map(|len| n_have.saturating_add(len)).or(of_range);
+    let range_total = content_range(response.headers()).and_then(|(_, total)| total);
+    let total = len.map(|len| n_have.saturating_add(len)).or(range_total);
     if total.is_some_and(|total| total > request.max_bytes) {
         remove_partial(request.out);
         return Err(too_large(request));

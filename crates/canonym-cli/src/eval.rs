@@ -112,7 +112,7 @@ pub struct EvalArgs {
     /// are reported.
     #[arg(long, value_name = "FILE.kb", requires = "kb", conflicts_with = "pred")]
     pub leaky_kb: Option<PathBuf>,
-    /// Let gold mention boundaries leak into the chunking of texts for a dual encoder, as in its published evaluation.
+    /// Let gold mention boundaries leak into the tokenisation of a dual encoder, as in its published evaluation.
     #[arg(long, conflicts_with = "pred")]
     pub leaky_tokenisation: bool,
     /// Combine the JSON reports of cross-validation folds; reports their mean.
@@ -281,9 +281,9 @@ fn evaluate_with<'a>(
             let mut models = Models::named(model)?;
             models.rerank = args.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
             if let Some(path) = &args.gold {
-                let of_names = matches!(gold, Gold::Queries(_));
+                let is_queries = matches!(gold, Gold::Queries(_));
                 let learned =
-                    models.learned(if of_names { MentionSource::Given } else { mentions(args, gold).into() })?;
+                    models.learned(if is_queries { MentionSource::Given } else { mentions(args, gold).into() })?;
                 let known = seen::look_up(gold, path, &learned);
                 seen::check(&known.seen, path, model, args.allow_seen)?;
                 seen = Some(known);
@@ -320,9 +320,9 @@ fn evaluate_with<'a>(
             let (predicted, paired) = inputs::paired(gold, &predictions)?;
             let mut report = evaluate_pairs(&paired, &config, &mut rng);
             report.seen = seen.map(|seen| seen.of_documents(&paired, &config, &mut SplitMix64::new(args.seed)));
-            let of_types = warnings::of_types(&paired.documents, &report);
-            let of_curves = warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
-            of_types.iter().chain(&of_curves).for_each(|line| progress::say(line));
+            let type_warnings = warnings::of_types(&paired.documents, &report);
+            let curve_warnings = warnings::of_curves(&config, &report, eval_report::has_scores(&predicted));
+            type_warnings.iter().chain(&curve_warnings).for_each(|line| progress::say(line));
             (report, Some(Evaluated { gold, predicted, paired }))
         }
     };
@@ -396,8 +396,8 @@ fn check(args: &EvalArgs) -> canonym_core::Result<()> {
         let error = canonym_core::Error::invalid("`--raw-ids` does not apply to a prediction file");
         return Err(error.with_hint("use it with `canonym link`, or omit `--pred` to run a model"));
     }
-    let of_queries = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
-    let of_spans = [
+    let query_options = [("--composite", args.composite.is_some_and(|composite| composite != Composite::All))];
+    let span_options = [
         ("--pred-format", args.pred_format.is_some()),
         ("--match", !args.measures.is_empty()),
         ("--bat", args.bat),
@@ -406,7 +406,7 @@ fn check(args: &EvalArgs) -> canonym_core::Result<()> {
         ("--rerank", args.rerank.is_some()),
     ];
     let biosyn = args.format == EvalFormat::Biosyn;
-    let refused: &[(&str, bool)] = if biosyn { &of_spans } else { &of_queries };
+    let refused: &[(&str, bool)] = if biosyn { &span_options } else { &query_options };
     if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
         let files = if biosyn { "BioSyn queries, which have no spans" } else { "annotated documents, only to queries" };
         let error = canonym_core::Error::invalid(format!("`{option}` does not apply to {files}"));

@@ -109,9 +109,9 @@ impl Batcher {
     /// Starts the thread of a new queue.
     pub fn new(config: BatcherConfig) -> Batcher {
         let shared = Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new(), config });
-        let of_thread = shared.clone();
+        let worker = shared.clone();
         std::thread::spawn(move || {
-            while let Some(batch) = of_thread.next() {
+            while let Some(batch) = worker.next() {
                 answer(batch);
             }
         });

@@ -58,54 +58,6 @@ export interface components {
              */
             span_f1?: number | null;
         };
-        /** @description Identical mentions. */
-        Alike: {
-            /** @description How many the decision was applied to. */
-            applied: number;
-            /** @description In document order. */
-            matches: components["schemas"]["AlikeRow"][];
-        };
-        /** @description A request for mentions identical to a reviewed one. */
-        AlikeRequest: {
-            /** @description Whether to apply its decision to them. */
-            apply?: boolean;
-            /**
-             * Format: int64
-             * @description The reviewed annotation.
-             */
-            mark: number;
-            /** @description Where to look. */
-            scope: components["schemas"]["Scope"];
-            /**
-             * Format: int64
-             * @description The version of its document that the client saw; required with `apply`.
-             */
-            version?: number | null;
-        };
-        /** @description An identical mention. */
-        AlikeRow: {
-            /** @description The text around it. */
-            context: string;
-            /**
-             * Format: int64
-             * @description The document.
-             */
-            document: number;
-            /** @description The document's ID in the source file. */
-            external_id: string;
-            /**
-             * Format: int64
-             * @description The unreviewed prediction there, if any.
-             */
-            mark?: number | null;
-            /** @description Spans in code points, ends exclusive. */
-            spans: [
-                number,
-                number
-            ][];
-            /** @description The text of the spans. */
-            text: string;
-        };
         /** @description A linked mention. */
         AnnotationOut: {
             /** @description Candidate concepts, best first. */
@@ -139,12 +91,33 @@ export interface components {
             /** @description The semantic type. */
             type: string;
         };
+        /** @description Annotation speed in a project. */
+        AnnotationSpeed: {
+            all?: components["schemas"]["Seconds"] | null;
+            /** @description By model used for pre-annotation, in order of first use; measured documents only. */
+            models: components["schemas"]["SpeedRow"][];
+            /** @description Documents estimated from the times of decisions, without long pauses. */
+            n_estimated: number;
+            /** @description Documents measured in the browser. */
+            n_measured: number;
+            /** @description By annotator. */
+            people: components["schemas"]["SpeedRow"][];
+            /** @description The last five hundred measured documents, in order of completion. */
+            points: components["schemas"]["DocumentTime"][];
+        };
+        /** @description An annotator. */
+        AnnotatorOut: {
+            /** @description When they last decided. */
+            at: string;
+            /** @description The name. */
+            name: string;
+        };
         /** @description An answer and the annotators who gave it. */
         AnswerOut: {
             /** @description Its mentions; empty for "not a mention". */
             claims: components["schemas"]["ClaimOut"][];
             /** @description Who. */
-            people: components["schemas"]["Speaker"][];
+            people: components["schemas"]["AnnotatorOut"][];
         };
         /** @description A candidate concept. */
         CandidateRow: {
@@ -186,8 +159,8 @@ export interface components {
         };
         /** @description A prediction that changed. */
         ChangedMark: {
-            after?: components["schemas"]["Verdict"] | null;
-            before?: components["schemas"]["Verdict"] | null;
+            after?: components["schemas"]["Prediction"] | null;
+            before?: components["schemas"]["Prediction"] | null;
             /** @description How it changed. */
             change: components["schemas"]["ChangeKind"];
             /**
@@ -600,6 +573,34 @@ export interface components {
             /** @description The start of the text. */
             title: string;
         };
+        /** @description The time spent on a document. */
+        DocumentTime: {
+            /** @description When it was finished. */
+            at: string;
+            /** @description Who. */
+            by: string;
+            /**
+             * Format: int64
+             * @description The document.
+             */
+            document: number;
+            /** @description The document's ID in the source file. */
+            external_id: string;
+            /** @description Whether the time was measured in the browser; otherwise it is estimated from the times of decisions. */
+            is_measured: boolean;
+            /** @description The model used for pre-annotation. */
+            model?: string | null;
+            /**
+             * Format: double
+             * @description Seconds per 1,000 characters.
+             */
+            per_thousand: number;
+            /**
+             * Format: double
+             * @description Seconds.
+             */
+            seconds: number;
+        };
         /** @description The body of every error response. */
         ErrorAnswer: {
             error: components["schemas"]["ErrorBody"];
@@ -655,6 +656,54 @@ export interface components {
         Hits: {
             /** @description Best first. */
             results: components["schemas"]["Hit"][];
+        };
+        /** @description An identical mention. */
+        IdenticalMention: {
+            /** @description The text around it. */
+            context: string;
+            /**
+             * Format: int64
+             * @description The document.
+             */
+            document: number;
+            /** @description The document's ID in the source file. */
+            external_id: string;
+            /**
+             * Format: int64
+             * @description The unreviewed prediction there, if any.
+             */
+            mark?: number | null;
+            /** @description Spans in code points, ends exclusive. */
+            spans: [
+                number,
+                number
+            ][];
+            /** @description The text of the spans. */
+            text: string;
+        };
+        /** @description Identical mentions. */
+        IdenticalMentions: {
+            /** @description How many the decision was applied to. */
+            applied: number;
+            /** @description In document order. */
+            matches: components["schemas"]["IdenticalMention"][];
+        };
+        /** @description A request for mentions identical to a reviewed one. */
+        IdenticalRequest: {
+            /** @description Whether to apply its decision to them. */
+            apply?: boolean;
+            /**
+             * Format: int64
+             * @description The reviewed annotation.
+             */
+            mark: number;
+            /** @description Where to look. */
+            scope: components["schemas"]["Scope"];
+            /**
+             * Format: int64
+             * @description The version of its document that the client saw; required with `apply`.
+             */
+            version?: number | null;
         };
         /** @description The report of an import. */
         ImportReport: {
@@ -1085,62 +1134,6 @@ export interface components {
          * @enum {string}
          */
         Nil: "drop" | "keep";
-        /** @description Annotation speed in a project. */
-        Pace: {
-            all?: components["schemas"]["Seconds"] | null;
-            /** @description By model used for pre-annotation, in order of first use; measured documents only. */
-            models: components["schemas"]["PaceOf"][];
-            /** @description Documents estimated from the times of decisions, without long pauses. */
-            n_estimated: number;
-            /** @description Documents measured in the browser. */
-            n_measured: number;
-            /** @description By annotator. */
-            people: components["schemas"]["PaceOf"][];
-            /** @description The last five hundred measured documents, in order of completion. */
-            points: components["schemas"]["PacePoint"][];
-        };
-        /** @description Annotation speed of one group of documents. */
-        PaceOf: {
-            /** @description Number of documents. */
-            n: number;
-            /** @description The annotator, or the model used for pre-annotation; null if none was used. */
-            name?: string | null;
-            /**
-             * Format: double
-             * @description Median seconds per 1,000 characters.
-             */
-            per_thousand: number;
-            /** @description Seconds per document. */
-            seconds: components["schemas"]["Seconds"];
-        };
-        /** @description The time spent on a document. */
-        PacePoint: {
-            /** @description When it was finished. */
-            at: string;
-            /** @description Who. */
-            by: string;
-            /**
-             * Format: int64
-             * @description The document.
-             */
-            document: number;
-            /** @description The document's ID in the source file. */
-            external_id: string;
-            /** @description Whether the time was measured in the browser; otherwise it is estimated from the times of decisions. */
-            is_measured: boolean;
-            /** @description The model used for pre-annotation. */
-            model?: string | null;
-            /**
-             * Format: double
-             * @description Seconds per 1,000 characters.
-             */
-            per_thousand: number;
-            /**
-             * Format: double
-             * @description Seconds.
-             */
-            seconds: number;
-        };
         /** @description Accounts. */
         People: {
             /** @description In order of creation. */
@@ -1167,6 +1160,15 @@ export interface components {
             /** @description A new password; signs out all sessions and revokes all tokens. */
             password?: string | null;
             role?: components["schemas"]["Role"] | null;
+        };
+        /** @description A prediction of a model. */
+        Prediction: {
+            concept?: components["schemas"]["Named"] | null;
+            /**
+             * Format: double
+             * @description The score.
+             */
+            score?: number | null;
         };
         /** @description A problem in an imported file. */
         Problem: {
@@ -1287,12 +1289,19 @@ export interface components {
          * @enum {string}
          */
         Source: "GOLD" | "USER" | "PRED";
-        /** @description An annotator. */
-        Speaker: {
-            /** @description When they last decided. */
-            at: string;
-            /** @description The name. */
-            name: string;
+        /** @description Annotation speed of one group of documents. */
+        SpeedRow: {
+            /** @description Number of documents. */
+            n: number;
+            /** @description The annotator, or the model used for pre-annotation; null if none was used. */
+            name?: string | null;
+            /**
+             * Format: double
+             * @description Median seconds per 1,000 characters.
+             */
+            per_thousand: number;
+            /** @description Seconds per document. */
+            seconds: components["schemas"]["Seconds"];
         };
         /**
          * @description Whether a person has reviewed an annotation.
@@ -1392,15 +1401,6 @@ export interface components {
         UndoRequest: {
             /** @description An ID chosen by the client: a request with the same ID is handled once. */
             client_id?: string | null;
-        };
-        /** @description A prediction of a model. */
-        Verdict: {
-            concept?: components["schemas"]["Named"] | null;
-            /**
-             * Format: double
-             * @description The score.
-             */
-            score?: number | null;
         };
     };
     responses: never;

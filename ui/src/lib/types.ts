@@ -91,7 +91,7 @@ export type HistoryEvent = Served<'HistoryRow'>;
 export type KeptMention = Schemas['Keep'];
 export type Decision = Schemas['Decision'];
 export type DecisionAnswer = Served<'Decided'>;
-export type IdenticalMention = Served<'AlikeRow'>;
+export type IdenticalMention = Served<'IdenticalMention'>;
 
 // Disagreements and statistics.
 
@@ -101,8 +101,8 @@ export type Disagreement = Served<'Disagreement'>;
 export type Agreement = Served<'Agreement'>;
 export type ModelScores = Schemas['DevFigures'];
 export type Stats = With<Served<'Stats'>, { models: With<Served<'ModelFigures'>, { dev: ModelScores | null }>[] }>;
-export type TimeRow = Served<'PaceOf'>;
-export type TimeStats = Served<'Pace'>;
+export type TimeRow = Served<'SpeedRow'>;
+export type TimeStats = Served<'AnnotationSpeed'>;
 
 // Jobs and models.
 
@@ -117,7 +117,7 @@ export type TrainingPlan = Served<'TrainingPlan'>;
 export type Model = With<Served<'Model'>, { dev: ModelScores | null }>;
 export type ChangedDocument = Served<'ChangedDocument'>;
 export type ChangeKind = Schemas['ChangeKind'];
-export type PredictedConcept = Served<'Verdict'>;
+export type PredictedConcept = Served<'Prediction'>;
 export type ChangedMark = Served<'ChangedMark'>;
 export type DocumentChanges = Served<'DocumentChanges'>;
 export type MentionRow = Served<'MentionRow'>;

@@ -160,7 +160,7 @@ impl Learned {
     /// How many of the given documents were used, by which components, and which files of the same corpus were used at all.
     pub fn look_up(&self, documents: &[Option<u64>], corpus: Option<&str>) -> Seen {
         let wanted: HashSet<u64> = documents.iter().flatten().copied().collect();
-        let of_source = |source: &TrainingSource| {
+        let seen_in_source = |source: &TrainingSource| {
             let n_documents = source.documents.iter().filter(|document| wanted.contains(document)).count();
             let TrainingSource { part, role, file, .. } = source.clone();
             (n_documents > 0).then_some(SeenIn { part, role, file, n_documents })
@@ -172,7 +172,7 @@ impl Learned {
         Seen {
             n_documents: documents.len(),
             n_seen: self.has_seen(documents).into_iter().filter(|seen| *seen).count(),
-            seen_in: self.sources.iter().filter_map(of_source).collect(),
+            seen_in: self.sources.iter().filter_map(seen_in_source).collect(),
             related: related.into_iter().collect(),
             unrecorded: self.unrecorded.clone(),
         }
@@ -243,9 +243,8 @@ impl Seen {
 
     /// The components and files that used them.
     pub fn details(&self) -> String {
-        let of_one =
-            |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.name(), one.n_documents, one.file);
-        self.seen_in.iter().map(of_one).collect::<Vec<_>>().join(", ")
+        let line = |one: &SeenIn| format!("{} ({} on {} of {})", one.part, one.role.name(), one.n_documents, one.file);
+        self.seen_in.iter().map(line).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -331,10 +330,10 @@ mod tests {
         assert_eq!(of(&["Ring", "box", "ring"]), of(&["box", "ring"]));
         assert_ne!(of(&["box", "ring"]), of(&["box", "disc"]));
         // Without an id, the names of the file identify it.
-        let of_file = |names: &[&'static str]| fingerprint_of_queries("", names.iter().copied());
-        assert_eq!(of_file(&["Ring", " box"]), of_file(&["box", "ring"]));
-        assert!(of_file(&["ring"]).is_some() && of_file(&["ring"]) != of_file(&["ring", "box"]));
-        assert_eq!(of_file(&[]), None);
+        let print_of_file = |names: &[&'static str]| fingerprint_of_queries("", names.iter().copied());
+        assert_eq!(print_of_file(&["Ring", " box"]), print_of_file(&["box", "ring"]));
+        assert!(print_of_file(&["ring"]).is_some() && print_of_file(&["ring"]) != print_of_file(&["ring", "box"]));
+        assert_eq!(print_of_file(&[]), None);
     }
 
     #[test]
@@ -344,8 +343,8 @@ mod tests {
         learned.add(source("tagger", Role::Trained, "shapes/train.jsonl", &["A disc.", "A box."]));
         learned.add(source("weights", Role::Tuned, "shapes/dev.jsonl", &["A cone."]));
         assert_eq!((learned.sources.len(), learned.n_documents()), (2, 4));
-        let asked = ["A ring.", "a box", "A cube."].map(fingerprint);
-        let seen = learned.look_up(&asked, Some("Shapes"));
+        let prints = ["A ring.", "a box", "A cube."].map(fingerprint);
+        let seen = learned.look_up(&prints, Some("Shapes"));
         assert_eq!(seen.sentence(), "2 of 3 documents were seen in training");
         assert_eq!(seen.details(), "tagger (trained on 2 of shapes/train.jsonl)");
         assert_eq!(seen.related, ["shapes/dev.jsonl", "shapes/train.jsonl"]);

@@ -246,8 +246,8 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
         report.by_type = slices::by_type(documents).into_iter().map(slice).collect();
     }
     if let Some(training_ids) = &config.training_ids {
-        let of_links: Vec<Measure> = measures.iter().copied().filter(|measure| measure.needs_ids()).collect();
-        report.zero_shot = Some(judge_slice(&slices::zero_shot(documents, training_ids), &of_links, config));
+        let link_measures: Vec<Measure> = measures.iter().copied().filter(|measure| measure.needs_ids()).collect();
+        report.zero_shot = Some(judge_slice(&slices::zero_shot(documents, training_ids), &link_measures, config));
     }
     if documents.iter().flat_map(|document| &document.predicted).any(|entry| !entry.candidates.is_empty()) {
         let mentions = from_documents(documents);
@@ -261,8 +261,8 @@ pub fn evaluate_pairs(paired: &Paired, config: &EvalConfig, rng: &mut SplitMix64
         let few = [Measure::Strict, Measure::PartialBinary];
         let is_selected =
             |measure: &Measure| measure.needs_ids() && (!config.measures.is_empty() || few.contains(measure));
-        let of_links: Vec<Measure> = measures.iter().copied().filter(is_selected).collect();
-        report.slices = recalls(documents, &of_links, background, config.matching, config.bootstrap, rng);
+        let link_measures: Vec<Measure> = measures.iter().copied().filter(is_selected).collect();
+        report.slices = recalls(documents, &link_measures, background, config.matching, config.bootstrap, rng);
         if report.ranking.is_some() {
             report.add_accuracies(&from_documents(documents), config, background, rng);
         }

@@ -92,11 +92,11 @@ pub fn strata_of(surface: &Surface, ids: &IdSet, background: &Background) -> Vec
     }
     if let Some(names) = &background.names {
         let concepts = names.get(&surface.text).map(Vec::as_slice).unwrap_or_default();
-        let of_gold = concepts.iter().any(|concept| concept.intersects(ids));
+        let is_gold = concepts.iter().any(|concept| concept.intersects(ids));
         parts.push(("homonym", answer(concepts.len() > 1)));
         parts.push((
             "dictionary",
-            match (concepts.is_empty(), of_gold) {
+            match (concepts.is_empty(), is_gold) {
                 (true, _) => "no name".to_owned(),
                 (false, true) => "exact name".to_owned(),
                 (false, false) => "name of others".to_owned(),

@@ -81,25 +81,25 @@ impl Report {
         let scores = [percent(score.precision), percent(score.recall), percent(score.f1)];
         let [precision, recall, f1] = scores;
         cells(
-            &self.marked(measure.name(), "F1"),
+            &self.starred(measure.name(), "F1"),
             &[precision, recall, f1, interval, macro_f1, right, found],
             &SPAN_WIDTHS,
         )
     }
 
     /// The label, with `*` if `label what` is a headline.
-    fn marked(&self, label: &str, what: &str) -> String {
+    fn starred(&self, label: &str, what: &str) -> String {
         let is_headline = self.headlines.iter().any(|score| score.name == format!("{label} {what}"));
         if is_headline { format!("{label} *") } else { label.to_owned() }
     }
 
     /// The label, with `*` if an accuracy of these mentions is a headline.
-    fn marked_ranking(&self, label: &str, part: &str) -> String {
-        let of_fold = |name: &str| part.is_empty() && (name == "MAP" || name.ends_with(" of this fold"));
+    fn starred_ranking(&self, label: &str, part: &str) -> String {
+        let is_fold_headline = |name: &str| part.is_empty() && (name == "MAP" || name.ends_with(" of this fold"));
         let is_accuracy = |name: &str| {
             name.strip_prefix("accuracy@").is_some_and(|rest| rest.trim_start_matches(char::is_numeric) == part)
         };
-        let is_headline = self.headlines.iter().any(|score| is_accuracy(&score.name) || of_fold(&score.name));
+        let is_headline = self.headlines.iter().any(|score| is_accuracy(&score.name) || is_fold_headline(&score.name));
         if is_headline { format!("{label} *") } else { label.to_owned() }
     }
 
@@ -111,11 +111,11 @@ impl Report {
         let unit = if self.policy.unit == RankUnit::Names { "names" } else { "entities" };
         line(out, "");
         line(out, &header(&format!("ranking of {unit}"), &names, &RANKING_WIDTHS));
-        write_scores(out, &self.marked_ranking("all", ""), &ranking.all);
+        write_scores(out, &self.starred_ranking("all", ""), &ranking.all);
         write_intervals(out, &ranking.all);
         write_scores(out, "normalised", &ranking.normalised);
         if let Some(scores) = &ranking.linkable {
-            write_scores(out, &self.marked_ranking("linkable", ", linkable"), scores);
+            write_scores(out, &self.starred_ranking("linkable", ", linkable"), scores);
         }
         if let Some(scores) = &ranking.zero_shot {
             write_scores(out, "zero-shot", scores);

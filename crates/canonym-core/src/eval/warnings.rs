@@ -101,8 +101,8 @@ fn lines(gold: &Side<'_>, predicted: &Side<'_>) -> Vec<String> {
     if gold.share_in(predicted).max(predicted.share_in(gold)) >= MIN_SHARED {
         return Vec::new();
     }
-    let of_side = |id: &str| id.split_once(':').map(|(before, _)| before.to_owned());
-    let hint = match (of_side(gold_id), of_side(predicted_id)) {
+    let prefix_of = |id: &str| id.split_once(':').map(|(before, _)| before.to_owned());
+    let hint = match (prefix_of(gold_id), prefix_of(predicted_id)) {
         (None, Some(_)) => {
             "link with raw ids (option `--raw-ids`), or build the knowledge base without a prefix (option `--prefix`)"
                 .to_owned()

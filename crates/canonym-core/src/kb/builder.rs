@@ -382,13 +382,13 @@ impl KnowledgeBaseBuilder {
         names.par_sort_unstable_by_key(|(concept, row, _)| (*concept, *row));
         let mut kept: Vec<(u32, u32, Scope)> = Vec::with_capacity(names.len());
         let mut seen: HashMap<&str, usize> = HashMap::new();
-        for of_concept in names.chunk_by(|a, b| a.0 == b.0) {
+        for concept_names in names.chunk_by(|a, b| a.0 == b.0) {
             seen.clear();
             let first = kept.len();
             let merit = |(_, row, scope): &(u32, u32, Scope)| (self.origin_of(*row), *scope != Scope::Preferred);
-            let indices = 0..of_concept.len();
-            let preferred = indices.min_by_key(|index| merit(&of_concept[*index])).unwrap_or(0);
-            let mut ordered: Vec<(u32, u32, Scope)> = of_concept.to_vec();
+            let indices = 0..concept_names.len();
+            let preferred = indices.min_by_key(|index| merit(&concept_names[*index])).unwrap_or(0);
+            let mut ordered: Vec<(u32, u32, Scope)> = concept_names.to_vec();
             ordered[..=preferred].rotate_right(1);
             for (index, (concept, row, scope)) in ordered.into_iter().enumerate() {
                 let scope = match scope {

@@ -221,9 +221,9 @@ fn look_at_labels(findings: &mut AllFindings<'_>, names: &[NameId]) {
         .map(|name| (kb.source(kb.concept_of(*name)), *name))
         .collect();
     labels.sort_unstable();
-    for of_source in labels.chunk_by(|a, b| a.0 == b.0).filter(|labels| labels.len() > 1) {
-        let concepts: Vec<ConceptId> = of_source.iter().map(|(_, name)| kb.concept_of(*name)).collect();
-        findings.add(Check::DuplicateLabels, &concepts, kb.name(of_source[0].1), || of_source[0].0.to_owned());
+    for same_label in labels.chunk_by(|a, b| a.0 == b.0).filter(|labels| labels.len() > 1) {
+        let concepts: Vec<ConceptId> = same_label.iter().map(|(_, name)| kb.concept_of(*name)).collect();
+        findings.add(Check::DuplicateLabels, &concepts, kb.name(same_label[0].1), || same_label[0].0.to_owned());
     }
 }
 

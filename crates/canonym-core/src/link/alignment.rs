@@ -85,8 +85,8 @@ const EXACT: f32 = 2.0;
 const ROOT: f32 = 1.0;
 
 /// Aligns a query and a name and writes the result to `aligned`.
-pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Aligned) {
-    let (query, name) = (of_query.tokens, of_name.tokens);
+pub fn align(query_text: Tokenised<'_>, name_text: Tokenised<'_>, aligned: &mut Aligned) {
+    let (query, name) = (query_text.tokens, name_text.tokens);
     let Aligned { query_found, name_found, matched, .. } = aligned;
     query_found.clear();
     query_found.resize(query.len(), 0.0);
@@ -126,7 +126,7 @@ pub fn align(of_query: Tokenised<'_>, of_name: Tokenised<'_>, aligned: &mut Alig
             if name_found[column] >= ROOT || other.kind != WordKind::Plain {
                 continue;
             }
-            let alike = resemblance(&of_query.text[token.start..token.end], &of_name.text[other.start..other.end]);
+            let alike = resemblance(&query_text.text[token.start..token.end], &name_text.text[other.start..other.end]);
             query_found[row] = query_found[row].max(alike);
             name_found[column] = name_found[column].max(alike);
         }

@@ -163,10 +163,10 @@ pub fn contributions(
         let log_odds = scale * f64::from(*weight) * f64::from(*value);
         contributions.push(contribution(name, sentence, f64::from(*value), log_odds));
     }
-    let (offset, of_margin) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
+    let (offset, margin_term) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
     contributions.push(contribution("offset", "baseline", 1.0, offset));
     let ahead = "margin to the next candidate, or to the first";
-    contributions.push(contribution("lead", ahead, f64::from(margin), of_margin));
+    contributions.push(contribution("lead", ahead, f64::from(margin), margin_term));
     // A candidate is never more probable than its predecessor.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     if f64::from(p_link) < probability(sum) - 1e-3 {
@@ -302,9 +302,9 @@ struct Compared {
 
 /// Matches the words of two names one to one, closest first.
 fn compare(mention: &str, name: &str) -> Compared {
-    let (of_mention, of_name) = (fold(mention), fold(name));
-    let left: Vec<&str> = of_mention.split(' ').filter(|word| !word.is_empty()).collect();
-    let right: Vec<&str> = of_name.split(' ').filter(|word| !word.is_empty()).collect();
+    let (folded_mention, folded_name) = (fold(mention), fold(name));
+    let left: Vec<&str> = folded_mention.split(' ').filter(|word| !word.is_empty()).collect();
+    let right: Vec<&str> = folded_name.split(' ').filter(|word| !word.is_empty()).collect();
     let mut matched: Vec<Option<(usize, Agreement)>> = vec![None; left.len()];
     let mut taken = vec![false; right.len()];
     for how in [Agreement::Fold, Agreement::Canonical, Agreement::Root] {
@@ -333,7 +333,7 @@ fn compare(mention: &str, name: &str) -> Compared {
     let all_linking = |words: &[String]| words.iter().all(|word| is_linking_word(word));
     let how = match () {
         () if mention == name => Agreement::Exact,
-        () if of_mention == of_name => Agreement::Fold,
+        () if folded_mention == folded_name => Agreement::Fold,
         () if in_order && left.len() == right.len() && worst <= Agreement::Canonical => Agreement::Canonical,
         () if worst <= Agreement::Root && all_linking(&only_in_mention) && all_linking(&only_in_name) => {
             Agreement::Root

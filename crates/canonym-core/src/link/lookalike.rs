@@ -80,24 +80,24 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         hyphened.filter(|(prefix, _)| is_prefix(prefix)).map(|(prefix, _)| prefix.to_lowercase()).collect();
     // The letters of `Pax6` and `IL-6` are no words, however common.
     let with_digits = mention.split_whitespace().filter(|word| word.contains(|letter: char| letter.is_ascii_digit()));
-    let of_symbols: Vec<String> = with_digits.map(fold).collect();
-    let is_in_symbol = |word: &str| of_symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
+    let symbols: Vec<String> = with_digits.map(fold).collect();
+    let is_in_symbol = |word: &str| symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
     let (mention, name) = (fold(mention), fold(name));
-    let of_name: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
-    let of_mention: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
-    if of_name.concat() == of_mention.concat() {
+    let name_words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
+    let mention_words: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
+    if name_words.concat() == mention_words.concat() {
         return false;
     }
     let same = |one: &str, other: &str| root(&canonical(one)) == root(&canonical(other));
     let is_other = |word: &&str| {
         let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
             || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
-        let matches = of_name.iter().any(|other| same(other, word));
+        let matches = name_words.iter().any(|other| same(other, word));
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
-        let is_misspelt = || of_name.iter().any(|other| is_misspelling(kb, word, other));
+        let is_misspelt = || name_words.iter().any(|other| is_misspelling(kb, word, other));
         let stands_for = || {
             let is_slip = |other: &&str| is_short_misspelling(kb, word, other);
-            is_shorthand(word, &of_name) || of_name.iter().any(is_slip)
+            is_shorthand(word, &name_words) || name_words.iter().any(is_slip)
         };
         !matches
             && (is_symbol
@@ -108,36 +108,36 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
     let names_something =
         |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain;
-    let is_shortened = || match of_mention.as_slice() {
+    let is_shortened = || match mention_words.as_slice() {
         [word] if word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) => {
-            of_name.iter().any(|other| names_something(other) && !same(other, word))
+            name_words.iter().any(|other| names_something(other) && !same(other, word))
         }
         _ => false,
     };
     // `diagnosis` is wider than prenatal diagnosis, and is not diagnostic imaging.
-    let is_wider = || match of_mention.as_slice() {
+    let is_wider = || match mention_words.as_slice() {
         [word] if frequency(word) > COMMON => {
-            let of_word = canonical(word);
+            let word_form = canonical(word);
             let is_related = |other: &&str| {
-                let of_other = canonical(other);
+                let other_form = canonical(other);
                 same(other, word)
-                    || noun_of(&of_word).is_some_and(|noun| root(&noun) == root(&of_other))
-                    || noun_of(&of_other).is_some_and(|noun| root(&noun) == root(&of_word))
-                    || parts_of(&of_word).is_some_and(|parts| parts.iter().any(|part| **part == *of_other))
+                    || noun_of(&word_form).is_some_and(|noun| root(&noun) == root(&other_form))
+                    || noun_of(&other_form).is_some_and(|noun| root(&noun) == root(&word_form))
+                    || parts_of(&word_form).is_some_and(|parts| parts.iter().any(|part| **part == *other_form))
             };
             let names_more = |other: &&str| {
                 !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain
             };
-            of_name.iter().any(names_more)
+            name_words.iter().any(names_more)
         }
         _ => false,
     };
     // `non-diabetic` negates diabetes; for `post-operative pain` the prefix occurs in `Pain, Postoperative`.
     let mut prefixes = prefixes.iter();
-    of_mention.iter().any(is_other)
+    mention_words.iter().any(is_other)
         || is_shortened()
         || is_wider()
-        || prefixes.any(|prefix| of_name.iter().all(|other| !other.starts_with(prefix.as_str())))
+        || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
 /// Whether a query is a misspelled name: each word equals the word of the name or is a misspelling of it.
@@ -157,11 +157,11 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
 /// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability.
 pub fn check_first(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
-    let Some(of_first) = first.name.map(|of_first| kb.name(of_first)) else { return };
-    if only_looks_alike(kb, name, of_first) {
+    let Some(first_name) = first.name.map(|form| kb.name(form)) else { return };
+    if only_looks_alike(kb, name, first_name) {
         link.nil = true;
         link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= DISTRUST);
-    } else if is_misspelt_name(kb, name, of_first) {
+    } else if is_misspelt_name(kb, name, first_name) {
         first.p_link = first.p_link.max(MISSPELT);
     }
 }
@@ -196,8 +196,8 @@ fn is_short_misspelling(kb: &KnowledgeBase, word: &str, meant: &str) -> bool {
 /// for hypertension, `copd` for chronic obstructive pulmonary disease in any order, `il` for interleukin.
 fn is_shorthand(word: &str, words: &[&str]) -> bool {
     word.is_empty()
-        || words.iter().any(|of_name| {
-            let mut letters = of_name.chars();
+        || words.iter().any(|name_word| {
+            let mut letters = name_word.chars();
             let mut is_first = true;
             for (at, letter) in word.char_indices() {
                 let matches =

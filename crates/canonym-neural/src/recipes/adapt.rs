@@ -22,28 +22,26 @@ use crate::tensor::parameters::{Parameters, Precision};
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
 use canonym_core::error::Context;
+use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen, left_out};
-use canonym_core::eval::matching::Counts;
-use canonym_core::kb::{ConceptId, KnowledgeBase};
-use canonym_core::link::lexical::LinkConfig;
+use canonym_core::eval::matching::Measure;
+use canonym_core::eval::report::{self, EvalConfig, Report as EvalReport};
+use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::expanded;
-use canonym_core::link::{Annotator, LinkInput, LinkedMention, Linker};
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
-use canonym_core::text::{Document, Mention, Span};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::learned::{check_judged, of_documents, source, unseen};
-use super::pipeline::pipeline_on;
 use super::run_folder::{provenance, to_toml, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainOptions, settings};
 use crate::status;
-use crate::system::linked::MentionSource;
+use crate::system::Models;
+use crate::system::linked::{MentionSource, System, SystemConfig};
 use crate::system::names::NameModel;
-use crate::system::{Models, NameLinker};
 
 /// Value of `system` in an experiment.
 pub const SYSTEM: &str = "adaptation";
@@ -485,53 +483,20 @@ pub fn evaluate(
     bundle: &Bundle,
     documents: &[AnnotatedDocument],
 ) -> canonym_core::Result<Figures> {
-    let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
-    let found = pipeline_on(kb, bundle)?.annotate(&texts)?;
-    let is_right =
-        |ids: &IdSet, best: Option<ConceptId>| best.is_some_and(|best| ids.intersects(&IdSet::parse_one(kb.id(best))));
-    let best = |one: &LinkedMention| one.link.candidates.first().filter(|_| !one.link.nil).map(|best| best.concept);
-    let (mut n_gold, mut n_found, mut n_spans) = (0, 0, 0);
-    let (mut n_gold_links, mut n_named, mut n_right) = (0, 0, 0);
-    let mut mentions: Vec<Vec<Mention>> = Vec::new();
-    let mut golds: Vec<IdSet> = Vec::new();
-    for (document, found) in documents.iter().zip(&found) {
-        let mut gold: BTreeMap<&[Span], Vec<IdSet>> = BTreeMap::new();
-        for annotation in &document.annotations {
-            gold.entry(&annotation.spans).or_default().push(IdSet::parse(&annotation.ids));
-        }
-        n_gold += document.annotations.len();
-        n_found += found.len();
-        // Each annotation is matched by one mention at most.
-        let mut left = gold.clone();
-        for one in found {
-            let Some(left) = left.get_mut(one.mention.spans.as_slice()).filter(|left| !left.is_empty()) else {
-                continue;
-            };
-            let right = left.iter().position(|ids| is_right(ids, best(one)));
-            left.remove(right.unwrap_or(0));
-            n_spans += 1;
-            n_right += usize::from(right.is_some());
-        }
-        n_named += found.iter().filter(|one| best(one).is_some()).count();
-        let each = gold.into_iter().flat_map(|(spans, all)| all.into_iter().map(move |ids| (spans, ids)));
-        let linked = each.filter(|(_, ids)| !ids.is_nil());
-        let (spans, ids): (Vec<&[Span]>, Vec<IdSet>) = linked.unzip();
-        n_gold_links += ids.len();
-        let mention = |spans: &&[Span]| Mention { spans: spans.to_vec(), semantic_type: None, p_mention: 1.0 };
-        mentions.push(spans.iter().map(mention).collect());
-        golds.extend(ids);
-    }
     let models = Models::of(NameModel::new(Arc::new(bundle.clone()))?);
-    let linker = NameLinker::new(kb, &models, LinkConfig { top_k: 1, min_score: 0.0 }, None)?;
-    let marked: Vec<LinkInput<'_>> =
-        texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
-    let links = linker.link(&marked)?;
-    let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept));
-    let n_linked = best.zip(&golds).filter(|(best, ids)| is_right(ids, *best)).count();
+    let report = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
+        let config = SystemConfig { mentions, top_k: 1, ..SystemConfig::default() };
+        let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;
+        let bootstrap = BootstrapConfig { n_resamples: 0, ..BootstrapConfig::default() };
+        let config = EvalConfig { bootstrap, ..EvalConfig::default() };
+        report::evaluate(documents, &linked, &config, &mut SplitMix64::new(0))
+    };
+    let (detected, given) = (report(MentionSource::Detect)?, report(MentionSource::Given)?);
+    let f1 = |measure: Measure| detected.metrics.get(&measure).map_or(0.0, |score| score.f1);
     Ok(Figures {
-        strict_f1: Counts::one_to_one(n_gold_links, n_named, n_right).score().f1,
-        spans_f1: Counts::one_to_one(n_gold, n_found, n_spans).score().f1,
-        accuracy: n_linked as f64 / golds.len().max(1) as f64,
+        strict_f1: f1(Measure::Strict),
+        spans_f1: f1(Measure::MentionRecognition),
+        accuracy: given.ranking.and_then(|ranking| ranking.all.accuracy.get(&1).copied()).unwrap_or_default(),
     })
 }
 

@@ -13,7 +13,7 @@ use crate::marks::{Change, MarkState};
 use crate::spans::to_pairs;
 use crate::state::App;
 use crate::store::{documents, events};
-use crate::wire::{ChangeKind, ChangedMark, DocumentChanges, Person, Verdict};
+use crate::wire::{ChangeKind, ChangedMark, DocumentChanges, Person, Prediction};
 
 /// Query parameters: the job.
 #[derive(Debug, Default, Deserialize)]
@@ -46,8 +46,8 @@ pub async fn of_document(
                     spans: to_pairs(&map, &mark.spans()),
                     text: mark.text.clone(),
                     kind: mark.kind.clone(),
-                    before: change.before.as_ref().map(verdict),
-                    after: change.after.as_ref().map(verdict),
+                    before: change.before.as_ref().map(prediction),
+                    after: change.after.as_ref().map(prediction),
                 })
             };
             let mut marks: Vec<ChangedMark> = all().filter_map(shown).collect();
@@ -77,6 +77,6 @@ fn kind_of(change: &Change) -> Option<ChangeKind> {
     }
 }
 
-fn verdict(mark: &MarkState) -> Verdict {
-    Verdict { concept: mark.concept.clone(), score: mark.score }
+fn prediction(mark: &MarkState) -> Prediction {
+    Prediction { concept: mark.concept.clone(), score: mark.score }
 }

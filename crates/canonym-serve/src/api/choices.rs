@@ -124,9 +124,9 @@ fn model_candidates(
     let annotation =
         Annotation { spans: spans.iter().map(moved).collect(), text: surface(text, spans), ..Annotation::default() };
     let document = Document { id: String::new(), text: text[start..end].to_owned(), sections: Vec::new() };
-    let marked = AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() };
+    let annotated = AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() };
     let (_, engine) = app.engine_of(stored.project)?;
-    let linked = engine.link_mentions(vec![marked], N_MODEL)?;
+    let linked = engine.link_mentions(vec![annotated], N_MODEL)?;
     let found = linked.iter().flat_map(|document| &document.annotations).flat_map(|one| &one.candidates);
     Ok(found.map(CandidateRow::new).collect())
 }

@@ -11,15 +11,17 @@ use super::{Json, OptionalJson, PathParam};
 use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
-use crate::marks::alike::{self, Occurrence};
 use crate::marks::decide::{Decision, DocumentState};
+use crate::marks::identical::{self, Occurrence};
 use crate::marks::{Change, Changes, MarkState};
 use crate::spans::to_pairs;
 use crate::state::App;
 use crate::store::documents::{self, StoredDocument, StoredMark};
 use crate::store::events::{self, NewEvent, undo_stacks};
-use crate::store::{pace, people};
-use crate::wire::{Alike, AlikeRequest, AlikeRow, Decided, Decisions, Person, Role, Scope, UndoRequest};
+use crate::store::{people, time_spent};
+use crate::wire::{
+    Decided, Decisions, IdenticalMention, IdenticalMentions, IdenticalRequest, Person, Role, Scope, UndoRequest,
+};
 
 /// The maximum number of decisions per request.
 const MAX_DECISIONS: usize = 1000;
@@ -75,7 +77,7 @@ pub async fn decide(
                 };
                 let event = events::add(transaction, &new, changes)?;
                 if let Some(seconds) = decision.seconds() {
-                    pace::add(transaction, event, &new, seconds)?;
+                    time_spent::add(transaction, event, &new, seconds)?;
                 }
                 batch = batch.or(Some(event));
                 written.push(event);
@@ -316,37 +318,37 @@ fn apply_changes(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &
 }
 
 /// `POST /projects/{p}/alike`: lists the unreviewed identical mentions and, with `apply`, applies the same decision to them.
-pub async fn alike(
+pub async fn identical(
     State(app): State<Arc<App>>,
     person: Person,
     PathParam(project): PathParam<i64>,
-    Json(request): Json<AlikeRequest>,
-) -> ApiResult<axum::Json<Alike>> {
-    let alike = app.blocking(move |app| {
+    Json(request): Json<IdenticalRequest>,
+) -> ApiResult<axum::Json<IdenticalMentions>> {
+    let identical = app.blocking(move |app| {
         // All texts are scanned in a read transaction; only those that match are read again for writing.
         let candidates = app.store.read(|connection| documents_with_text(connection, project, &request))?;
         if request.apply && request.version.is_none() {
             return Err(no_version());
         }
-        let (alike, versions) = match request.apply {
+        let (identical, versions) = match request.apply {
             true => {
                 app.store.write(|transaction| apply_to_identical(app, transaction, &request, &candidates, &person))?
             }
             false => {
-                (app.store.read(|connection| find_identical(connection, &request, &candidates))?.alike, Vec::new())
+                (app.store.read(|connection| find_identical(connection, &request, &candidates))?.identical, Vec::new())
             }
         };
         for version in &versions {
             app.bus.publish(project, "document", version);
         }
-        Ok(alike)
+        Ok(identical)
     });
-    Ok(axum::Json(alike.await?))
+    Ok(axum::Json(identical.await?))
 }
 
 /// The response to a request, the mark that it names, and the occurrences by document.
-struct IdenticalMentions {
-    alike: Alike,
+struct Occurrences {
+    identical: IdenticalMentions,
     mark: MarkState,
     by_document: Vec<(StoredDocument, Vec<Occurrence>)>,
 }
@@ -365,7 +367,7 @@ fn no_mark(id: i64) -> ApiError {
 }
 
 /// The documents that contain the text of a mark.
-fn documents_with_text(connection: &Connection, project: i64, request: &AlikeRequest) -> ApiResult<Vec<i64>> {
+fn documents_with_text(connection: &Connection, project: i64, request: &IdenticalRequest) -> ApiResult<Vec<i64>> {
     let (mark, home) = requested_mark(connection, request.mark)?;
     if home.project != project {
         return Err(no_mark(request.mark));
@@ -376,14 +378,14 @@ fn documents_with_text(connection: &Connection, project: i64, request: &AlikeReq
     let mut candidates = Vec::new();
     for number in documents::numbers(connection, project)? {
         abort::check()?;
-        if !alike::find_words(&documents::text(connection, number)?, &mark.text).is_empty() {
+        if !identical::find_words(&documents::text(connection, number)?, &mark.text).is_empty() {
             candidates.push(number);
         }
     }
     Ok(candidates)
 }
 
-fn find_identical(connection: &Connection, request: &AlikeRequest, candidates: &[i64]) -> ApiResult<IdenticalMentions> {
+fn find_identical(connection: &Connection, request: &IdenticalRequest, candidates: &[i64]) -> ApiResult<Occurrences> {
     let (mark, _) = requested_mark(connection, request.mark)?;
     let mut matches = Vec::new();
     let mut by_document = Vec::new();
@@ -391,35 +393,35 @@ fn find_identical(connection: &Connection, request: &AlikeRequest, candidates: &
         let stored = documents::get(connection, number)?;
         let held = documents::marks(connection, number)?;
         let marks: BTreeMap<i64, MarkState> = held.into_iter().map(|(id, held)| (id, held.mark)).collect();
-        let mut found = alike::occurrences(&stored.text, &marks, &mark, request.mark);
+        let mut found = identical::occurrences(&stored.text, &marks, &mark, request.mark);
         found.truncate(MAX_IDENTICAL.saturating_sub(matches.len()));
         let map = canonym_core::text::offsets::OffsetMap::new(&stored.text);
-        matches.extend(found.iter().map(|one| AlikeRow {
+        matches.extend(found.iter().map(|one| IdenticalMention {
             document: stored.id,
             external_id: stored.external_id.clone(),
             spans: to_pairs(&map, &[one.span]),
             text: one.span.of(&stored.text).to_owned(),
-            context: alike::context(&stored.text, one.span),
+            context: identical::context(&stored.text, one.span),
             mark: one.mark,
         }));
         if !found.is_empty() {
             by_document.push((stored, found));
         }
     }
-    Ok(IdenticalMentions { alike: Alike { matches, applied: 0 }, mark, by_document })
+    Ok(Occurrences { identical: IdenticalMentions { matches, applied: 0 }, mark, by_document })
 }
 
 fn apply_to_identical(
     app: &App,
     transaction: &Transaction<'_>,
-    request: &AlikeRequest,
+    request: &IdenticalRequest,
     candidates: &[i64],
     person: &Person,
-) -> ApiResult<(Alike, Vec<DocumentVersion>)> {
+) -> ApiResult<(IdenticalMentions, Vec<DocumentVersion>)> {
     let home = documents::get(transaction, documents::of_mark(transaction, request.mark)?)?;
     let held = documents::marks(transaction, home.id)?;
     check_fresh(transaction, &home, &held, request.version, &[Decision::Accept { mark: request.mark }], person)?;
-    let IdenticalMentions { mut alike, mark, by_document } = find_identical(transaction, request, candidates)?;
+    let Occurrences { mut identical, mark, by_document } = find_identical(transaction, request, candidates)?;
     if mark.is_open() {
         return Err(ApiError::bad("review this mention first").hint("accept, correct or reject it"));
     }
@@ -429,7 +431,7 @@ fn apply_to_identical(
         let mut state = document_state(app, transaction, &stored, &held, person)?;
         let (mut batch, mut version) = (None, stored.version);
         for occurrence in found {
-            for decision in alike::decisions(&stored.text, &mark, &occurrence) {
+            for decision in identical::decisions(&stored.text, &mark, &occurrence) {
                 // An earlier decision may have removed a prediction that repeats it.
                 if decision.marks().iter().any(|mark| !state.marks.contains_key(mark)) {
                     continue;
@@ -446,10 +448,10 @@ fn apply_to_identical(
                 version = events::add(transaction, &event, &changes)?;
                 batch = batch.or(Some(version));
             }
-            alike.applied += 1;
+            identical.applied += 1;
         }
         events::set_next_mark(transaction, state.next_mark)?;
         versions.push(DocumentVersion { id: stored.id, version });
     }
-    Ok((alike, versions))
+    Ok((identical, versions))
 }

@@ -16,7 +16,7 @@ use crate::state::App;
 use crate::store::documents::{self, StoredDocument};
 use crate::store::{events, people, projects};
 use crate::times::rfc3339;
-use crate::wire::{AnswerOut, ClaimOut, Disagreement, Disagreements, Person, Speaker};
+use crate::wire::{AnnotatorOut, AnswerOut, ClaimOut, Disagreement, Disagreements, Person};
 
 /// Characters of context on either side.
 const CONTEXT: usize = 220;
@@ -55,10 +55,10 @@ pub async fn list(
                 .map(|((document, start, mark), _)| format!("{document}.{start}.{mark}"));
             let names = people::names(connection)?;
             let mut disagreements = Vec::with_capacity(wanted.len());
-            for of_document in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
-                let stored = documents::get(connection, of_document[0].0.0)?;
+            for in_document in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
+                let stored = documents::get(connection, in_document[0].0.0)?;
                 let map = OffsetMap::new(&stored.text);
-                disagreements.extend(of_document.iter().map(|(_, conflict)| shown(&stored, &map, conflict, &names)));
+                disagreements.extend(in_document.iter().map(|(_, conflict)| shown(&stored, &map, conflict, &names)));
             }
             Ok(Disagreements { disagreements, next_cursor, n_open })
         })
@@ -90,7 +90,7 @@ fn shown(
         people: answer
             .people
             .iter()
-            .map(|(person, at)| Speaker { name: names.get(person).cloned().unwrap_or_default(), at: rfc3339(*at) })
+            .map(|(person, at)| AnnotatorOut { name: names.get(person).cloned().unwrap_or_default(), at: rfc3339(*at) })
             .collect(),
         claims: answer
             .claims

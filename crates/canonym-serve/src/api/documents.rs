@@ -102,8 +102,8 @@ pub async fn queue(
             let ranked = match strategy {
                 Strategy::Diversity => diverse(connection, project, &waiting, limit)?,
                 _ => {
-                    let of_all: Vec<Unreviewed> = waiting.iter().map(|unfinished| unfinished.waiting).collect();
-                    rank(strategy, &of_all, limit, seed)
+                    let unreviewed: Vec<Unreviewed> = waiting.iter().map(|unfinished| unfinished.waiting).collect();
+                    rank(strategy, &unreviewed, limit, seed)
                 }
             };
             let now = app.now();

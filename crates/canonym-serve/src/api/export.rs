@@ -107,11 +107,11 @@ fn loss_lines(
     for_each_document(kb, connection, project, is_wanted, |stored, mut document| {
         n_finished += usize::from(stored.is_finished);
         for annotation in &mut document.annotations {
-            let (of_project, of_file) =
+            let (project_attributes, file_attributes) =
                 std::mem::take(&mut annotation.attributes).into_iter().partition(|one| convert::is_origin(&one.name));
-            annotation.attributes = of_file;
-            let of_project: Vec<_> = of_project;
-            for one in of_project {
+            annotation.attributes = file_attributes;
+            let project_attributes: Vec<_> = project_attributes;
+            for one in project_attributes {
                 let name = if one.name == convert::SOURCE { one.value } else { one.name };
                 *counts.entry(name).or_default() += 1;
             }

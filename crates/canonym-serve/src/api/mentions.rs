@@ -53,10 +53,10 @@ pub async fn list(
             found.truncate(limit);
             let next_cursor = found.last().filter(|_| has_more).map(|one| format!("{}.{}", one.document, one.id));
             let mut mentions = Vec::with_capacity(found.len());
-            for of_document in found.chunk_by(|a, b| a.document == b.document) {
-                let stored = documents::get(connection, of_document[0].document)?;
+            for in_document in found.chunk_by(|a, b| a.document == b.document) {
+                let stored = documents::get(connection, in_document[0].document)?;
                 let map = OffsetMap::new(&stored.text);
-                for ConceptMention { document, id, mark } in of_document {
+                for ConceptMention { document, id, mark } in in_document {
                     let spans = mark.spans();
                     let (Some(first), Some(last)) = (spans.first(), spans.last()) else { continue };
                     let (before, behind) = around(&stored.text, first.start as usize..last.end as usize, CONTEXT);

@@ -17,11 +17,11 @@ mod members;
 mod mentions;
 mod models;
 pub mod openapi;
-mod pace;
 mod people;
 mod projects;
 mod routes;
 mod show;
+mod speed;
 mod stats;
 mod stream;
 

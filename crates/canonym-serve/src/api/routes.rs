@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::openapi::{Schemas, schema};
 use super::{
     changes, choices, decisions, disagreements, documents, events, export, health, import, jobs, kb, link, lint,
-    members, mentions, models, pace, people, projects, stats, stream,
+    members, mentions, models, people, projects, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::state::App;
@@ -214,17 +214,17 @@ pub fn routes() -> Vec<Route> {
             post,
             "/projects/{p}/alike",
             "Identical mentions: list them, or apply a decision to all",
-            decisions::alike,
+            decisions::identical,
         )
-        .request::<wire::AlikeRequest>()
-        .response::<wire::Alike>(),
+        .request::<wire::IdenticalRequest>()
+        .response::<wire::IdenticalMentions>(),
         Route::new(get, "/projects/{p}/disagreements", "Conflicts between annotators", disagreements::list)
             .query(&[("cursor", "string"), ("limit", "integer")])
             .response::<wire::Disagreements>(),
         Route::new(get, "/projects/{p}/mentions", "Mentions of a concept", mentions::list)
             .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
             .response::<wire::MentionPage>(),
-        Route::new(get, "/projects/{p}/pace", "Annotation speed", pace::show).response::<wire::Pace>(),
+        Route::new(get, "/projects/{p}/pace", "Annotation speed", speed::show).response::<wire::AnnotationSpeed>(),
         Route::new(get, "/projects/{p}/training", "Preview a training: documents, mentions and steps", jobs::plan)
             .query(&[("steps", "integer"), ("hold_out", "integer")])
             .response::<TrainingPlan>(),

@@ -75,28 +75,30 @@ pub fn seconds(mut spent: Vec<f64>) -> Option<Seconds> {
 fn agreement(ratings: &[Rating]) -> Option<Agreement> {
     let by_mark: Vec<&[Rating]> = ratings.chunk_by(|one, next| one.mark == next.mark).collect();
     let mut common: BTreeMap<(i64, i64), usize> = BTreeMap::new();
-    for of_mark in &by_mark {
-        for (at, one) in of_mark.iter().enumerate() {
-            for other in &of_mark[at + 1..] {
+    for mark_ratings in &by_mark {
+        for (at, one) in mark_ratings.iter().enumerate() {
+            for other in &mark_ratings[at + 1..] {
                 *common.entry((one.person, other.person)).or_default() += 1;
             }
         }
     }
     let (a, b) = common.into_iter().max_by_key(|(pair, n)| (*n, std::cmp::Reverse(*pair)))?.0;
-    let of = |of_mark: &[Rating], person: i64| of_mark.iter().position(|one| one.person == person);
-    let both: Vec<(&Rating, &Rating)> =
-        by_mark.iter().filter_map(|of_mark| Some((&of_mark[of(of_mark, a)?], &of_mark[of(of_mark, b)?]))).collect();
+    let of = |mark_ratings: &[Rating], person: i64| mark_ratings.iter().position(|one| one.person == person);
+    let both: Vec<(&Rating, &Rating)> = by_mark
+        .iter()
+        .filter_map(|mark_ratings| Some((&mark_ratings[of(mark_ratings, a)?], &mark_ratings[of(mark_ratings, b)?])))
+        .collect();
     let labels: Vec<(&str, &str)> =
         both.iter().map(|(one, other)| (one.label.as_str(), other.label.as_str())).collect();
     let by_rater: Vec<Vec<Option<&str>>> =
-        by_mark.iter().map(|of_mark| of_mark.iter().map(|one| Some(one.label.as_str())).collect()).collect();
+        by_mark.iter().map(|mark_ratings| mark_ratings.iter().map(|one| Some(one.label.as_str())).collect()).collect();
     let locations =
         |ratings: Vec<&Rating>| ratings.into_iter().filter_map(|one| one.location.clone()).collect::<BTreeSet<_>>();
-    let (of_a, of_b) = both.into_iter().unzip();
+    let (ratings_of_a, ratings_of_b) = both.into_iter().unzip();
     Some(Agreement {
         cohen_kappa: cohen_kappa(&labels),
         krippendorff_alpha: krippendorff_alpha(&by_rater),
-        span_f1: span_f1(&locations(of_a), &locations(of_b)),
+        span_f1: span_f1(&locations(ratings_of_a), &locations(ratings_of_b)),
         n_both: labels.len(),
         n_several: by_mark.len(),
         n_people: ratings.iter().map(|one| one.person).collect::<BTreeSet<_>>().len(),

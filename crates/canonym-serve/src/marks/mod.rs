@@ -2,10 +2,10 @@
 //!
 //! A mark only changes by an event, which holds its state before and after ([`Change`]). Undo is an event with the inverse changes.
 
-pub mod alike;
 pub mod convert;
 pub mod decide;
 pub mod disagree;
+pub mod identical;
 pub mod predict;
 
 use canonym_core::active::margin;

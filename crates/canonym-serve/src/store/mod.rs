@@ -12,9 +12,9 @@ pub mod folder;
 pub mod jobs;
 pub mod members;
 pub mod models;
-pub mod pace;
 pub mod people;
 pub mod projects;
+pub mod time_spent;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ pub enum ChangeKind {
 
 /// A prediction of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Verdict {
+pub struct Prediction {
     /// The concept; null if unlinked.
     pub concept: Option<Named>,
     /// The score.
@@ -44,9 +44,9 @@ pub struct ChangedMark {
     #[serde(rename = "type")]
     pub kind: String,
     /// The prediction before.
-    pub before: Option<Verdict>,
+    pub before: Option<Prediction>,
     /// The prediction after.
-    pub after: Option<Verdict>,
+    pub after: Option<Prediction>,
 }
 
 /// What a prediction changed in a document.

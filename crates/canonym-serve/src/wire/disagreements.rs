@@ -22,7 +22,7 @@ pub struct ClaimOut {
 
 /// An annotator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Speaker {
+pub struct AnnotatorOut {
     /// The name.
     pub name: String,
     /// When they last decided.
@@ -33,7 +33,7 @@ pub struct Speaker {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AnswerOut {
     /// Who.
-    pub people: Vec<Speaker>,
+    pub people: Vec<AnnotatorOut>,
     /// Its mentions; empty for "not a mention".
     pub claims: Vec<ClaimOut>,
 }

@@ -4,14 +4,14 @@ mod changes;
 mod disagreements;
 mod jobs;
 mod linking;
-mod pace;
 mod people;
 mod projects;
+mod speed;
 
 pub use changes::*;
 pub use disagreements::*;
 pub use jobs::*;
 pub use linking::*;
-pub use pace::*;
 pub use people::*;
 pub use projects::*;
+pub use speed::*;

@@ -347,7 +347,7 @@ pub enum Scope {
 /// A request for mentions identical to a reviewed one.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AlikeRequest {
+pub struct IdenticalRequest {
     /// The reviewed annotation.
     pub mark: i64,
     /// Where to look.
@@ -362,7 +362,7 @@ pub struct AlikeRequest {
 
 /// An identical mention.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct AlikeRow {
+pub struct IdenticalMention {
     /// The document.
     pub document: i64,
     /// The document's ID in the source file.
@@ -380,9 +380,9 @@ pub struct AlikeRow {
 
 /// Identical mentions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Alike {
+pub struct IdenticalMentions {
     /// In document order.
-    pub matches: Vec<AlikeRow>,
+    pub matches: Vec<IdenticalMention>,
     /// How many the decision was applied to.
     pub applied: usize,
 }

@@ -21,15 +21,15 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
         errors.examples.iter().filter_map(|example| Some((example, errors.cases.get(example.case)?))).collect();
     filter(out, &shown);
     for count in errors.classes.iter().filter(|count| count.class != ErrorClass::Correct) {
-        let of_class: Vec<&(&Example, &Case)> = shown.iter().filter(|(_, case)| case.class == count.class).collect();
-        if of_class.is_empty() {
+        let in_class: Vec<&(&Example, &Case)> = shown.iter().filter(|(_, case)| case.class == count.class).collect();
+        if in_class.is_empty() {
             continue;
         }
         out.element("details", &[("class", "group"), ("id", count.class.name())], |out| {
             out.element("summary", &[], |out| {
                 out.leaf("b", &[], count.class.title());
-                let n_covered: u64 = of_class.iter().map(|(example, _)| example.n_alike).sum();
-                let (n_shown, n_cases) = (thousands(of_class.len() as u64), thousands(count.n_cases));
+                let n_covered: u64 = in_class.iter().map(|(example, _)| example.n_alike).sum();
+                let (n_shown, n_cases) = (thousands(in_class.len() as u64), thousands(count.n_cases));
                 let text = format!(" — {n_cases} cases; {n_shown} examples cover {} of them", thousands(n_covered));
                 out.leaf("span.soft", &[], &text);
             });
@@ -41,7 +41,7 @@ pub(super) fn section(out: &mut Markup, errors: &ErrorAnalysis) {
                     out.text(&format!(" Reasons: {}.", reasons.join("; ")));
                 }
             });
-            for (example, case) in of_class {
+            for (example, case) in in_class {
                 write(out, example, case);
             }
         });

@@ -141,7 +141,7 @@ pub(super) struct Release<'a> {
 impl<'a> Release<'a> {
     /// Selects the Snapshot files, or the Full files if there is no Snapshot; others are counted.
     pub fn choose(sources: &'a [Source], report: &mut Report) -> Result<Release<'a>> {
-        let of_kind = |kind| move |source: &&Source| table_of(source).is_some_and(|(_, own)| own == kind);
+        let has_kind = |kind| move |source: &&Source| table_of(source).is_some_and(|(_, own)| own == kind);
         let concepts = |kind| sources.iter().any(|source| table_of(source) == Some((Table::Concept, kind)));
         let kind = match (concepts(Kind::Snapshot), concepts(Kind::Full), concepts(Kind::Delta)) {
             (true, _, _) => Kind::Snapshot,
@@ -157,7 +157,7 @@ impl<'a> Release<'a> {
         };
         let n_others = |other| match other == kind {
             true => 0,
-            false => sources.iter().filter(of_kind(other)).count() as u64,
+            false => sources.iter().filter(has_kind(other)).count() as u64,
         };
         let beside = if kind == Kind::Snapshot { "beside a Snapshot" } else { "beside the Full files" };
         report.drop_many("file", &format!("Full {beside}"), n_others(Kind::Full));

@@ -20,9 +20,9 @@ pub(in crate::kb) fn is_header(line: &str) -> bool {
     let mut columns = lower.split('\t').map(str::trim);
     let first = columns.next().unwrap_or_default();
     let second = columns.next().unwrap_or_default();
-    let of_ids =
+    let has_ids =
         matches!(first, "id" | "code" | "cui" | "identifier") || first.ends_with("_id") || first.ends_with(" id");
-    of_ids && ["name", "label", "term", "title"].iter().any(|word| second.contains(word))
+    has_ids && ["name", "label", "term", "title"].iter().any(|word| second.contains(word))
 }
 
 /// Reads a table.

@@ -277,9 +277,9 @@ impl DictionaryAnnotator {
 
     /// Handles a short form whose long form is not a name: only concepts with a similar name are kept.
     fn contradict(&self, spotted: &mut DictionaryMatch, words: &[Word], long: Span) {
-        let inside = |word: &&Word| word.token.span.start >= long.start && word.token.span.end <= long.end;
-        let roots: Vec<u64> =
-            words.iter().filter(inside).filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
+        let first = words.partition_point(|word| word.token.span.start < long.start);
+        let inside = words[first..].iter().take_while(|word| word.token.span.end <= long.end);
+        let roots: Vec<u64> = inside.filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
         spotted.senses.retain(|(candidate, _)| self.has_name_like(candidate.concept, &roots));
         for (candidate, score) in &mut spotted.senses {
             candidate.features[accept::DIFFERS] = 1.0;
@@ -293,8 +293,8 @@ impl DictionaryAnnotator {
     fn has_name_like(&self, concept: ConceptId, roots: &[u64]) -> bool {
         self.kb.names(concept).any(|name| {
             let rows = self.kb.tokens_of_form(self.kb.form_of(name));
-            let of_name: Vec<u64> = rows.iter().map(|row| self.kb.token_root(row)).collect();
-            let n_shared = roots.iter().filter(|root| of_name.contains(root)).count();
+            let name_roots: Vec<u64> = rows.iter().map(|row| self.kb.token_root(row)).collect();
+            let n_shared = roots.iter().filter(|root| name_roots.contains(root)).count();
             n_shared as f32 >= MIN_SHARED_WORDS * roots.len() as f32
         })
     }

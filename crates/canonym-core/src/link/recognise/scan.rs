@@ -267,9 +267,9 @@ pub fn lookup(view: KbView<'_>, text: &str, words: &[Word]) -> Option<WindowMatc
 /// The forms that agree best with a window: those with the same words in order, or else those of the best lower tier.
 /// Forms without a concept in the view are ignored.
 fn agreeing(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec<(FormId, Tier)> {
-    let of_view = rows.iter().map(FormId).filter(|form| view.has_form(*form));
+    let visible = rows.iter().map(FormId).filter(|form| view.has_form(*form));
     let mut forms: Vec<(FormId, Tier)> =
-        of_view.filter_map(|form| compare(view.kb, text, window, form).map(|tier| (form, tier))).collect();
+        visible.filter_map(|form| compare(view.kb, text, window, form).map(|tier| (form, tier))).collect();
     if let Some(best) = forms.iter().map(|(_, tier)| *tier).max() {
         forms.retain(|(_, tier)| *tier >= best.min(Tier::Ordered));
     }
@@ -289,9 +289,10 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let linking: Vec<bool> = form_text.split(' ').map(crate::text::words::is_linking_word).collect();
     let all_linking = linking.iter().all(|linking| *linking);
     let counted = |row: &usize| all_linking || !linking.get(*row).copied().unwrap_or(false);
-    let of_form: Vec<u32> = (0..rows.len()).filter(counted).map(|row| rows.get(row)).collect();
-    let of_window: Vec<TokenHashes> = window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
-    if of_form.len() != of_window.len() {
+    let form_rows: Vec<u32> = (0..rows.len()).filter(counted).map(|row| rows.get(row)).collect();
+    let window_hashes: Vec<TokenHashes> =
+        window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
+    if form_rows.len() != window_hashes.len() {
         return None;
     }
     let sorted = |hashes: &mut dyn Iterator<Item = u64>| {
@@ -299,16 +300,16 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
         hashes.sort_unstable();
         hashes
     };
-    let canonical: Vec<u64> = of_form.iter().map(|row| kb.token_hash_at(*row)).collect();
-    if canonical.iter().zip(&of_window).all(|(hash, word)| *hash == word.canonical) {
+    let canonical: Vec<u64> = form_rows.iter().map(|row| kb.token_hash_at(*row)).collect();
+    if canonical.iter().zip(&window_hashes).all(|(hash, word)| *hash == word.canonical) {
         return Some(Tier::Ordered);
     }
-    let in_window = sorted(&mut of_window.iter().map(|word| word.canonical));
+    let in_window = sorted(&mut window_hashes.iter().map(|word| word.canonical));
     if sorted(&mut canonical.into_iter()) == in_window {
         return Some(Tier::Permuted);
     }
-    let in_form = sorted(&mut of_form.iter().map(|row| kb.token_root(*row)));
-    (in_form == sorted(&mut of_window.iter().map(|word| word.root))).then_some(Tier::Root)
+    let in_form = sorted(&mut form_rows.iter().map(|row| kb.token_root(*row)));
+    (in_form == sorted(&mut window_hashes.iter().map(|word| word.root))).then_some(Tier::Root)
 }
 
 /// Whether the folded words of a window equal the form, given that their tokens agree.

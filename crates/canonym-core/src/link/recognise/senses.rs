@@ -141,14 +141,14 @@ impl SenseInventory {
                 let &[form, long_forms, prior, topics, cues] = fields.as_slice() else {
                     panic!("a test reads the embedded inventory: {line}");
                 };
-                let of_topic = |topic: &str| names.iter().position(|name| *name == topic).map(|topic| topic as u8);
+                let topic_number = |topic: &str| names.iter().position(|name| *name == topic).map(|topic| topic as u8);
                 inventory.add(
                     form,
                     Sense {
                         prior: prior.parse::<f32>().expect("a test reads the embedded inventory") / 100.0,
                         is_own: false,
                         long_forms: long_forms.into(),
-                        topics: topics.split(',').filter_map(of_topic).collect(),
+                        topics: topics.split(',').filter_map(topic_number).collect(),
                         cues,
                         number: 0,
                     },
@@ -284,10 +284,10 @@ impl SenseInventory {
             begin == &**form || small && is_capitalised(begin, form)
         };
         let of = |first: &str| self.forms.get(&key(first)).and_then(|forms| forms.iter().find(fits));
-        let of_written = of(written);
+        let as_written = of(written);
         // Plurals of upper-case forms: `UTIs`, `DVTs`.
         let singular = || written.strip_suffix('s').filter(|core| core.len() >= 2 && is_acronym(core)).and_then(of);
-        let (form, senses) = of_written.or_else(singular)?;
+        let (form, senses) = as_written.or_else(singular)?;
         let plural = rest[form.len()..].starts_with('s') && is_acronym(form) && form.len() >= 2;
         let start = word.start as usize;
         let span = Span::new(start, start + form.len() + usize::from(plural));
@@ -351,16 +351,16 @@ fn sense_match(
             odds.push((Some((*concept, *name)), weight));
         }
     }
-    let mut of_concept: Vec<(ConceptId, NameId, f32)> = Vec::new();
+    let mut concepts: Vec<(ConceptId, NameId, f32)> = Vec::new();
     for (one, weight) in odds {
         let Some((concept, name)) = one else { continue };
-        match of_concept.iter_mut().find(|known| known.0 == concept) {
+        match concepts.iter_mut().find(|known| known.0 == concept) {
             Some(known) => known.2 += weight / sum,
-            None => of_concept.push((concept, name, weight / sum)),
+            None => concepts.push((concept, name, weight / sum)),
         }
     }
-    of_concept.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-    SenseMatch { span, concepts: of_concept, is_own }
+    concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
+    SenseMatch { span, concepts, is_own }
 }
 
 /// The long forms in a field.
@@ -417,8 +417,8 @@ fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
     for long in sense.long_forms() {
-        let of_long = words(kb, &Analysis::new(long), &mut scratch);
-        let Some(found) = lookup(view, long, &of_long) else { continue };
+        let long_words = words(kb, &Analysis::new(long), &mut scratch);
+        let Some(found) = lookup(view, long, &long_words) else { continue };
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
         for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
             let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));

@@ -11,7 +11,7 @@ use crate::system::dual_encoder::{DualConfig, DualLinker};
 use crate::system::hybrid::{self, LabelledQuery};
 use crate::tensor::matrix::Matrix;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
-use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
 use canonym_core::eval::matching::Counts;
 use canonym_core::eval::matching::{Measure, Score};
 use canonym_core::eval::report::{EvalConfig, Report as EvalReport};
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::data::{Labels, concepts_of, hull, ids_of};
-use super::joint::{DetectedSpan, JointReport, compared, evaluate_joint, gold_of, n_linked};
+use super::joint::{DetectedSpan, JointReport, compared, evaluate_joint, gold_of, matched};
 use crate::system::detect_then_link::DetectThenLink;
 use crate::system::dual_encoder::model::{DualModel, name_evidence};
 use crate::system::linked::{MentionSource, System, SystemConfig};
@@ -145,7 +145,8 @@ pub fn evaluate(
         let (on, config) = (Target::new(kb, None), RecogniseConfig { top_k: 1, ..RecogniseConfig::default() });
         let (found, links) =
             DetectThenLink::new(&on, detector, Box::new(linker(bundle)?), None, config)?.link(&texts)?;
-        let joint = evaluate_joint(&compared(&found, &links, &gold_of(documents, labels)), &gold_of(documents, labels));
+        let gold = gold_of(documents, labels);
+        let joint = evaluate_joint(&compared(&found, &links, &gold), &gold);
         bundle.manifest.joint = Some(joint.weights);
         report.search_by_default_model = Some(joint);
     }
@@ -172,17 +173,11 @@ pub fn measure(
     let finds = bundle.manifest.model.search.is_some() || detector.is_some();
     let models = Models::of(DualModel::new(Arc::new(bundle.clone())).with_detector(detector));
     let evaluated = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
-        let config = SystemConfig {
-            mentions,
-            top_k: 1,
-            min_score: None,
-            nested: false,
-            raw_ids: false,
-            subset: None,
-            leaky_tokenisation: false,
-        };
+        let config = SystemConfig { mentions, top_k: 1, ..SystemConfig::default() };
         let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;
-        canonym_core::eval::report::evaluate(documents, &linked, &EvalConfig::default(), &mut SplitMix64::new(0))
+        let bootstrap = BootstrapConfig { n_resamples: 0, ..BootstrapConfig::default() };
+        let config = EvalConfig { bootstrap, ..EvalConfig::default() };
+        canonym_core::eval::report::evaluate(documents, &linked, &config, &mut SplitMix64::new(0))
     };
     let given = evaluated(MentionSource::Given)?;
     let accuracy = given.ranking.and_then(|ranking| ranking.all.accuracy.get(&1).copied()).unwrap_or_default();
@@ -200,8 +195,6 @@ fn search(
     labels: &Labels,
 ) -> canonym_core::Result<SearchReport> {
     let gold = gold_of(documents, labels);
-    let n_gold: usize = gold.iter().map(|gold| n_linked(gold)).sum();
-    let n_places: usize = gold.iter().map(Vec::len).sum();
     let linked = |borders: &[Vec<Span>]| -> canonym_core::Result<Vec<Vec<DetectedSpan>>> {
         let found = linker.find(texts, borders, SPAN_THRESHOLDS[0])?;
         let mention = |(span, p_mention): &(Span, f32)| Mention { p_mention: *p_mention, ..Mention::contiguous(*span) };
@@ -210,36 +203,36 @@ fn search(
             texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
         Ok(compared(&mentions, &canonym_core::link::Linker::link(linker, &marked)?, &gold))
     };
-    let by_span = |all: &[Vec<DetectedSpan>]| -> Vec<(f32, usize, usize, usize)> {
+    // Counts of links and mentions by minimum span probability.
+    let by_span = |all: &[Vec<DetectedSpan>]| -> Vec<(f32, Counts, Counts)> {
         let of = |threshold: f32| {
-            let given = all.iter().flatten().filter(|one| one.of_span >= threshold);
-            given.fold((threshold, 0, 0, 0), |(threshold, n, spans, right), one| {
-                (threshold, n + 1, spans + usize::from(one.is_mention), right + usize::from(one.is_right))
-            })
+            let likely = all.iter().map(|found| found.iter().filter(|one| one.of_span >= threshold).collect());
+            let counts = |measure| matched(measure, likely.clone(), gold.iter());
+            (threshold, counts(Measure::Strict), counts(Measure::MentionRecognition))
         };
         SPAN_THRESHOLDS.into_iter().map(of).collect()
     };
-    let score = |n_right: usize, n_found: usize| Counts::one_to_one(n_gold, n_found, n_right).score();
-    let f1 = |n_right: usize, n_found: usize| score(n_right, n_found).f1;
+    let f1 = |(_, links, _): &(f32, Counts, Counts)| links.score().f1;
     let all = linked(&[])?;
     let rows = by_span(&all);
-    let best = rows.iter().copied().max_by(|left, right| f1(left.3, left.1).total_cmp(&f1(right.3, right.1)));
-    let (min_span, n_found, n_spans, n_right) = best.expect("some were tried");
+    let best = rows.iter().max_by(|left, right| f1(left).total_cmp(&f1(right)));
+    let (min_span, links, mentions) = *best.expect("some were tried");
+    let score = links.score();
     bundle.manifest.min_span = min_span;
     let borders: Vec<Vec<Span>> =
         documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
-    let leaky = by_span(&linked(&borders)?).into_iter().map(|(_, n_found, _, n_right)| f1(n_right, n_found));
+    let leaky = by_span(&linked(&borders)?);
     let joint = evaluate_joint(&all, &gold);
     // The joint model is kept only if it also helps under cross-validation.
-    bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= f1(n_right, n_found));
+    bundle.manifest.joint = Some(joint.weights).filter(|_| joint.f1_by_halves >= score.f1);
     Ok(SearchReport {
         min_span,
-        spans_f1: Counts::one_to_one(n_places, n_found, n_spans).score().f1,
-        precision: score(n_right, n_found).precision,
-        recall: score(n_right, n_found).recall,
-        f1: f1(n_right, n_found),
-        leaky_f1: leaky.fold(0.0, f64::max),
-        by_min_span: rows.iter().map(|(threshold, n_found, _, n_right)| (*threshold, f1(*n_right, *n_found))).collect(),
+        spans_f1: mentions.score().f1,
+        precision: score.precision,
+        recall: score.recall,
+        f1: score.f1,
+        leaky_f1: leaky.iter().map(f1).fold(0.0, f64::max),
+        by_min_span: rows.iter().map(|row| (row.0, f1(row))).collect(),
         joint,
     })
 }

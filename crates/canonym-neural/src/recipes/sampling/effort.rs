@@ -1,10 +1,12 @@
 //! Annotation effort: the decisions needed to correct the predictions in a document.
 
+use std::collections::BTreeMap;
 use std::ops::Add;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
+use canonym_core::eval::Entry;
 use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::matching::Counts;
+use canonym_core::eval::matching::{Counts, MatchConfig, Measure, count_entries};
 use canonym_core::text::Span;
 
 /// Decisions by kind. Each prediction is reviewed once.
@@ -22,7 +24,8 @@ pub struct Effort {
     pub rejected: usize,
     /// Mentions without a matching prediction, which are added.
     pub added: usize,
-    /// Counts of links, for strict F1 as computed by `canonym eval`.
+    /// Counts of mentions and of linked mentions, for F1 as computed by `canonym eval`.
+    pub mentions: Counts,
     pub links: Counts,
 }
 
@@ -37,6 +40,7 @@ impl Add for Effort {
             moved_and_relinked: self.moved_and_relinked + other.moved_and_relinked,
             rejected: self.rejected + other.rejected,
             added: self.added + other.added,
+            mentions: self.mentions + other.mentions,
             links: self.links + other.links,
         }
     }
@@ -46,16 +50,14 @@ impl Effort {
     /// Decisions that turn predictions into the gold annotations. Several annotations of the same span count as one mention, correct with
     /// any of their concepts.
     pub fn of(document: &AnnotatedDocument, predicted: &[Annotation]) -> Effort {
-        let mut golds: Vec<(&[Span], IdSet, bool)> = Vec::new();
+        let mut ids_of: BTreeMap<&[Span], Vec<String>> = BTreeMap::new();
         for annotation in &document.annotations {
-            if golds.iter().all(|(spans, ..)| *spans != annotation.spans.as_slice()) {
-                golds.push((&annotation.spans, IdSet::parse(&annotation.ids), false));
-            }
+            ids_of.entry(&annotation.spans).or_default().extend_from_slice(&annotation.ids);
         }
+        let mut golds: Vec<(&[Span], IdSet, bool)> =
+            ids_of.into_iter().map(|(spans, ids)| (spans, IdSet::parse(&ids), false)).collect();
         let mut effort = Effort::default();
-        let n_gold = golds.iter().filter(|(_, ids, _)| !ids.is_nil()).count();
-        let n_linked = predicted.iter().filter(|one| best(one).is_some()).count();
-        let mut n_right = 0;
+        (effort.mentions, effort.links) = counts(document, predicted);
         let mut elsewhere = Vec::new();
         for one in predicted {
             match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && *spans == one.spans.as_slice()) {
@@ -63,12 +65,10 @@ impl Effort {
                     *is_taken = true;
                     let kind = if is_right(ids, one) { &mut effort.accepted } else { &mut effort.relinked };
                     *kind += 1;
-                    n_right += usize::from(best(one).is_some() && is_right(ids, one));
                 }
                 None => elsewhere.push(one),
             }
         }
-        effort.links = Counts::one_to_one(n_gold, n_linked, n_right);
         for one in elsewhere {
             match golds.iter_mut().find(|(spans, _, is_taken)| !is_taken && overlap(spans, &one.spans)) {
                 Some((_, ids, is_taken)) => {
@@ -95,11 +95,18 @@ impl Effort {
 
     /// Strict F1 of spans, and of spans with concepts.
     pub fn f1(self) -> (f64, f64) {
-        let same_span = self.accepted + self.relinked;
-        let n_found = same_span + self.moved + self.rejected;
-        let n_gold = same_span + self.moved + self.added;
-        (Counts::one_to_one(n_gold, n_found, same_span).score().f1, self.links.score().f1)
+        (self.mentions.score().f1, self.links.score().f1)
     }
+}
+
+/// Counts of mentions and of linked mentions.
+fn counts(document: &AnnotatedDocument, predicted: &[Annotation]) -> (Counts, Counts) {
+    let gold = document.annotations.iter().map(|one| Entry::new(one.spans.clone(), IdSet::parse(&one.ids)));
+    let ids = |one: &Annotation| best(one).map_or_else(IdSet::default, |best| IdSet::parse_one(&best.id));
+    let predicted = predicted.iter().map(|one| Entry::new(one.spans.clone(), ids(one)));
+    let (gold, predicted): (Vec<Entry>, Vec<Entry>) = (gold.collect(), predicted.collect());
+    let total = |measure: Measure| count_entries(measure, &gold, &predicted, MatchConfig::default());
+    (total(Measure::MentionRecognition), total(Measure::Strict))
 }
 
 fn best(predicted: &Annotation) -> Option<&CandidateRecord> {
@@ -147,6 +154,7 @@ mod tests {
             moved_and_relinked: 1,
             rejected: 1,
             added: 1,
+            mentions: Counts::one_to_one(5, 5, 2),
             links: Counts::one_to_one(5, 5, 1),
         };
         assert_eq!(effort, expected);
@@ -163,5 +171,15 @@ mod tests {
         let effort = Effort::of(&document, &[none]);
         assert_eq!((effort.accepted, effort.links), (1, Counts::default()));
         assert_eq!(Effort::of(&document, &[]).added, 1);
+    }
+    #[test]
+    fn a_span_with_several_annotations_is_one_decision_and_correct_with_any_of_their_concepts() {
+        let gold = vec![annotation(0, 5, "A"), annotation(0, 5, "B"), annotation(10, 15, "C"), annotation(10, 15, "C")];
+        let document = AnnotatedDocument { annotations: gold, ..AnnotatedDocument::default() };
+        let effort = Effort::of(&document, &[annotation(0, 5, "B"), annotation(10, 15, "C")]);
+        assert_eq!((effort.accepted, effort.corrections()), (2, 0));
+        // As in `canonym eval`: two spans, three links, since a repeated annotation counts once.
+        assert_eq!(effort.mentions, Counts::one_to_one(2, 2, 2));
+        assert_eq!(effort.links, Counts::one_to_one(3, 2, 2));
     }
 }

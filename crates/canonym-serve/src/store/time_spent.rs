@@ -36,17 +36,17 @@ pub fn measured(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
             (SELECT e.model FROM events e WHERE e.document_id = t.document_id AND e.kind = 'predict' AND e.id < t.event_id
                 ORDER BY e.id DESC LIMIT 1)
         FROM times t JOIN documents d ON d.id = t.document_id WHERE d.project_id = ?1 ORDER BY t.event_id";
-    of_rows(connection, sql, project)
+    query(connection, sql, project)
 }
 
 /// Times estimated from the decisions of a project.
 pub fn estimated(connection: &Connection, project: i64) -> ApiResult<Vec<Work>> {
     let sql = "SELECT document_id, person_id, last_at, spent / 1000.0, NULL FROM work
         WHERE project_id = ?1 AND spent > 0";
-    of_rows(connection, sql, project)
+    query(connection, sql, project)
 }
 
-fn of_rows(connection: &Connection, sql: &str, project: i64) -> ApiResult<Vec<Work>> {
+fn query(connection: &Connection, sql: &str, project: i64) -> ApiResult<Vec<Work>> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([project], |row| {
         Ok(Work {

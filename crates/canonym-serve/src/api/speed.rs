@@ -9,10 +9,10 @@ use super::PathParam;
 use super::stats::seconds;
 use crate::error::ApiResult;
 use crate::state::App;
-use crate::store::pace::{self, Work};
+use crate::store::time_spent::{self, Work};
 use crate::store::{people, projects};
 use crate::times::rfc3339;
-use crate::wire::{Pace, PaceOf, PacePoint, Person};
+use crate::wire::{AnnotationSpeed, DocumentTime, Person, SpeedRow};
 
 /// The maximum number of points.
 const MAX_POINTS: usize = 500;
@@ -22,16 +22,17 @@ pub async fn show(
     State(app): State<Arc<App>>,
     _: Person,
     PathParam(project): PathParam<i64>,
-) -> ApiResult<axum::Json<Pace>> {
-    let pace = app.blocking(move |app| {
+) -> ApiResult<axum::Json<AnnotationSpeed>> {
+    let speed = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
             let names = people::names(connection)?;
-            let lengths = pace::lengths(connection, project)?;
-            let points = points(pace::measured(connection, project)?, pace::estimated(connection, project)?);
+            let lengths = time_spent::lengths(connection, project)?;
+            let points =
+                points(time_spent::measured(connection, project)?, time_spent::estimated(connection, project)?);
             let shown = points.into_iter().filter_map(|(point, is_measured)| {
                 let (external_id, n_characters) = lengths.get(&point.document)?;
-                Some(PacePoint {
+                Some(DocumentTime {
                     document: point.document,
                     external_id: external_id.clone(),
                     by: names.get(&point.person).cloned().unwrap_or_default(),
@@ -42,10 +43,10 @@ pub async fn show(
                     is_measured,
                 })
             });
-            Ok(pace_of(shown.collect()))
+            Ok(speed_of(shown.collect()))
         })
     });
-    Ok(axum::Json(pace.await?))
+    Ok(axum::Json(speed.await?))
 }
 
 /// Time per document and annotator, oldest first, and whether it was measured rather than estimated.
@@ -66,10 +67,10 @@ fn points(measured: Vec<Work>, estimated: Vec<Work>) -> Vec<(Work, bool)> {
 /// The points of one annotator or model.
 struct Group<'a> {
     name: Option<String>,
-    points: Vec<&'a PacePoint>,
+    points: Vec<&'a DocumentTime>,
 }
 
-fn pace_of(mut points: Vec<PacePoint>) -> Pace {
+fn speed_of(mut points: Vec<DocumentTime>) -> AnnotationSpeed {
     let all = seconds(points.iter().map(|point| point.seconds).collect());
     let (mut people, mut models): (Vec<Group<'_>>, Vec<Group<'_>>) = Default::default();
     for point in &points {
@@ -84,21 +85,21 @@ fn pace_of(mut points: Vec<PacePoint>) -> Pace {
     let n_estimated = points.len() - n_measured;
     points.retain(|point| point.is_measured);
     points.drain(..points.len().saturating_sub(MAX_POINTS));
-    Pace { all, n_measured, n_estimated, people, models, points }
+    AnnotationSpeed { all, n_measured, n_estimated, people, models, points }
 }
 
-fn group<'a>(groups: &mut Vec<Group<'a>>, name: Option<String>, point: &'a PacePoint) {
+fn group<'a>(groups: &mut Vec<Group<'a>>, name: Option<String>, point: &'a DocumentTime) {
     match groups.iter_mut().find(|group| group.name == name) {
         Some(group) => group.points.push(point),
         None => groups.push(Group { name, points: vec![point] }),
     }
 }
 
-fn summary(group: Group<'_>) -> Option<PaceOf> {
+fn summary(group: Group<'_>) -> Option<SpeedRow> {
     let Group { name, points } = group;
-    let of = |value: fn(&PacePoint) -> f64| seconds(points.iter().map(|point| value(point)).collect());
+    let of = |value: fn(&DocumentTime) -> f64| seconds(points.iter().map(|point| value(point)).collect());
     let per_thousand = of(|point| point.per_thousand)?.median;
-    Some(PaceOf { name, n: points.len(), seconds: of(|point| point.seconds)?, per_thousand })
+    Some(SpeedRow { name, n: points.len(), seconds: of(|point| point.seconds)?, per_thousand })
 }
 
 #[cfg(test)]

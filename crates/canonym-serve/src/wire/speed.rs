@@ -7,7 +7,7 @@ use super::Seconds;
 
 /// Annotation speed of one group of documents.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct PaceOf {
+pub struct SpeedRow {
     /// The annotator, or the model used for pre-annotation; null if none was used.
     pub name: Option<String>,
     /// Number of documents.
@@ -20,7 +20,7 @@ pub struct PaceOf {
 
 /// The time spent on a document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct PacePoint {
+pub struct DocumentTime {
     /// The document.
     pub document: i64,
     /// The document's ID in the source file.
@@ -41,7 +41,7 @@ pub struct PacePoint {
 
 /// Annotation speed in a project.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Pace {
+pub struct AnnotationSpeed {
     /// Over all documents.
     pub all: Option<Seconds>,
     /// Documents measured in the browser.
@@ -49,9 +49,9 @@ pub struct Pace {
     /// Documents estimated from the times of decisions, without long pauses.
     pub n_estimated: usize,
     /// By annotator.
-    pub people: Vec<PaceOf>,
+    pub people: Vec<SpeedRow>,
     /// By model used for pre-annotation, in order of first use; measured documents only.
-    pub models: Vec<PaceOf>,
+    pub models: Vec<SpeedRow>,
     /// The last five hundred measured documents, in order of completion.
-    pub points: Vec<PacePoint>,
+    pub points: Vec<DocumentTime>,
 }
