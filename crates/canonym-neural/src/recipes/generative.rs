@@ -2,6 +2,7 @@
 
 mod evaluate;
 mod mentions;
+mod start;
 mod terms;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,6 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::TrainOptions;
-use super::checkpoints::{checkpoint_folder, existing};
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, labels_of, read_corpora};
 use super::learned::{check_judged, of_documents, read, source};
 use super::log::Log;
@@ -29,23 +29,20 @@ use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
 use crate::bundle::generative::{Calibration, Candidates, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
 use crate::bundle::{FILE, FORMAT};
-use crate::checkpoint::{read_bart, read_bert};
-use crate::models::bert::BertConfig;
+use crate::models::generative::GenerativeConfig;
 use crate::models::generative::beam::BeamConfig;
-use crate::models::generative::text::{END_TOKEN, START_TOKEN, TextConfig};
-use crate::models::generative::{ENCODER, GenerativeConfig, WORDS};
+use crate::models::generative::text::TextConfig;
 use crate::objectives::generative::{Examples, Generative, GenerativeBatchConfig};
 use crate::status;
 use crate::system::Target;
 use crate::system::generative::NameTrie;
-use crate::tensor::elementwise::Activation;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
-use crate::tensor::random::for_step;
-use crate::tokenizer::{BEHIND, BertRules, FIRST, Tokenizer};
+use crate::tokenizer::{BertRules, Tokenizer};
 use crate::train::RunConfig;
 use evaluate::{Known, LinkingReport, answer, fit_candidates};
 use mentions::{MentionExamples, MentionReport, TargetName};
+use start::begin;
 use terms::{TermExamples, Terms};
 
 /// The stages, in order.
@@ -246,7 +243,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
     };
     let (mut bundle, start_learned) = begin(&experiment, arguments, terms.as_ref())?;
     let mut record = learned(&experiment, root)?;
-    record.join("start", start_learned.as_ref());
+    if experiment.model.start.is_some() {
+        record.join("start", start_learned.as_ref());
+    }
     let seen = check_judged(&record, &parts.dev, ("held-out documents", arguments.allow_seen))?;
     let provenance = provenance(experiment.data.paths().collect(), root)?;
     let of = identity(&experiment, &provenance)?;
@@ -520,111 +519,4 @@ pub fn learned(experiment: &Experiment, root: &Path) -> Result<Learned> {
         }
     }
     Ok(all)
-}
-
-/// The model before training, and the record of the model that it starts from.
-fn begin(
-    experiment: &Experiment,
-    arguments: &TrainOptions,
-    terms: Option<&Terms>,
-) -> Result<(GenerativeBundle, Option<Learned>)> {
-    let ModelConfig { start, encoder, compute, dropout, .. } = &experiment.model;
-    if let Some(start) = start {
-        let mut bundle = GenerativeBundle::open(&existing(start, arguments.root()))?;
-        let learned = bundle.learned.take();
-        let model = &mut bundle.manifest.model;
-        model.encoder.compute = *compute;
-        (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
-        bundle.manifest.text = experiment.text;
-        bundle.manifest.beams = experiment.beams;
-        bundle.manifest.ranking = experiment.ranking;
-        (bundle.manifest.calibration, bundle.manifest.candidates) = (Calibration::default(), None);
-        bundle.parameters.freeze(&format!("{ENCODER}embedding.type"))?;
-        return Ok((bundle, learned));
-    }
-    let mut rng = for_step(experiment.seed, u64::MAX);
-    let mut parameters = Parameters::default();
-    let config = &experiment.model;
-    if let Some(bart) = &config.bart {
-        let (mut model, pieces) = read_bart(&checkpoint_folder(bart, arguments)?, &mut parameters)?;
-        model.encoder.compute = *compute;
-        (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
-        parameters.freeze(&format!("{ENCODER}embedding.type"))?;
-        return Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None));
-    }
-    let (bert, pieces) = match encoder {
-        Some(encoder) => {
-            let (mut bert, pieces) = read_bert(&checkpoint_folder(encoder, arguments)?, ENCODER, &mut parameters)?;
-            one_type(&mut bert, &mut parameters)?;
-            (bert, pieces)
-        }
-        None => {
-            let Some(terms) = terms else {
-                let error = Error::invalid("a new model needs a vocabulary");
-                return Err(error.with_hint("set `model.start` or `model.encoder`, or pre-train on `data.pretrain`"));
-            };
-            status::say("learning a vocabulary …");
-            let mut pieces = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(4));
-            for token in [FIRST, BEHIND, START_TOKEN, END_TOKEN] {
-                pieces.add(token)?;
-            }
-            (new_encoder(config, pieces.len()), pieces)
-        }
-    };
-    let width = bert.hidden_size;
-    let model = GenerativeConfig {
-        encoder: BertConfig {
-            compute: *compute,
-            hidden_dropout_prob: *dropout,
-            attention_probs_dropout_prob: *dropout,
-            ..bert
-        },
-        decoder_layers: config.decoder_layers,
-        decoder_heads: config.heads,
-        decoder_inner: 4 * width,
-        decoder_positions: config.positions,
-    };
-    model.init(&mut parameters, &mut rng)?;
-    parameters.freeze(&format!("{ENCODER}embedding.type"))?;
-    let names: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
-    for name in names.iter().filter(|name| !name.starts_with(ENCODER)) {
-        parameters.lr_multiplier(name, config.decoder_lr_multiplier)?;
-    }
-    Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None))
-}
-
-fn new_encoder(config: &ModelConfig, n_tokens: usize) -> BertConfig {
-    BertConfig {
-        vocab_size: n_tokens,
-        hidden_size: config.width,
-        num_hidden_layers: config.encoder_layers,
-        num_attention_heads: config.heads,
-        intermediate_size: 4 * config.width,
-        hidden_act: Activation::Gelu,
-        hidden_dropout_prob: config.dropout,
-        attention_probs_dropout_prob: config.dropout,
-        max_position_embeddings: config.source_positions,
-        type_vocab_size: 1,
-        layer_norm_eps: 1e-5,
-        compute: config.compute,
-    }
-}
-
-/// Adds the first token type of a BERT encoder to its words, because the generative linker has no types.
-fn one_type(bert: &mut BertConfig, parameters: &mut Parameters) -> Result<()> {
-    let types = format!("{ENCODER}embedding.type");
-    let first = parameters.get(&types)?.row(0).to_vec();
-    let positions = parameters.find(&format!("{ENCODER}embedding.position"))?;
-    let table = parameters.at_mut(positions);
-    for row in table.values.chunks_exact_mut(first.len()) {
-        row.iter_mut().zip(&first).for_each(|(to, x)| *to += x);
-    }
-    let mut kept = std::mem::take(parameters).without(&types);
-    for pooler in ["pooler.weight", "pooler.bias"] {
-        kept = kept.without(&format!("{ENCODER}{pooler}"));
-    }
-    *parameters = kept;
-    bert.type_vocab_size = 1;
-    debug_assert!(parameters.find(WORDS).is_ok());
-    Ok(())
 }

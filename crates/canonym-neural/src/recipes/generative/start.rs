@@ -1,0 +1,126 @@
+//! The network before training: new, from a checkpoint, or from a bundle.
+
+use canonym_core::eval::learned::Learned;
+use canonym_core::{Error, Result};
+
+use super::terms::Terms;
+use super::{Experiment, ModelConfig};
+use crate::bundle::generative::{Calibration, GenerativeBundle};
+use crate::checkpoint::{read_bart, read_bert};
+use crate::models::bert::BertConfig;
+use crate::models::generative::text::{END_TOKEN, START_TOKEN};
+use crate::models::generative::{ENCODER, GenerativeConfig, WORDS};
+use crate::recipes::TrainOptions;
+use crate::recipes::checkpoints::{checkpoint_folder, existing};
+use crate::status;
+use crate::tensor::elementwise::Activation;
+use crate::tensor::parameters::Parameters;
+use crate::tensor::random::for_step;
+use crate::tokenizer::{BEHIND, FIRST, Tokenizer};
+
+/// The model before training, and the record of the model that it starts from.
+pub fn begin(
+    experiment: &Experiment,
+    arguments: &TrainOptions,
+    terms: Option<&Terms>,
+) -> Result<(GenerativeBundle, Option<Learned>)> {
+    let ModelConfig { start, encoder, compute, dropout, .. } = &experiment.model;
+    if let Some(start) = start {
+        let mut bundle = GenerativeBundle::open(&existing(start, arguments.root()))?;
+        let learned = bundle.learned.take();
+        let model = &mut bundle.manifest.model;
+        model.encoder.compute = *compute;
+        (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
+        bundle.manifest.text = experiment.text;
+        bundle.manifest.beams = experiment.beams;
+        bundle.manifest.ranking = experiment.ranking;
+        (bundle.manifest.calibration, bundle.manifest.candidates) = (Calibration::default(), None);
+        bundle.parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+        return Ok((bundle, learned));
+    }
+    let mut rng = for_step(experiment.seed, u64::MAX);
+    let mut parameters = Parameters::default();
+    let config = &experiment.model;
+    if let Some(bart) = &config.bart {
+        let (mut model, pieces) = read_bart(&checkpoint_folder(bart, arguments)?, &mut parameters)?;
+        model.encoder.compute = *compute;
+        (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
+        parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+        return Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None));
+    }
+    let (bert, pieces) = match encoder {
+        Some(encoder) => {
+            let (mut bert, pieces) = read_bert(&checkpoint_folder(encoder, arguments)?, ENCODER, &mut parameters)?;
+            one_type(&mut bert, &mut parameters)?;
+            (bert, pieces)
+        }
+        None => {
+            let Some(terms) = terms else {
+                let error = Error::invalid("a new model needs a vocabulary");
+                return Err(error.with_hint("set `model.start` or `model.encoder`, or pre-train on `data.pretrain`"));
+            };
+            status::say("learning a vocabulary …");
+            let mut pieces = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(4));
+            for token in [FIRST, BEHIND, START_TOKEN, END_TOKEN] {
+                pieces.add(token)?;
+            }
+            (new_encoder(config, pieces.len()), pieces)
+        }
+    };
+    let width = bert.hidden_size;
+    let model = GenerativeConfig {
+        encoder: BertConfig {
+            compute: *compute,
+            hidden_dropout_prob: *dropout,
+            attention_probs_dropout_prob: *dropout,
+            ..bert
+        },
+        decoder_layers: config.decoder_layers,
+        decoder_heads: config.heads,
+        decoder_inner: 4 * width,
+        decoder_positions: config.positions,
+    };
+    model.init(&mut parameters, &mut rng)?;
+    parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+    let names: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
+    for name in names.iter().filter(|name| !name.starts_with(ENCODER)) {
+        parameters.lr_multiplier(name, config.decoder_lr_multiplier)?;
+    }
+    Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None))
+}
+
+fn new_encoder(config: &ModelConfig, n_tokens: usize) -> BertConfig {
+    BertConfig {
+        vocab_size: n_tokens,
+        hidden_size: config.width,
+        num_hidden_layers: config.encoder_layers,
+        num_attention_heads: config.heads,
+        intermediate_size: 4 * config.width,
+        hidden_act: Activation::Gelu,
+        hidden_dropout_prob: config.dropout,
+        attention_probs_dropout_prob: config.dropout,
+        max_position_embeddings: config.source_positions,
+        type_vocab_size: 1,
+        layer_norm_eps: 1e-5,
+        compute: config.compute,
+    }
+}
+
+/// Adds the first token type of a BERT encoder to its words, because the generative linker has no types.
+fn one_type(bert: &mut BertConfig, parameters: &mut Parameters) -> Result<()> {
+    let types = format!("{ENCODER}embedding.type");
+    let first = parameters.get(&types)?.row(0).to_vec();
+    let positions = parameters.find(&format!("{ENCODER}embedding.position"))?;
+    let table = parameters.at_mut(positions);
+    for row in table.values.chunks_exact_mut(first.len()) {
+        row.iter_mut().zip(&first).for_each(|(to, x)| *to += x);
+    }
+    let mut kept = std::mem::take(parameters).without(&types);
+    for pooler in ["pooler.weight", "pooler.bias"] {
+        kept = kept.without(&format!("{ENCODER}{pooler}"));
+    }
+    *parameters = kept;
+    bert.type_vocab_size = 1;
+    debug_assert!(parameters.find(WORDS).is_ok());
+    Ok(())
+}
