@@ -65,7 +65,7 @@ fn place() -> Workplace {
         document(4, "Then a circle was drawn.", "circle", "S:1"),
         document(5, "An odd small die.", "small die", "S:3"),
     ];
-    place.write("train.pubtator.txt", &texts.concat());
+    place.write("train.pubtator.txt", texts.concat());
     place.write("pretraining.toml", PRETRAINING);
     place.write("generative.toml", format!("{PRETRAINING}{FINE_TUNING}"));
     let tuning = "system = \"generative\"\nseed = 3\n[data]\n[model]\nstart = \"pretrained\"\n";

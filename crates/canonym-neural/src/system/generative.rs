@@ -77,6 +77,15 @@ pub struct NameTrie {
     n_unwritten: usize,
 }
 
+/// A plain name of a concept, ordered as concepts of the same name are.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NameOfConcept {
+    name: String,
+    is_synonym: bool,
+    n_names: usize,
+    concept: ConceptId,
+}
+
 impl NameTrie {
     /// Builds the trie of the names of all concepts, or those of a subset.
     pub fn new(kb: &KnowledgeBase, subset: Option<&Subset>, coder: &Coder) -> NameTrie {
@@ -93,27 +102,30 @@ impl NameTrie {
     /// Builds the trie of the names of concepts. A name of several concepts stands first for the one that has it as its preferred name, then
     /// for the one with the fewest names (published code), in the order of the knowledge base.
     pub fn of(kb: &KnowledgeBase, concepts: impl IntoIterator<Item = ConceptId>, coder: &Coder) -> NameTrie {
-        let mut all: Vec<(String, (bool, usize, ConceptId))> = Vec::new();
+        let mut all: Vec<NameOfConcept> = Vec::new();
         for concept in concepts {
             let n_names = kb.names(concept).count();
-            let name = |(at, name)| (plain_name(kb.name(name)), (at > 0, n_names, concept));
-            all.extend(kb.names(concept).enumerate().map(name));
+            all.extend(kb.names(concept).enumerate().map(|(at, name)| NameOfConcept {
+                name: plain_name(kb.name(name)),
+                is_synonym: at > 0,
+                n_names,
+                concept,
+            }));
         }
         all.par_sort_unstable();
-        let groups: Vec<&[(String, (bool, usize, ConceptId))]> =
-            all.chunk_by(|left, right| left.0 == right.0).collect();
-        let tokens: Vec<Option<Vec<u32>>> = groups.par_iter().map(|group| coder.name(&group[0].0)).collect();
+        let groups: Vec<&[NameOfConcept]> = all.chunk_by(|left, right| left.name == right.name).collect();
+        let tokens: Vec<Option<Vec<u32>>> = groups.par_iter().map(|group| coder.name(&group[0].name)).collect();
         let mut written =
             NameTrie { n_unwritten: tokens.iter().filter(|tokens| tokens.is_none()).count(), ..NameTrie::default() };
         let mut lists = TokenLists::default();
         for (group, tokens) in groups.iter().zip(tokens) {
             let Some(tokens) = tokens else { continue };
             lists.push(tokens);
-            written.names.push(group[0].0.clone());
+            written.names.push(group[0].name.clone());
             let mut concepts: Vec<ConceptId> = Vec::with_capacity(group.len());
-            for (_, (.., concept)) in *group {
-                if !concepts.contains(concept) {
-                    concepts.push(*concept);
+            for one in *group {
+                if !concepts.contains(&one.concept) {
+                    concepts.push(one.concept);
                 }
             }
             written.concepts.push(concepts);

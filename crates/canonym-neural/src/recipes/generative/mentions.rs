@@ -47,7 +47,15 @@ pub struct MentionReport {
 /// Examples of mentions.
 #[derive(Debug, Default)]
 pub struct MentionExamples {
-    examples: Vec<(Vec<u32>, Vec<u32>, Vec<Vec<u32>>)>,
+    examples: Vec<MentionExample>,
+}
+
+/// A mention in tokens, with the names that it may become.
+#[derive(Debug)]
+struct MentionExample {
+    source: Vec<u32>,
+    prompt: Vec<u32>,
+    targets: Vec<Vec<u32>>,
 }
 
 impl MentionExamples {
@@ -99,8 +107,11 @@ impl MentionExamples {
             let text = &document.document.text;
             let surface = long_form(text, mention);
             let targets = names(kb, *concept, (&surface, target), &similarity, coder);
-            (!targets.is_empty())
-                .then(|| (coder.mention_source(text, mention.hull(), &surface), coder.prompt(&surface), targets))
+            (!targets.is_empty()).then(|| MentionExample {
+                source: coder.mention_source(text, mention.hull(), &surface),
+                prompt: coder.prompt(&surface),
+                targets,
+            })
         };
         let examples: Vec<_> = chosen.par_iter().filter_map(example).collect();
         report.n_examples = examples.len();
@@ -153,7 +164,7 @@ impl Examples for MentionExamples {
     }
 
     fn example(&self, at: usize, rng: &mut SplitMix64) -> GenerativeExample {
-        let (source, prompt, targets) = &self.examples[at];
+        let MentionExample { source, prompt, targets } = &self.examples[at];
         let target = if targets.len() > 1 { rng.below(targets.len()) } else { 0 };
         GenerativeExample { source: source.clone(), prompt: prompt.clone(), target: targets[target].clone() }
     }
