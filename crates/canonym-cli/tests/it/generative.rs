@@ -132,7 +132,10 @@ fn each_stage_stands_alone_and_candidates_are_reranked() {
     for (set, expected) in [
         ("model.encoder=tiny", "`model` has several checkpoints"),
         ("train.batch.batch=0", "invalid `batch`"),
-        ("beams.n_beams=0", "`beams.n_beams` is 0"),
+        ("beams.n_beams=0", "invalid `beams`"),
+        ("beams.n_beams=100000000000", "invalid `beams`"),
+        ("beams.length_penalty=nan", "invalid `beams`"),
+        ("n_candidates=0", "invalid `n_candidates`"),
         ("data.train=[]", "there is nothing to fine-tune on"),
         ("data.target=longest", "unknown variant `longest`"),
         ("model.start=shapes.tsv", "shapes.tsv"),
@@ -140,6 +143,43 @@ fn each_stage_stands_alone_and_candidates_are_reranked() {
         let errors = fail(&place, &arguments("tuning.toml", "none", &[&CORPORA[..], &[set]].concat()), "");
         assert!(errors.contains(expected) && errors.contains("hint:"), "{set}: {errors}");
     }
+}
+
+#[test]
+fn names_that_the_vocabulary_does_not_tell_apart_keep_their_concepts() {
+    let place = place();
+    train(&place, "generative.toml", "model", &[]);
+    place.write("accents.tsv", "T:1\tcírcle\nT:2\tcircle\n");
+    run(&place, &["kb", "build", "accents.tsv", "--out", "accents.kb"], "");
+    let mapped = run(&place, &["map", "--model", "model", "--kb", "accents.kb", "-"], "circle\n");
+    assert!(mapped.contains("T:1") && mapped.contains("T:2"), "{mapped}");
+}
+
+#[test]
+fn without_anything_to_learn_from_training_is_refused() {
+    let place = place();
+    place.write("shapes.tsv", "S:1\tCircle\nS:2\tSquare\n");
+    let errors = fail(&place, &arguments("pretraining.toml", "none", &[]), "");
+    assert!(errors.contains("has a definition or several names") && errors.contains("hint:"), "{errors}");
+}
+
+#[test]
+fn queries_are_recorded_as_the_documents_that_they_are_from() {
+    let place = place();
+    run(&place, &arguments("pretraining.toml", "pretrained", &[]), "");
+    let queries = [&CORPORA[..], &["data.queries=true"]].concat();
+    let once = |out: &'static str, set: &[&'static str]| {
+        let mut words = vec!["train", "tuning.toml", "--data-root", ".", "--out", out];
+        queries.iter().chain(set).for_each(|one| words.extend(["--set", one]));
+        said(&place, &words, "")
+    };
+    let (ok, _, errors) = once("seen", &[]);
+    assert!(!ok && errors.contains("5 of 5"), "{errors}");
+    place.write("one.tsv", "ring\tS:1\nbox\tS:2\ndice\tS:3\n");
+    place.write("two.tsv", "ring\tS:1\nround ring\tS:1\n");
+    let set = ["data.train=[\"one.tsv\"]", "data.dev=[\"two.tsv\"]", "data.tune_share=2"];
+    let (ok, _, errors) = once("model", &set);
+    assert!(ok, "{errors}");
 }
 
 #[test]

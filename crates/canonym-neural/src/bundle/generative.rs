@@ -45,9 +45,6 @@ pub struct GenerativeManifest {
     pub normalizer: BertNormalizer,
     /// Maximum word length in characters; longer words are unknown.
     pub longest_word: usize,
-    /// Threshold below which a mention stays unlinked; the paper has none.
-    #[serde(default)]
-    pub min_score: f32,
     /// Model card in free text: data, scores, limitations, licence.
     #[serde(default)]
     pub card: String,

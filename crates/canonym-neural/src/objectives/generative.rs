@@ -116,7 +116,8 @@ impl<'a> Generative<'a> {
         // An affine permutation: its factor has no divisor in common with `n`.
         let shift = rng.below(n as usize) as u64;
         let factor = loop {
-            let factor = 1 + rng.below(n as usize) as u64;
+            // From the middle third, so that neighbours, which are names of one concept, come far apart.
+            let factor = 1 + n / 3 + rng.below(1 + n as usize / 3) as u64;
             if greatest_common_divisor(factor, n) == 1 {
                 break factor;
             }

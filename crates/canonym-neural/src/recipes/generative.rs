@@ -5,14 +5,14 @@ mod mentions;
 mod start;
 mod terms;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
+use canonym_core::eval::learned::{Learned, Role, Role::Trained, Role::Tuned, Seen, TrainingSource};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::{Document, Span};
 use canonym_core::{Error, Result};
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use super::TrainOptions;
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, labels_of, read_corpora};
-use super::learned::{check_judged, of_documents, read, source};
+use super::learned::{check_prints, of_documents, of_queries, read, source};
 use super::log::Log;
-use super::queries::read_mentions;
+use super::queries::{MentionQuery, read_mentions};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::{experiment_of, one};
 use super::sources::{TerminologyConfig, compile_terminology};
@@ -36,6 +36,7 @@ use crate::objectives::generative::{Examples, Generative, GenerativeBatchConfig}
 use crate::status;
 use crate::system::Target;
 use crate::system::generative::NameTrie;
+use crate::system::lexical::lexical_learned;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertRules, Tokenizer};
@@ -44,6 +45,12 @@ use evaluate::{Known, LinkingReport, answer, fit_candidates};
 use mentions::{MentionExamples, MentionReport, TargetName};
 use start::begin;
 use terms::{TermExamples, Terms};
+
+/// Greatest number of beams and of candidates.
+const MOST: usize = 1000;
+
+/// Least number of source and of decoder tokens.
+const LEAST_POSITIONS: usize = 8;
 
 /// The stages, in order.
 const STAGES: [&str; 2] = ["pretrain", "train"];
@@ -212,6 +219,9 @@ struct Report {
     candidates: Option<Candidates>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
+    /// Tuning documents that the lexical linker of the candidates has learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates_seen: Option<Seen>,
     seconds: BTreeMap<&'static str, f64>,
 }
 
@@ -246,7 +256,16 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
     if experiment.model.start.is_some() {
         record.join("start", start_learned.as_ref());
     }
-    let seen = check_judged(&record, &parts.dev, ("held-out documents", arguments.allow_seen))?;
+    let mut used = record.clone();
+    let mut candidates_seen = None;
+    if experiment.n_candidates.is_some() {
+        let lexical = lexical_learned()?.unwrap_or_default();
+        // The weights of candidates are then too favourable to the lexical linker.
+        candidates_seen = check_prints(&lexical, &experiment.prints(root, &parts.tune)?, ("tuning documents", true))?;
+        used.join("candidates", Some(&lexical));
+    }
+    let seen =
+        check_prints(&used, &experiment.prints(root, &parts.dev)?, ("held-out documents", arguments.allow_seen))?;
     let provenance = provenance(experiment.data.paths().collect(), root)?;
     let of = identity(&experiment, &provenance)?;
     let coder = bundle.coder()?;
@@ -263,6 +282,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         dev_candidates: None,
         candidates: None,
         seen,
+        candidates_seen,
         seconds: BTreeMap::from([("prepare", started.elapsed().as_secs_f64())]),
     };
     status::say(&format!("{n_weights} weights, {} tokens", coder.tokenizer().len()));
@@ -278,23 +298,20 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         let parameters = stage.train(parameters, objective, n_examples, &mut log)?;
         Ok((parameters, started.elapsed().as_secs_f64()))
     };
-    let done = out.join(PRETRAINED);
     if let (Some(config), Some(terms)) = (&experiment.pretrain, &terms) {
-        let examples = TermExamples { terms, coder: &coder };
+        let examples = TermExamples::new(terms, &coder);
         let n = examples.n_examples();
         report.pretrain = Some(PretrainReport { n_concepts: terms.n_concepts(), n_examples: n });
         status::say(&format!("pre-training on {} concepts with {n} names", terms.n_concepts()));
-        if done.exists() {
-            // The stage was completed before the run was interrupted.
-            bundle.parameters = GenerativeBundle::open(&done)?.parameters;
-        } else {
-            let mut objective = Generative::new(&model, config.batch, &examples, experiment.seed);
-            let start = std::mem::take(&mut bundle.parameters);
-            let (parameters, seconds) = trained(STAGES[0], config, start, &mut objective, n)?;
-            bundle.parameters = parameters;
-            report.seconds.insert("pretrain", seconds);
-            write_bytes(out, PRETRAINED, &bundle.to_bytes(Precision::Single)?)?;
+        if n == 0 {
+            let error = Error::invalid("no concept of `data.pretrain` has a definition or several names");
+            return Err(error.with_hint("omit `[pretrain]`, or add terminologies with synonyms or definitions"));
         }
+        let mut objective = Generative::new(&model, config.batch, &examples, experiment.seed);
+        let start = std::mem::take(&mut bundle.parameters);
+        let (parameters, seconds) = trained(STAGES[0], config, start, &mut objective, n)?;
+        bundle.parameters = parameters;
+        report.seconds.insert("pretrain", seconds);
     }
     let kb = experiment.terminology(root, out)?;
     if let Some(kb) = &kb {
@@ -377,15 +394,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
     bundle.learned = Some(record);
     write_run(out, &experiment, &report, &provenance)?;
     write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
-    remove_kept(out, &STAGES)?;
-    if done.exists() {
-        std::fs::remove_file(&done).map_err(|error| Error::io("remove", &done, error))?;
-    }
-    Ok(())
+    remove_kept(out, &STAGES)
 }
-
-/// Weights after pre-training, kept until the experiment is complete.
-const PRETRAINED: &str = "pretrained.safetensors";
 
 /// The first documents with at least `n` mentions in all.
 fn first(documents: &[AnnotatedDocument], n: usize) -> Vec<AnnotatedDocument> {
@@ -432,8 +442,17 @@ impl Experiment {
                 "`batch.batch` must be at least 1, `batch.label_smoothing` at least 0 and below 1",
             );
         }
-        if self.beams.n_beams == 0 {
-            return refused("`beams.n_beams` is 0", "the default is 5");
+        if !(1..=MOST).contains(&self.beams.n_beams) || !self.beams.length_penalty.is_finite() {
+            return refused(
+                "invalid `beams`",
+                "`n_beams` must be from 1 to 1000 (the default is 5), `length_penalty` a number",
+            );
+        }
+        if self.n_candidates.is_some_and(|n| !(1..=MOST).contains(&n)) {
+            return refused("invalid `n_candidates`", "it must be from 1 to 1000, such as 20");
+        }
+        if self.model.positions < LEAST_POSITIONS || self.model.source_positions < LEAST_POSITIONS {
+            return refused("too few positions", "`model.positions` and `model.source_positions` must be at least 8");
         }
         let ModelConfig { start, bart, encoder, .. } = &self.model;
         if [start, bart, encoder].into_iter().flatten().count() > 1 {
@@ -455,9 +474,39 @@ impl Experiment {
             candidates: None,
             normalizer,
             longest_word,
-            min_score: 0.0,
             card: String::new(),
         }
+    }
+
+    /// Record of the documents of a file that are among `documents`.
+    fn source(&self, role: Role, file: &Path, root: &Path, documents: &[AnnotatedDocument]) -> Result<TrainingSource> {
+        if self.data.queries {
+            let known: HashSet<&str> = documents.iter().map(|document| document.document.id.as_str()).collect();
+            let mut rows = queries(file, root)?;
+            rows.retain(|(id, _)| known.contains(id.as_str()));
+            let rows: Vec<MentionQuery> = rows.into_iter().map(|(_, row)| row).collect();
+            return of_queries(SYSTEM, role, file, root, &rows);
+        }
+        let known: HashSet<u64> = of_documents(documents).into_iter().flatten().collect();
+        let prints = of_documents(&read(file, root)?);
+        Ok(source(
+            SYSTEM,
+            role,
+            file,
+            prints.into_iter().filter(|print| print.is_some_and(|print| known.contains(&print))),
+        ))
+    }
+
+    /// Fingerprints of documents, which are those of queries if the experiment has them.
+    fn prints(&self, root: &Path, documents: &[AnnotatedDocument]) -> Result<Vec<Option<u64>>> {
+        if !self.data.queries {
+            return Ok(of_documents(documents));
+        }
+        let mut prints = Vec::new();
+        for file in self.data.train.iter().chain(&self.data.dev) {
+            prints.extend(self.source(Tuned, file, root, documents)?.documents.into_iter().map(Some));
+        }
+        Ok(prints)
     }
 
     fn terminology(&self, root: &Path, out: &Path) -> Result<Option<Arc<KnowledgeBase>>> {
@@ -472,8 +521,8 @@ impl Experiment {
         let read = |paths: &[PathBuf]| -> Result<Vec<AnnotatedDocument>> {
             let mut all = Vec::new();
             for path in paths {
-                for mention in read_mentions(&root.join(path))?.rows {
-                    all.extend(mention.parts.iter().map(|part| of_query(&mention.document, &part.query, &part.ids)));
+                for (id, mention) in queries(path, root)? {
+                    all.extend(mention.parts.iter().map(|part| of_query(&id, &part.query, &part.ids)));
                 }
             }
             Ok(all)
@@ -481,6 +530,13 @@ impl Experiment {
         let (train, tune) = super::data::held_apart(read(&self.data.train)?, self.data.tune_share, self.seed)?;
         Ok(Parts { train, tune, dev: read(&self.data.dev)? })
     }
+}
+
+/// The queries of a file with the ids of their documents; a query without document is one of its own.
+fn queries(path: &Path, root: &Path) -> Result<Vec<(String, MentionQuery)>> {
+    let rows = read_mentions(&root.join(path))?.rows.into_iter().enumerate();
+    let own = |at: usize| format!("{}:{at}", path.display());
+    Ok(rows.map(|(at, row)| (if row.document.is_empty() { own(at) } else { row.document.clone() }, row)).collect())
 }
 
 /// A query as a document that is one mention.
@@ -503,19 +559,9 @@ pub fn learned(experiment: &Experiment, root: &Path) -> Result<Learned> {
         return Ok(all);
     }
     let Parts { train, tune, .. } = experiment.documents(root)?;
-    let of = |documents: &[AnnotatedDocument]| {
-        of_documents(documents).into_iter().flatten().collect::<std::collections::HashSet<u64>>()
-    };
-    let (trained, tuned) = (of(&train), of(&tune));
-    for file in &experiment.data.train {
-        let documents = match experiment.data.queries {
-            true => train.iter().chain(&tune).cloned().collect(),
-            false => read(file, root)?,
-        };
-        let prints = of_documents(&documents);
-        for (role, among) in [(Trained, &trained), (Tuned, &tuned)] {
-            let prints = prints.iter().copied().filter(|print| print.is_some_and(|print| among.contains(&print)));
-            all.add(source(SYSTEM, role, file, prints));
+    for (role, documents) in [(Trained, &train), (Tuned, &tune)] {
+        for file in &experiment.data.train {
+            all.add(experiment.source(role, file, root, documents)?);
         }
     }
     Ok(all)

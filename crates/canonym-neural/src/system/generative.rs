@@ -283,14 +283,16 @@ impl GenerativeLinker {
         let total: f32 = names.iter().map(weight).sum();
         let mut all: Vec<GeneratedConcept> = Vec::new();
         for name in names {
-            let Some(row) = tried.trie.ending_at(name.leaf).next() else { continue };
-            for concept in &tried.concepts[row as usize] {
-                let share = weight(name) / total;
+            // Names that differ in letters that the vocabulary does not tell apart end at the same leaf.
+            let rows: Vec<usize> = tried.trie.ending_at(name.leaf).map(|row| row as usize).collect();
+            let n_concepts: usize = rows.iter().map(|row| tried.concepts[*row].len()).sum();
+            let share = weight(name) / total / n_concepts.max(1) as f32;
+            for (row, concept) in rows.iter().flat_map(|row| tried.concepts[*row].iter().map(move |one| (*row, one))) {
                 match all.iter_mut().find(|known| known.concept == *concept) {
                     Some(known) => known.share += share,
                     None => all.push(GeneratedConcept {
                         concept: *concept,
-                        name: tried.names[row as usize].clone(),
+                        name: tried.names[row].clone(),
                         score: name.score,
                         share,
                         lexical: None,

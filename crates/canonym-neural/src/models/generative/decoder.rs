@@ -228,7 +228,7 @@ impl NextToken for Decoding<'_> {
         let model = self.model;
         if steps.iter().any(|step| step.path.len() >= model.config.decoder_positions) {
             let message = format!("a name with its prompt exceeds {} tokens", model.config.decoder_positions);
-            return Err(canonym_core::Error::too_many(message));
+            return Err(canonym_core::Error::too_many(message).with_hint("shorten the mention or the name"));
         }
         let rows = self.rows(steps);
         let width = self.width();

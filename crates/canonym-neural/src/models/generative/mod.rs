@@ -87,8 +87,7 @@ impl GenerativeConfig {
         weights
     }
 
-    /// Initialises the weights that `parameters` lacks, as in BERT. A decoder layer that is missing altogether starts with the weights of
-    /// the encoder layer of its number, where there is one; its cross-attention is random.
+    /// Initialises the weights that `parameters` lacks, as in BERT; token types are zeros.
     pub fn init(&self, parameters: &mut Parameters, rng: &mut SplitMix64) -> Result<()> {
         let mut encoder = Parameters::default();
         self.encoder.init(&mut encoder, "", rng);

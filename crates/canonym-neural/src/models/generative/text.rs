@@ -132,9 +132,14 @@ impl Coder {
         let mut max_words = self.config.max_words;
         loop {
             let tokens = self.rows(&source(text, span, mention, max_words));
-            if tokens.len() + 2 <= self.max_source || max_words == 0 {
-                let n = tokens.len().min(self.max_source - 2);
-                return [&[self.first], &tokens[..n], &[self.last]].concat();
+            if tokens.len() + 2 <= self.max_source {
+                return [&[self.first], tokens.as_slice(), &[self.last]].concat();
+            }
+            if max_words == 0 {
+                // A mention that is too long loses its end, but not the mark there.
+                let end = self.rows(END);
+                let n = (self.max_source - 2).saturating_sub(end.len());
+                return [&[self.first], &tokens[..n], &end, &[self.last]].concat();
             }
             max_words = max_words * 3 / 4;
         }
@@ -148,14 +153,6 @@ impl Coder {
             let n = prompt.len().min(self.max_target / 2 - 1);
             tokens.extend_from_slice(&prompt[prompt.len() - n..]);
         }
-        tokens
-    }
-
-    /// Tokens of a plain name with the last token, for training; a name that is too long is cut.
-    pub fn name_start(&self, plain: &str) -> Vec<u32> {
-        let mut tokens = self.tokenizer.rows(&format!(" {plain}"));
-        tokens.truncate(self.max_target / 2);
-        tokens.push(self.last);
         tokens
     }
 

@@ -35,7 +35,7 @@ pub fn begin(
         bundle.manifest.beams = experiment.beams;
         bundle.manifest.ranking = experiment.ranking;
         (bundle.manifest.calibration, bundle.manifest.candidates) = (Calibration::default(), None);
-        bundle.parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+        prepare(&mut bundle.parameters, experiment.model.decoder_lr_multiplier)?;
         return Ok((bundle, learned));
     }
     let mut rng = for_step(experiment.seed, u64::MAX);
@@ -45,7 +45,7 @@ pub fn begin(
         let (mut model, pieces) = read_bart(&checkpoint_folder(bart, arguments)?, &mut parameters)?;
         model.encoder.compute = *compute;
         (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
-        parameters.freeze(&format!("{ENCODER}embedding.type"))?;
+        prepare(&mut parameters, config.decoder_lr_multiplier)?;
         return Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None));
     }
     let (bert, pieces) = match encoder {
@@ -81,12 +81,16 @@ pub fn begin(
         decoder_positions: config.positions,
     };
     model.init(&mut parameters, &mut rng)?;
+    prepare(&mut parameters, config.decoder_lr_multiplier)?;
+    Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None))
+}
+
+/// Freezes the token types, which are not used, and sets the learning-rate multiplier of the decoder.
+fn prepare(parameters: &mut Parameters, decoder_lr_multiplier: f32) -> Result<()> {
     parameters.freeze(&format!("{ENCODER}embedding.type"))?;
     let names: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
-    for name in names.iter().filter(|name| !name.starts_with(ENCODER)) {
-        parameters.lr_multiplier(name, config.decoder_lr_multiplier)?;
-    }
-    Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None))
+    let of_decoder = names.iter().filter(|name| !name.starts_with(ENCODER));
+    of_decoder.into_iter().try_for_each(|name| parameters.lr_multiplier(name, decoder_lr_multiplier))
 }
 
 fn new_encoder(config: &ModelConfig, n_tokens: usize) -> BertConfig {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use canonym_core::kb::KnowledgeBase;
+use rayon::prelude::*;
 
 use crate::models::generative::text::{Coder, marked, plain_name};
 use crate::objectives::generative::{Examples, GenerativeExample};
@@ -117,23 +118,33 @@ impl Terms {
 
 /// Examples of terminologies for a model.
 pub struct TermExamples<'a> {
-    /// The terminologies.
-    pub terms: &'a Terms,
-    /// How text becomes tokens.
-    pub coder: &'a Coder,
+    terms: &'a Terms,
+    coder: &'a Coder,
+    /// Targets that the model can write.
+    written: Vec<u32>,
+}
+
+impl<'a> TermExamples<'a> {
+    /// Every name that the model can write is a target.
+    pub fn new(terms: &'a Terms, coder: &'a Coder) -> TermExamples<'a> {
+        let is_written = |(_, name): &(u32, u32)| coder.name(&terms.names[*name as usize]).is_some();
+        let is_written: Vec<bool> = terms.targets.par_iter().map(is_written).collect();
+        let written = (0..terms.targets.len() as u32).filter(|at| is_written[*at as usize]).collect();
+        TermExamples { terms, coder, written }
+    }
 }
 
 impl Examples for TermExamples<'_> {
     fn n_examples(&self) -> usize {
-        self.terms.targets.len()
+        self.written.len()
     }
 
     fn example(&self, at: usize, rng: &mut SplitMix64) -> GenerativeExample {
-        let (source, keep_end, mention, target) = self.terms.written(at, rng);
+        let (source, keep_end, mention, target) = self.terms.written(self.written[at] as usize, rng);
         GenerativeExample {
             source: self.coder.source(&source, keep_end),
             prompt: self.coder.prompt(mention),
-            target: self.coder.name_start(target),
+            target: self.coder.name(target).expect("targets can be written"),
         }
     }
 }
