@@ -293,6 +293,8 @@ mod tests {
             Ok(())
         };
         run.train(&mut objective, observe).unwrap();
-        assert!(losses[0] > 1.0 && losses[140..].iter().all(|loss| *loss < 0.7), "{losses:?}");
+        // Single losses vary with the dropout.
+        let last = losses[130..].iter().sum::<f64>() / 20.0;
+        assert!(losses[0] > 1.0 && last < 0.5, "{losses:?}");
     }
 }

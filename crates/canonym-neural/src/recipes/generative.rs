@@ -261,11 +261,18 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
     if experiment.n_candidates.is_some() {
         let lexical = lexical_learned()?.unwrap_or_default();
         // The weights of candidates are then too favourable to the lexical linker.
-        candidates_seen = check_prints(&lexical, &experiment.prints(root, &parts.tune)?, ("tuning documents", true))?;
+        candidates_seen = check_prints(
+            &lexical,
+            &experiment.prints(root, &experiment.data.train, &parts.tune)?,
+            ("tuning documents", true),
+        )?;
         used.join("candidates", Some(&lexical));
     }
-    let seen =
-        check_prints(&used, &experiment.prints(root, &parts.dev)?, ("held-out documents", arguments.allow_seen))?;
+    let seen = check_prints(
+        &used,
+        &experiment.prints(root, &experiment.data.dev, &parts.dev)?,
+        ("held-out documents", arguments.allow_seen),
+    )?;
     let provenance = provenance(experiment.data.paths().collect(), root)?;
     let of = identity(&experiment, &provenance)?;
     let coder = bundle.coder()?;
@@ -497,13 +504,13 @@ impl Experiment {
         ))
     }
 
-    /// Fingerprints of documents, which are those of queries if the experiment has them.
-    fn prints(&self, root: &Path, documents: &[AnnotatedDocument]) -> Result<Vec<Option<u64>>> {
+    /// Fingerprints of documents of some files, which are those of queries if the experiment has them.
+    fn prints(&self, root: &Path, files: &[PathBuf], documents: &[AnnotatedDocument]) -> Result<Vec<Option<u64>>> {
         if !self.data.queries {
             return Ok(of_documents(documents));
         }
         let mut prints = Vec::new();
-        for file in self.data.train.iter().chain(&self.data.dev) {
+        for file in files {
             prints.extend(self.source(Tuned, file, root, documents)?.documents.into_iter().map(Some));
         }
         Ok(prints)
