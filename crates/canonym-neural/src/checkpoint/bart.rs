@@ -155,9 +155,8 @@ fn read_config(path: &Path) -> Result<GenerativeConfig> {
 
 /// The checkpoint tensors that make up one of our weights; none for token types, which BART lacks.
 fn tensors(weight: &Weight) -> Vec<Tensor> {
-    let Weight { name, n_rows, n_cols } = weight;
-    let table =
-        |name: &str| vec![Tensor { name: name.to_owned(), shape: vec![*n_rows, *n_cols], first: 0, transposed: false }];
+    let Weight { name, .. } = weight;
+    let table = |name: &str| vec![Tensor::whole(name, weight)];
     match name.as_str() {
         "encoder.embedding.word" => return table("shared.weight"),
         "encoder.embedding.type" => return Vec::new(),
@@ -186,15 +185,5 @@ fn tensors(weight: &Weight) -> Vec<Tensor> {
         "feed_forward.norm" => &["final_layer_norm"],
         _ => &["layernorm_embedding"],
     };
-    let end = if end == "gain" { "weight" } else { end };
-    let transposed = end == "weight" && !part.ends_with("norm");
-    let width = n_cols / parts.len();
-    let shape = if transposed { vec![width, *n_rows] } else { vec![width] };
-    let tensor = |(at, part): (usize, &&str)| Tensor {
-        name: format!("{place}{part}.{end}"),
-        shape: shape.clone(),
-        first: at * width,
-        transposed,
-    };
-    parts.iter().enumerate().map(tensor).collect()
+    Tensor::parts(weight, &place, parts, end)
 }

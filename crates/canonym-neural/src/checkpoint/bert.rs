@@ -195,15 +195,14 @@ fn find<'a>(all: &'a Parameters, prefix: &str, name: &str) -> Option<&'a Matrix>
 
 /// The checkpoint tensors that make up one of our weights.
 fn tensors(weight: &Weight) -> Vec<Tensor> {
-    let Weight { name, n_rows, n_cols } = weight;
-    let (of, end) = name.rsplit_once('.').expect("every weight has a part");
+    let (of, end) = weight.name.rsplit_once('.').expect("every weight has a part");
     if of == "embedding" {
         let name = match end {
             "word" => "embeddings.word_embeddings.weight",
             "position" => "embeddings.position_embeddings.weight",
             _ => "embeddings.token_type_embeddings.weight",
         };
-        return vec![Tensor { name: name.to_owned(), shape: vec![*n_rows, *n_cols], first: 0, transposed: false }];
+        return vec![Tensor::whole(name, weight)];
     }
     let (layer, part) = match of.strip_prefix("layer.").and_then(|rest| rest.split_once('.')) {
         Some((layer, part)) => (format!("encoder.layer.{layer}."), part),
@@ -219,20 +218,31 @@ fn tensors(weight: &Weight) -> Vec<Tensor> {
         "embedding.norm" => &["embeddings.LayerNorm"],
         _ => &["pooler.dense"],
     };
-    let end = if end == "gain" { "weight" } else { end };
-    let transposed = end == "weight" && !part.ends_with("norm");
-    let width = n_cols / parts.len();
-    let shape = if transposed { vec![width, *n_rows] } else { vec![width] };
-    let tensor = |(at, part): (usize, &&str)| Tensor {
-        name: format!("{layer}{part}.{end}"),
-        shape: shape.clone(),
-        first: at * width,
-        transposed,
-    };
-    parts.iter().enumerate().map(tensor).collect()
+    Tensor::parts(weight, &layer, parts, end)
 }
 
 impl Tensor {
+    /// The tensor that is the whole of `weight`.
+    pub(super) fn whole(name: &str, weight: &Weight) -> Self {
+        let shape = vec![weight.n_rows, weight.n_cols];
+        Self { name: name.to_owned(), shape, first: 0, transposed: false }
+    }
+
+    /// The tensors `{place}{part}.weight` or `.bias` that, beside each other, are `weight`; `end` is its own last name.
+    pub(super) fn parts(weight: &Weight, place: &str, parts: &[&str], end: &str) -> Vec<Self> {
+        let transposed = end == "weight";
+        let end = if end == "gain" { "weight" } else { end };
+        let width = weight.n_cols / parts.len();
+        let shape = if transposed { vec![width, weight.n_rows] } else { vec![width] };
+        let tensor = |(at, part): (usize, &&str)| Self {
+            name: format!("{place}{part}.{end}"),
+            shape: shape.clone(),
+            first: at * width,
+            transposed,
+        };
+        parts.iter().enumerate().map(tensor).collect()
+    }
+
     /// Copies a checkpoint tensor into its columns of `to`.
     pub(super) fn put(&self, from: &Matrix, to: &mut Matrix) {
         if self.transposed {

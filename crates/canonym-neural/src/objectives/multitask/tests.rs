@@ -61,6 +61,17 @@ fn config(schedule: Schedule, encoder_gradient: EncoderGradient) -> MultitaskBat
     MultitaskBatchConfig { batch: 10, schedule, encoder_gradient, nil_weight: 0.125 }
 }
 
+/// The outputs of all parts of a batch.
+fn values_of(objective: &Multitask, parameters: &Parameters, batch: &Batch) -> Values {
+    let mut values = Values::default();
+    for part in 0..objective.n_parts(batch) {
+        let mut tape = Tape::new(parameters);
+        let outputs = objective.forward(&mut tape, batch, part, &mut SplitMix64::new(5)).unwrap();
+        outputs.iter().for_each(|(name, output)| values.push(name, tape.value(output)));
+    }
+    values
+}
+
 #[test]
 fn losses_have_the_gradients_of_their_differences() {
     let with_hidden_layer = small_of(drawn_tagger_with(Framing::Token, false, |model| model.hidden_layer = true));
@@ -70,12 +81,7 @@ fn losses_have_the_gradients_of_their_differences() {
         let config = config(Schedule::Summed, EncoderGradient::All);
         let objective = Multitask::new(&model, config, &splitter, &examples, 3);
         let batch = objective.batch(0, &mut SplitMix64::new(4));
-        let mut values = Values::default();
-        for part in 0..objective.n_parts(&batch) {
-            let mut tape = Tape::new(&parameters);
-            let outputs = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(5)).unwrap();
-            outputs.iter().for_each(|(name, output)| values.push(name, tape.value(output)));
-        }
+        let values = values_of(&objective, &parameters, &batch);
         assert_eq!(objective.losses(&batch, &values).terms.len(), 3);
         check_gradients(|values| objective.losses(&batch, values), &values, 7, (1e-2, 2e-3));
     }
@@ -148,12 +154,7 @@ fn nil_is_always_among_the_labels() {
     let config = config(Schedule::Summed, EncoderGradient::All);
     let objective = Multitask::new(&model, config, &splitter, &examples, 3);
     let batch = objective.batch(0, &mut SplitMix64::new(4));
-    let mut values = Values::default();
-    for part in 0..objective.n_parts(&batch) {
-        let mut tape = Tape::new(&parameters);
-        let outputs = objective.forward(&mut tape, &batch, part, &mut SplitMix64::new(5)).unwrap();
-        outputs.iter().for_each(|(name, output)| values.push(name, tape.value(output)));
-    }
+    let values = values_of(&objective, &parameters, &batch);
     let losses = objective.losses(&batch, &values);
     assert_eq!(losses.terms.len(), 3);
     assert!(losses.terms.iter().all(|(_, loss)| *loss > 0.0), "{:?}", losses.terms);
