@@ -37,7 +37,8 @@ fn main() {
     let segments = Arc::new(Segments::of_lengths(vec![length; n]));
     let once = || {
         let started = Instant::now();
-        let mut tape = Tape::new(&parameters);
+        let tape = Tape::new(&parameters);
+        let mut tape = if trains { tape } else { tape.without_gradients() };
         tape.compute_in(compute);
         let rows = tape.input(input.clone());
         let output = config.forward(&mut tape, "", rows, &segments, None).expect("weights that were made");

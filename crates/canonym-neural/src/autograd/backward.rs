@@ -1,6 +1,7 @@
 //! Backward pass of each operation.
 
 use super::gradients::{Gradient, Gradients};
+use super::lstm::LstmGradients;
 use super::packs::Side;
 use super::{Linear, Operation, Tape, Var, add_scaled, add_to, column_sums};
 use crate::tensor::matrix::{Matrix, WriteMode, dot, multiply_in, sum};
@@ -61,7 +62,7 @@ impl Tape<'_> {
         gradients
     }
 
-    fn wants(&self, var: Var) -> bool {
+    pub(super) fn wants(&self, var: Var) -> bool {
         self.nodes[var.0].tracked
     }
 
@@ -90,10 +91,14 @@ impl Tape<'_> {
                 }
             }
             Operation::Lstm(lstm) => {
-                let (of_gates, of_recurrent) = self.lstm_back(lstm, output, &gradient);
-                walk.add(lstm.gates, of_gates);
-                if let Some(of_recurrent) = of_recurrent {
-                    walk.add(lstm.recurrent, of_recurrent);
+                let (of_input, each) = self.lstm_back(lstm, &gradient);
+                if let Some(of_input) = of_input {
+                    walk.add(lstm.input, of_input);
+                }
+                for LstmGradients { weights, of_weights, of_recurrent, of_bias } in each {
+                    walk.add(weights.input, of_weights);
+                    walk.add(weights.recurrent, of_recurrent);
+                    walk.add(weights.bias, of_bias);
                 }
             }
             Operation::Scale { input, factors } => {

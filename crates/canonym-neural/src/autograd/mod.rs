@@ -42,7 +42,7 @@ use packs::Side;
 pub use crate::tensor::elementwise::softmax;
 pub use attention::AttentionConfig;
 pub use gradients::{Gradient, Gradients};
-pub use lstm::Direction;
+pub use lstm::{Direction, LstmWeights};
 pub use packs::Packs;
 
 /// Default epsilon of layer norms, as in BERT.
@@ -63,6 +63,8 @@ pub struct Tape<'a> {
     threads: Threads,
     compute: Compute,
     packs: Arc<Packs>,
+    /// Whether parameters get gradients.
+    learns: bool,
 }
 
 #[derive(Debug)]
@@ -112,7 +114,13 @@ impl<'a> Tape<'a> {
     /// An empty tape over `parameters` that uses all threads.
     pub fn new(parameters: &'a Parameters) -> Tape<'a> {
         let packs = Arc::new(Packs::new(parameters.len()));
-        Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32, packs }
+        Tape { parameters, nodes: Vec::new(), threads: Threads::All, compute: Compute::F32, packs, learns: true }
+    }
+
+    /// Computes values alone: no parameter gets a gradient, and nothing is kept for one.
+    #[must_use]
+    pub fn without_gradients(self) -> Tape<'a> {
+        Tape { learns: false, ..self }
     }
 
     /// An empty tape that uses only the calling thread. Tapes of the same parameters on other threads share the packed weights.
@@ -147,7 +155,7 @@ impl<'a> Tape<'a> {
     /// Records a parameter by name; frozen parameters get no gradient.
     pub fn parameter(&mut self, name: &str) -> canonym_core::Result<Var> {
         let row = self.parameters.find(name)?;
-        let tracked = !self.parameters.is_frozen(row);
+        let tracked = self.learns && !self.parameters.is_frozen(row);
         self.nodes.push(Node { value: Matrix::default(), operation: Operation::Parameter(row), tracked });
         Ok(Var(self.nodes.len() - 1))
     }
@@ -200,6 +208,19 @@ impl<'a> Tape<'a> {
         (weight, side): (Var, Side),
         mode: WriteMode,
     ) {
+        self.product(compute, out, left, (weight, side), mode, self.threads);
+    }
+
+    /// As [`Tape::times_weight`], on other threads.
+    fn product(
+        &self,
+        compute: Compute,
+        out: ViewMut<'_>,
+        left: View<'_>,
+        (weight, side): (Var, Side),
+        mode: WriteMode,
+        threads: Threads,
+    ) {
         let value = self.value(weight).view();
         let right = match side {
             Side::Forward => value,
@@ -207,9 +228,9 @@ impl<'a> Tape<'a> {
         };
         match self.parameter_of(weight) {
             Some(row) if compute == Compute::Bf16 && tiles::worth(out.n_rows, out.n_cols, left.n_cols) => {
-                self.packs.of(row, side, right).multiply(out, left, mode, self.threads);
+                self.packs.of(row, side, right).multiply(out, left, mode, threads);
             }
-            _ => multiply_in(compute, out, left, right, mode, self.threads),
+            _ => multiply_in(compute, out, left, right, mode, threads),
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::autograd::{Direction, Tape, Var};
+use crate::autograd::{Direction, LstmWeights, Tape, Var};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
@@ -101,10 +101,9 @@ impl BiLstmConfig {
             for (name, direction) in DIRECTIONS {
                 let mut weight = |part: &str| tape.parameter(&format!("{scope}{layer}.{name}.{part}"));
                 let (input, recurrent, bias) = (weight("input")?, weight("recurrent")?, weight("bias")?);
-                let gates = tape.linear(output, input, Some(bias));
-                both.push(tape.lstm(gates, recurrent, segments, direction));
+                both.push((direction, LstmWeights { input, recurrent, bias }));
             }
-            output = tape.concat(&both);
+            output = tape.lstm(output, &both, segments);
         }
         Ok(output)
     }

@@ -198,8 +198,6 @@ pub enum WriteMode {
     Add,
 }
 
-// The previous name.
-
 /// `out = left · right`, or `out += left · right`.
 ///
 /// # Panics

@@ -172,7 +172,7 @@ impl MultitaskTagger {
             return Ok(Labelled::default());
         }
         let config = &self.config;
-        let mut tape = Tape::of_one_thread(&self.heads, &self.packs);
+        let mut tape = Tape::of_one_thread(&self.heads, &self.packs).without_gradients();
         let encoded = tape.input(encoded);
         let rows = config.task_rows(&mut tape, encoded, &windows.segments, &config.tasks, None)?;
         let mut labelled = Labelled::default();
