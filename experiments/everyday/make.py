@@ -5,6 +5,7 @@
 `carriers.pubtator`: sentences of `sentences.txt`, with slots filled by names of terminologies in natural spelling.
 `names-….jsonl`: other sentences with names, and their ids, of terminologies not used in `carriers.pubtator`, to fit the evidence weights.
 `dev.jsonl`: the texts of `dev/`, with the ids of their mentions.
+`texts-teach.jsonl`, `texts-fit.jsonl`: the texts of `train/` for the tagger, and every fourth for the evidence weights.
 `typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept that has its name.
 The tagger is not trained on names of HPO, ICD-10-CM, EFO, Cellosaurus, and the 2026 releases of MONDO, UBERON and CL, so these test
 unseen terminologies. The last three are only partly unseen: DOID, MeSH and earlier releases of UBERON and CL are used in training.
@@ -132,16 +133,24 @@ def carriers(sentences, sources, draw, n):
     return documents
 
 
+def read(identifier, raw):
+    """A text with marks `[[surface|kind|ids]]` as a document; mentions of the kinds of `LAYERS` have their layer as type."""
+    text, end, annotations = "", 0, []
+    for mark in re.finditer(r"\[\[(.*?)\|(\w+)\|([^\]]*)\]\]", raw, re.S):
+        text += raw[end:mark.start()]
+        ids = [] if mark[3] == "-" else mark[3].split("/")
+        span = [len(text), len(text) + len(mark[1])]
+        annotations.append({"spans": [span], "text": mark[1], "type": LAYERS.get(mark[2], "Any"), "ids": ids})
+        text, end = text + mark[1], mark.end()
+    return {"id": identifier, "text": text + raw[end:], "annotations": annotations}
+
+
 def marked(folder):
-    """Parses texts with marks `[[surface|category|ids]]`."""
+    """The annotated texts of a folder; a file may have several, separated by lines of `%%`."""
     for path in sorted(folder.glob("*.txt")):
-        raw, text, end, annotations = path.read_text(), "", 0, []
-        for mark in re.finditer(r"\[\[(.*?)\|\w+\|([^\]]*)\]\]", raw, re.S):
-            text += raw[end:mark.start()]
-            ids = [] if mark[2] == "-" else mark[2].split("/")
-            annotations.append({"spans": [[len(text), len(text) + len(mark[1])]], "text": mark[1], "type": "Any", "ids": ids})
-            text, end = text + mark[1], mark.end()
-        yield {"id": path.stem, "text": text + raw[end:], "annotations": annotations}
+        texts = path.read_text().rstrip("\n").split("\n%%\n")
+        for number, raw in enumerate(texts, 1):
+            yield read(path.stem if len(texts) == 1 else f"{path.stem}-{number:03}", raw)
 
 
 def named(sentences, concepts, draw, n):
@@ -220,6 +229,10 @@ def main():
     draw = random.Random(17)
     with open(out / "dev.jsonl", "w") as file:
         file.writelines(json.dumps(document) + "\n" for document in marked(here / "dev"))
+    taught = list(marked(here / "train"))
+    for part, documents in (("teach", [one for at, one in enumerate(taught) if at % 4 != 3]), ("fit", taught[3::4])):
+        with open(out / f"texts-{part}.jsonl", "w") as file:
+            file.writelines(json.dumps(document) + "\n" for document in documents)
     sentences = [line.rstrip("\n") for line in open(here / "sentences.txt") if line.strip() and not line.startswith("#")]
     held_out, sentences = sentences[::5], [line for at, line in enumerate(sentences) if at % 5]
     sources, kind_of_name = pools(data, here.parent.parent / "crates/canonym-default/assets/starter.tsv")

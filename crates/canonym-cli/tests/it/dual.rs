@@ -225,12 +225,12 @@ fn what_finds_mentions_for_judging_can_be_named_or_left_out() {
     let place = place();
     let table = EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }\n", "");
     place.write("shapes.toml", &table);
-    let (ok, errors) = train(&place, "given", &["run.n_steps=10", "judge.mentions=none"]);
+    let (ok, errors) = train(&place, "given", &["run.n_steps=10", "held_out.mentions=none"]);
     assert!(ok, "{errors}");
     let report = report(&place, "given");
     assert!(report["search_by_default_model"].is_null() && report["linking"]["accuracy_at_1"].is_f64(), "{report}");
-    let (ok, errors) = train(&place, "other", &["run.n_steps=10", "judge.mentions=nothing.safetensors"]);
-    assert!(!ok && errors.contains("`judge.mentions` must be a bundle that detects mentions, or `none`"), "{errors}");
+    let (ok, errors) = train(&place, "other", &["run.n_steps=10", "held_out.mentions=nothing.safetensors"]);
+    assert!(!ok && errors.contains("`held_out.mentions` must be a bundle that detects mentions, or `none`"), "{errors}");
 }
 
 #[test]

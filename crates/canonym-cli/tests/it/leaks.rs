@@ -189,7 +189,7 @@ fn what_the_embedded_weights_learned_from_is_refused_where_models_are_trained() 
     place.write("pool.jsonl", other);
     place.write("gadgets.tsv", "G:1\tzorbomat\n");
     place.write("adapt.toml", "system = \"adaptation\"\nseed = 1\ndocuments = [\"both.jsonl\"]\nhold_out = 2\n");
-    let sampling = "system = \"sampling\"\nseeds = [1]\nfrom = \"default\"\npool = [\"pool.jsonl\"]\njudge = [\"known.jsonl\"]\n\
+    let sampling = "system = \"sampling\"\nseeds = [1]\nfrom = \"default\"\npool = [\"pool.jsonl\"]\nheld_out = [\"known.jsonl\"]\n\
                     terminology = { path = \"gadgets.tsv\" }\nstrategies = [\"random\"]\nsizes = [1]\nsteps_per_document = 1\n\
                     least_steps = 1\nmost_steps = 1\nuse_counts = 1\n";
     place.write("sampling.toml", sampling);

@@ -66,7 +66,7 @@ names = "names.toml"
 refit = true
 card = "Made up."
 
-[[judge]]
+[[held_out]]
 name = "dev"
 documents = "dev.jsonl"
 terminology = "concepts.tsv"
@@ -91,7 +91,7 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     assert!(!place.path("model/names").exists() && !place.path("model/tagger").exists(), "refused before any training");
     // What the embedded weights of recognition learned from counts, too.
     place.write("known.jsonl", everyday("0"));
-    let known = ["--set", "judge.0.documents=known.jsonl"];
+    let known = ["--set", "held_out.0.documents=known.jsonl"];
     let refused =
         place.run(&[&["train", "pipeline.toml", "--data-root", ".", "--out", "model"], &known[..]].concat(), "");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -100,13 +100,13 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
     let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    assert!(report["judged"]["dev"]["links"][2].as_f64().unwrap() > 0.9, "{report}");
+    assert!(report["scores"]["dev"]["links"][2].as_f64().unwrap() > 0.9, "{report}");
     assert_eq!((&report["seen"]["dev"]["n_seen"], &report["seen"]["dev"]["n_documents"]), (&12.into(), &12.into()));
     let of_tagger = std::fs::read_to_string(place.path("model/tagger/tagger-report.json")).unwrap();
     let of_tagger: serde_json::Value = serde_json::from_str(&of_tagger).unwrap();
     assert_eq!(of_tagger["seen"]["dev"]["n_seen"], 12, "{of_tagger}");
     let halves = &report["by_halves"]["dev"];
-    assert_eq!(halves["n_links"], report["judged"]["dev"]["n_links"], "{report}");
+    assert_eq!(halves["n_links"], report["scores"]["dev"]["n_links"], "{report}");
     assert!((0.0..=1.0).contains(&halves["links"][2].as_f64().unwrap()), "{report}");
     // A training that is done is not done again, and ends with the same bytes.
     let first = std::fs::read(place.path("model/model.safetensors")).unwrap();
@@ -136,7 +136,7 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     // A simulation that takes its weights of evidence from another model asks what those were tuned on.
     place.write(
         "sampling.toml",
-        "system = \"sampling\"\nseeds = [1]\nfrom = \"model\"\ndecision_of = \"default\"\npool = [\"train.jsonl\"]\njudge = [\"known.jsonl\"]\n\
+        "system = \"sampling\"\nseeds = [1]\nfrom = \"model\"\ndecision_of = \"default\"\npool = [\"train.jsonl\"]\nheld_out = [\"known.jsonl\"]\n\
          terminology = { path = \"concepts.tsv\" }\nstrategies = [\"random\"]\nsizes = [1]\nsteps_per_document = 1\nleast_steps = 1\n\
          most_steps = 1\nuse_counts = 1\n",
     );

@@ -106,7 +106,7 @@ fn a_cross_encoder_is_trained_and_orders_candidates() {
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let train = &report["train"];
     assert_eq!((&train["n_mentions"], &train["n_left_out"], &train["recall"]), (&4.into(), &2.into(), &0.75.into()));
-    assert_eq!(report["judged"]["first_linker"], 0.75);
+    assert_eq!(report["evaluated"]["first_linker"], 0.75);
     assert!(!place.path("model/checkpoint-train.safetensors").exists());
     let link = ["link", "--kb", "shapes.kb", "--model", "bm25", "--mentions", "gold", "train.pubtator"];
     let scores = |more: &[&str]| {

@@ -7,7 +7,7 @@ system = "sampling"
 seeds = [1, 2]
 from = "default"
 pool = ["pool.pubtator.txt"]
-judge = ["judge.pubtator.txt"]
+held_out = ["held-out.pubtator.txt"]
 terminology = { path = "gadgets.tsv", prefix = "MESH" }
 strategies = ["random", "margin"]
 sizes = [2, 4, 6]
@@ -33,7 +33,7 @@ fn place() -> Workplace {
         corpus
     };
     place.write("pool.pubtator.txt", corpus(7));
-    place.write("judge.pubtator.txt", corpus(3));
+    place.write("held-out.pubtator.txt", corpus(3));
     place.write("gadgets.tsv", "D000005\tzorbomat\nD000038\tplonk disease\n");
     place.write("sampling.toml", EXPERIMENT);
     place

@@ -34,7 +34,7 @@ use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::learned::{check_judged, of_documents, source, unseen};
+use super::learned::{check_unseen, of_documents, source, unseen};
 use super::run_folder::{provenance, to_toml, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
 use super::{TrainOptions, settings};
@@ -155,7 +155,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let record = learned(&experiment, root)?;
     let mut known = models.learned(MentionSource::Detect)?;
     known.join("", Some(&record));
-    let seen = check_judged(&known, &held_out, ("held-out documents", arguments.allow_seen))?;
+    let seen = check_unseen(&known, &held_out, ("held-out documents", arguments.allow_seen))?;
     let n_held_out = held_out.len();
     let unseen = unseen(&known, held_out);
     let started = Instant::now();

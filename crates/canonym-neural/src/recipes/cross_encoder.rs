@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::data::held_apart;
-use super::learned::{check_judged, of_corpus, of_documents, source};
+use super::learned::{check_unseen, of_corpus, of_documents, source};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::experiment_of;
 use super::sources::{TerminologyConfig, compile_terminology};
@@ -117,7 +117,6 @@ struct Report {
     train: Retrieved,
     dev: Retrieved,
     /// The evaluated dev mentions: their number, and accuracy@1 before and after reranking.
-    #[serde(rename = "judged")]
     evaluated: Evaluated,
     /// Dev documents that a part of the system was trained or tuned on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +179,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if let Some(first) = &first {
         record.join("candidates", first.learned.as_ref());
     }
-    let seen = check_judged(&record, &dev_documents, ("held-out documents", arguments.allow_seen))?;
+    let seen = check_unseen(&record, &dev_documents, ("held-out documents", arguments.allow_seen))?;
     let (questions, train) = asked.questions(&train_documents, 0)?;
     let (dev_questions, dev) = asked.questions(&dev_documents, data.n_dev_mentions)?;
     let tune_questions = match tune_documents.is_empty() {
@@ -227,7 +226,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     };
     let (before, after) = (100.0 * evaluated.first_linker, 100.0 * evaluated.cross_encoder);
     status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, reranked {after:.1}"));
-    seconds.insert("judge", evaluation_started.elapsed().as_secs_f64());
+    seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
     let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, parameters, pieces) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);

@@ -40,7 +40,7 @@ use self::joint::JointReport;
 use super::TrainOptions;
 use super::adapt::mention_prior_of;
 use super::checkpoints::{checkpoint_folder, existing};
-use super::learned::{self, check_judged, of_documents};
+use super::learned::{self, check_unseen, of_documents};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
@@ -71,7 +71,7 @@ pub struct Experiment {
     batch: LinkingConfig,
     #[serde(default)]
     run: RunConfig,
-    #[serde(default, rename = "judge", skip_serializing_if = "EvaluationConfig::is_default")]
+    #[serde(default, rename = "held_out", skip_serializing_if = "EvaluationConfig::is_default")]
     evaluation: EvaluationConfig,
 }
 
@@ -224,7 +224,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if let Some(detector) = detector.as_ref().filter(|_| manifest.model.search.is_none()) {
         of_judging.join("mentions", Some(&detector.learned(MentionSource::Detect)?));
     }
-    let seen = check_judged(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
+    let seen = check_unseen(&of_judging, &dev, ("held-out documents", arguments.allow_seen))?;
     // The terminology of an existing model is kept until the new one is complete.
     let new_terminology = out.join(NEW_TERMINOLOGY);
     let kb = experiment.data.compile(root, &new_terminology, &train)?;
@@ -328,7 +328,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if !tune.documents.is_empty() && !dev.documents.is_empty() {
         report.held_out = Some(measure(&bundle, &kb, &dev.documents, detector)?);
     }
-    report.seconds.insert("judge", evaluation_started.elapsed().as_secs_f64());
+    report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     write_run(out, &experiment, &report, &provenance)?;
     if new_terminology.exists() {
         std::fs::rename(&new_terminology, out.join(TERMINOLOGY))
@@ -345,7 +345,7 @@ fn detector(config: &EvaluationConfig, root: &Path) -> canonym_core::Result<Opti
         Some("none") => return Ok(None),
         Some(path) => {
             let bundle = Bundle::open(&existing(Path::new(path), root))
-                .context("`judge.mentions` must be a bundle that detects mentions, or `none`")?;
+                .context("`held_out.mentions` must be a bundle that detects mentions, or `none`")?;
             NameModel::new(Arc::new(bundle))?
         }
     };

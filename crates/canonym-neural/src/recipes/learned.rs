@@ -82,7 +82,7 @@ pub fn unseen(learned: &Learned, documents: Vec<AnnotatedDocument>) -> Vec<Annot
 
 /// Fails if any of the documents were used for training, unless `allow_seen`. Warns of documents used for training or tuning, and returns
 /// them.
-pub fn check_judged(
+pub fn check_unseen(
     learned: &Learned,
     documents: &[AnnotatedDocument],
     (what, allow_seen): (&str, bool),
@@ -90,7 +90,7 @@ pub fn check_judged(
     check_prints(learned, &of_documents(documents), (what, allow_seen))
 }
 
-/// As [`check_judged`], for fingerprints.
+/// As [`check_unseen`], for fingerprints.
 pub fn check_prints(
     learned: &Learned,
     prints: &[Option<u64>],
@@ -100,7 +100,7 @@ pub fn check_prints(
     Ok(warn(learned.look_up(prints, None), what))
 }
 
-/// As [`check_judged`], but also fails for documents used for tuning: for runs that tune nothing on them.
+/// As [`check_unseen`], but also fails for documents used for tuning: for runs that tune nothing on them.
 pub fn check_known(
     learned: &Learned,
     documents: &[AnnotatedDocument],

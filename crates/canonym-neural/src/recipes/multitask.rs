@@ -18,7 +18,7 @@ use self::data::{Classes, CorpusReport, Labeller, gold_boundaries, recall_ceilin
 use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, read_corpora};
-use super::learned::{check_judged, of_documents, read, source};
+use super::learned::{check_unseen, of_documents, read, source};
 use super::log::Log;
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::experiment_of;
@@ -184,7 +184,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if let Some((detector, _)) = &detector {
         evaluated.join("mentions", detector.learned.as_ref());
     }
-    let seen = check_judged(&evaluated, &dev, ("held-out documents", arguments.allow_seen))?;
+    let seen = check_unseen(&evaluated, &dev, ("held-out documents", arguments.allow_seen))?;
     let classes = Classes::of(&train);
     let (manifest, parameters, splitter) = begin(&experiment, arguments, &classes)?;
     let model = manifest.model.clone();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
 use super::data::{Trees, compile_trees};
-use super::learned::{check_judged, of_corpus};
+use super::learned::{check_unseen, of_corpus};
 use super::run_folder::{provenance, write_bytes, write_run};
 use super::{TrainOptions, rescnn, settings, tagger};
 use crate::status;
@@ -49,7 +49,6 @@ pub struct Experiment {
     #[serde(default = "even")]
     beta: f64,
     /// Corpora for fitting the feature weights, held out from both trainings.
-    #[serde(rename = "judge")]
     held_out: Vec<HeldOutConfig>,
     /// Whether the tagger is finally retrained on all corpora, including its held-out ones.
     #[serde(default)]
@@ -93,7 +92,6 @@ fn one() -> usize {
 struct Report {
     decision: Decision,
     /// Scores on the corpora that the weights were fitted to.
-    #[serde(rename = "judged")]
     scores: BTreeMap<String, Figures>,
     /// Scores from two-fold cross-fitting of weights and thresholds over documents: the ones to report.
     by_halves: BTreeMap<String, Figures>,
@@ -120,7 +118,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let (mut corpora, mut seen) = (Vec::new(), BTreeMap::new());
     for config in &experiment.held_out {
         let documents = documents_of(config, root)?;
-        let found = check_judged(&known, &documents, (&config.name, arguments.allow_seen))?;
+        let found = check_unseen(&known, &documents, (&config.name, arguments.allow_seen))?;
         seen.extend(found.map(|found| (config.name.clone(), found)));
         corpora.push((config, documents));
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
-use super::learned::{check_judged, of_corpus};
+use super::learned::{check_unseen, of_corpus};
 use super::run_folder::{provenance, write_run, write_text};
 use super::settings;
 use crate::status;
@@ -115,7 +115,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let record = learned(&experiment, arguments.root())?;
     let mut seen = BTreeMap::new();
     for Prepared { config, documents, .. } in sets.iter().filter(|set| set.config.role == Role::Dev) {
-        let known = check_judged(&record, documents, (&config.name, arguments.allow_seen))?;
+        let known = check_unseen(&record, documents, (&config.name, arguments.allow_seen))?;
         seen.extend(known.map(|known| (config.name.clone(), known)));
     }
     let model = fit_model(&experiment, &sets);

@@ -52,10 +52,10 @@ struct Experiment {
     /// Documents to annotate, relative to the data root.
     pool: Vec<PathBuf>,
     /// Test documents.
-    #[serde(rename = "judge")]
+    #[serde(rename = "held_out")]
     test: Vec<PathBuf>,
     /// Use only the first so many test documents; 0 for all.
-    #[serde(rename = "n_judged", default)]
+    #[serde(rename = "n_held_out", default)]
     n_test: usize,
     terminology: Terminology,
     /// Names of queue strategies.
@@ -112,7 +112,7 @@ struct Run {
 #[derive(Debug, Serialize)]
 struct Report {
     n_documents: usize,
-    #[serde(rename = "n_judged")]
+    #[serde(rename = "n_held_out")]
     n_test: usize,
     /// Test documents that a part was trained or tuned on, if any.
     #[serde(skip_serializing_if = "Option::is_none")]

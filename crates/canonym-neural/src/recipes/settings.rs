@@ -17,7 +17,7 @@ use crate::status;
 const MAX_EDITS: usize = 3;
 
 /// Renamed keys of experiments; the old names still work.
-const RENAMED: [(&str, &str); 10] = [
+const RENAMED: [(&str, &str); 12] = [
     ("head_pace", "head_lr_multiplier"),
     ("rehearsed", "name_replay"),
     ("same_sense", "one_sense_weight"),
@@ -28,6 +28,8 @@ const RENAMED: [(&str, &str); 10] = [
     ("with_words", "lexical_fusion"),
     ("voice", "name_encoder"),
     ("usages", "mention_prior"),
+    ("judge", "held_out"),
+    ("n_judged", "n_held_out"),
 ];
 
 /// The present name of a key.

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
-use super::learned::{check_judged, of_documents, source};
+use super::learned::{check_unseen, of_documents, source};
 use super::run_folder::{to_json, to_toml, write_text};
 use super::settings;
 use super::stage::{Stage, open_log};
@@ -330,7 +330,7 @@ fn check(corpora: &[Read<'_>], allow_seen: bool) -> canonym_core::Result<BTreeMa
     }
     let mut seen = BTreeMap::new();
     for Read { config, documents } in corpora.iter().filter(|corpus| corpus.config.role == Role::Dev) {
-        let known = check_judged(&trained, documents, (&config.name, allow_seen))?;
+        let known = check_unseen(&trained, documents, (&config.name, allow_seen))?;
         seen.extend(known.map(|known| (config.name.clone(), known)));
     }
     Ok(seen)
