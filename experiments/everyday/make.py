@@ -145,6 +145,36 @@ def read(identifier, raw):
     return {"id": identifier, "text": text + raw[end:], "annotations": annotations}
 
 
+def misspelt(word, draw):
+    """A word with one typing error inside."""
+    at = draw.randrange(1, len(word) - 1)
+    way = draw.randrange(4)
+    if way == 0:
+        return word[:at] + word[at + 1:]
+    if way == 1:
+        return word[:at] + word[at] + word[at:]
+    if way == 2:
+        return word[:at] + word[at + 1] + word[at] + word[at + 2:]
+    return word[:at] + draw.choice({"a": "eo", "e": "ai", "i": "ey", "o": "au", "u": "ao", "y": "i", "c": "sk", "s": "cz", "f": "v"}.get(word[at], "aeiou")) + word[at + 1:]
+
+
+def with_errors(document, draw, share=0.05):
+    """The document with typing errors in a share of its mentions that are long lower-case words."""
+    text, end, annotations = "", 0, []
+    for annotation in document["annotations"]:
+        start, stop = annotation["spans"][0]
+        words = annotation["text"].split(" ")
+        long = [at for at, word in enumerate(words) if len(word) > 6 and word.isalpha() and word.islower()]
+        if long and draw.random() < share:
+            at = draw.choice(long)
+            words[at] = misspelt(words[at], draw)
+        written = " ".join(words)
+        text += document["text"][end:start]
+        annotations.append({**annotation, "spans": [[len(text), len(text) + len(written)]], "text": written})
+        text, end = text + written, stop
+    return {**document, "text": text + document["text"][end:], "annotations": annotations}
+
+
 def marked(folder):
     """The annotated texts of a folder; a file may have several, separated by lines of `%%`."""
     for path in sorted(folder.glob("*.txt")):
@@ -226,10 +256,10 @@ def main():
     data, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
     here = Path(__file__).parent
-    draw = random.Random(17)
+    draw, of_errors = random.Random(17), random.Random(18)
     with open(out / "dev.jsonl", "w") as file:
         file.writelines(json.dumps(document) + "\n" for document in marked(here / "dev"))
-    taught = list(marked(here / "train"))
+    taught = [with_errors(document, of_errors) for document in marked(here / "train")]
     for part, documents in (("teach", [one for at, one in enumerate(taught) if at % 4 != 3]), ("fit", taught[3::4])):
         with open(out / f"texts-{part}.jsonl", "w") as file:
             file.writelines(json.dumps(document) + "\n" for document in documents)

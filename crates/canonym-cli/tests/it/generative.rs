@@ -101,7 +101,7 @@ fn it_writes_the_names_that_it_was_shown_and_those_of_another_terminology() {
     let sheet = run(&place, &["model", "info", "model"], "");
     assert!(sheet.contains("generative linker: 1 + 1 layers of 16"), "{sheet}");
     // Mentions in text are found by the default model.
-    let text = ["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring."];
+    let text = ["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", "Then a circle was drawn."];
     assert!(run(&place, &text, "").contains(r#""id":"S:1""#));
     let empty = run(&place, &["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", ""], "");
     assert!(!empty.contains("S:"), "{empty}");

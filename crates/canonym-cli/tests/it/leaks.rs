@@ -184,8 +184,8 @@ train = { batch = { batch = 4 }, run = { n_steps = 4, mining_interval = 2 } }
 fn what_the_embedded_weights_learned_from_is_refused_where_models_are_trained() {
     let place = Workplace::new();
     let other = "{\"id\":\"1\",\"text\":\"A zorbomat.\",\"annotations\":[{\"spans\":[[2,10]],\"text\":\"zorbomat\",\"type\":\"Gadget\",\"ids\":[\"G:1\"]}]}\n";
-    place.write("known.jsonl", everyday("0"));
-    place.write("both.jsonl", everyday("0") + other);
+    place.write("known.jsonl", everyday("0", 1));
+    place.write("both.jsonl", everyday("0", 1) + other);
     place.write("pool.jsonl", other);
     place.write("gadgets.tsv", "G:1\tzorbomat\n");
     place.write("adapt.toml", "system = \"adaptation\"\nseed = 1\ndocuments = [\"both.jsonl\"]\nhold_out = 2\n");
@@ -196,7 +196,7 @@ fn what_the_embedded_weights_learned_from_is_refused_where_models_are_trained() 
     for (name, told_of) in [("adapt", "held-out documents"), ("sampling", "test documents")] {
         let (ok, _, told) = said(&place, &["train", &format!("{name}.toml"), "--data-root", ".", "--out", "out"]);
         assert!(!ok && told.contains(&format!("{told_of}: 1 of 1 documents was seen in training")), "{told}");
-        assert!(told.contains("recognition weights (trained on 1 of runs/everyday/dev.jsonl)"), "{told}");
+        assert!(told.contains("recognition weights (trained on 1 of runs/everyday/texts-teach.jsonl)"), "{told}");
     }
 }
 

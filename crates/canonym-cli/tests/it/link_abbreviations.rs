@@ -25,7 +25,9 @@ fn short_forms_of_a_file_are_read_by_every_model_that_knows_names() {
         let with = |text, files: &[&str]| {
             let files = files.iter().flat_map(|file| ["--abbreviations", file]);
             let arguments: Vec<&str> = ["--model", model, "--text", text].into_iter().chain(files).collect();
-            linked(&place, &arguments)
+            let mut found = linked(&place, &arguments);
+            found.retain(|one| !one.ends_with(" nil"));
+            found
         };
         assert_eq!(with("Seen for QZX.", &[]), [""; 0], "{model}");
         assert_eq!(with("Seen for QZX.", &["own.tsv"]), ["QZX MESH:D001249"], "{model}");

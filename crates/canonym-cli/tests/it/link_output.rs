@@ -183,7 +183,7 @@ fn mentions_of_unwanted_contexts_are_left_out_and_counted() {
 #[test]
 fn any_heading_ends_the_history_of_the_family() {
     let place = Workplace::new();
-    let text = "Family history: asthma in her mother.\nFather: stroke\nVitals today: fever\nPneumonia.";
+    let text = "Family history: asthma in her mother.\nFather: stroke\nOvernight: fever\nPneumonia.";
     let said = place.run(&["link", "--text", text, "--to", "jsonl", "--context"], "");
     let document: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
     let annotations = document["annotations"].as_array().unwrap().iter();

@@ -90,12 +90,12 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     assert!(!refused.status.success() && told.contains("dev: 12 of 12 documents were seen in training"), "{told}");
     assert!(!place.path("model/names").exists() && !place.path("model/tagger").exists(), "refused before any training");
     // What the embedded weights of recognition learned from counts, too.
-    place.write("known.jsonl", everyday("0"));
+    place.write("known.jsonl", everyday("0", 1));
     let known = ["--set", "held_out.0.documents=known.jsonl"];
     let refused =
         place.run(&[&["train", "pipeline.toml", "--data-root", ".", "--out", "model"], &known[..]].concat(), "");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("recognition weights (trained on 1 of runs/everyday/dev.jsonl)"), "{told}");
+    assert!(told.contains("recognition weights (trained on 1 of runs/everyday/texts-teach.jsonl)"), "{told}");
     let trained = place.run(&train, "");
     assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
     let report = std::fs::read_to_string(place.path("model/report.json")).unwrap();
@@ -134,15 +134,16 @@ fn a_pipeline_is_trained_and_links_what_it_was_trained_for() {
     assert_eq!(std::fs::read(place.path("model/model.safetensors")).unwrap(), first);
 
     // A simulation that takes its weights of evidence from another model asks what those were tuned on.
+    place.write("tuned.jsonl", everyday("0", 8));
     place.write(
         "sampling.toml",
-        "system = \"sampling\"\nseeds = [1]\nfrom = \"model\"\ndecision_of = \"default\"\npool = [\"train.jsonl\"]\nheld_out = [\"known.jsonl\"]\n\
+        "system = \"sampling\"\nseeds = [1]\nfrom = \"model\"\ndecision_of = \"default\"\npool = [\"train.jsonl\"]\nheld_out = [\"tuned.jsonl\"]\n\
          terminology = { path = \"concepts.tsv\" }\nstrategies = [\"random\"]\nsizes = [1]\nsteps_per_document = 1\nleast_steps = 1\n\
          most_steps = 1\nuse_counts = 1\n",
     );
     let refused = place.run(&["train", "sampling.toml", "--data-root", ".", "--out", "simulated"], "");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("evidence weights (tuned on 1 of runs/everyday/dev.jsonl)"), "{told}");
+    assert!(told.contains("evidence weights (tuned on 1 of runs/everyday/texts-fit.jsonl)"), "{told}");
     assert!(!told.contains("tagger ("), "{told}");
 
     place.run(&["kb", "build", "concepts.tsv", "--out", "concepts.kb"], "");

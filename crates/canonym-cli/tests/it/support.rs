@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Once;
 
 use expect_test::Expect;
 use tempfile::TempDir;
@@ -54,14 +55,18 @@ impl Workplace {
         names
     }
 
-    /// The program, ready to run in the folder. Vectors of names are kept for all tests, so that the starter has them once.
+    /// The program, ready to run in the folder. The starter and the vectors of its names are kept for all tests, and made before the first
+    /// one, which would report it.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        static CACHED: Once = Once::new();
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+        CACHED.call_once(|| {
+            let mut first = Command::new(env!("CARGO_BIN_EXE_canonym"));
+            first.args(["link", "--text", "fever"]).env("CANONYM_CACHE", &cache).stdin(Stdio::null());
+            assert!(first.output().unwrap().status.success());
+        });
         let mut command = Command::new(env!("CARGO_BIN_EXE_canonym"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env("CANONYM_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
-            .env_remove("CANONYM_DATA");
+        command.args(arguments).current_dir(self.folder.path()).env("CANONYM_CACHE", cache).env_remove("CANONYM_DATA");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -74,9 +79,12 @@ impl Workplace {
     /// Runs a command with `input` on standard input.
     pub fn finish(command: &mut Command, input: &str) -> Output {
         let mut child = command.spawn().unwrap();
-        // A program that does not read its input closes the pipe.
-        child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
-        child.wait_with_output().unwrap()
+        let mut stdin = child.stdin.take().unwrap();
+        std::thread::scope(|scope| {
+            // A program that does not read its input closes the pipe; one that answers meanwhile is read.
+            scope.spawn(move || stdin.write_all(input.as_bytes()).ok());
+            child.wait_with_output().unwrap()
+        })
     }
 
     /// Runs the program and compares status, output and messages.
@@ -145,10 +153,12 @@ pub fn bytes_of(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// A document of ordinary language that the embedded weights of recognition and evidence learned from, as JSON without mentions.
-pub fn everyday(id: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/everyday/dev/case-01.txt");
-    let marked = std::fs::read_to_string(path).unwrap();
+/// A made-up abstract that the embedded weights learned from, as JSON without mentions: those of recognition from the first, those of
+/// evidence from the eighth.
+pub fn everyday(id: &str, number: usize) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/everyday/train/abstract.txt");
+    let texts = std::fs::read_to_string(path).unwrap();
+    let marked = texts.split("\n%%\n").nth(number - 1).unwrap();
     let mut pieces = marked.split("[[");
     let mut text = pieces.next().unwrap().to_owned();
     for piece in pieces {

@@ -45,6 +45,11 @@ pub fn is_linking_word(token: &str) -> bool {
     LINKING_WORDS.contains(&token)
 }
 
+/// Whether a word as written is a possessive pronoun, which names are written without: `blood in my stool`. Not `HER`, as in `HER 2`.
+pub fn is_possessive(written: &str) -> bool {
+    matches!(written, "my" | "your" | "his" | "her" | "its" | "our" | "their")
+}
+
 /// Prefixes that are joined with the word after their hyphen: `pre-eclampsia`, `non-diabetic`.
 const PREFIXES: [&str; 24] = [
     "a", "ante", "anti", "co", "contra", "de", "dys", "extra", "hyper", "hypo", "inter", "intra", "micro", "multi",

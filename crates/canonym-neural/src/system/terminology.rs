@@ -1,16 +1,19 @@
 //! Opening the target knowledge base: a compiled file, or the embedded starter.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use canonym_core::Result;
+use canonym_core::artifact::AtomicFile;
 use canonym_core::error::Context;
 use canonym_core::eval::thousands;
 use canonym_core::input::Source;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
+use canonym_core::{Error, Result};
 
+use crate::index::cache::cache_folder;
 use crate::status::Stage;
 
 /// Name of the embedded knowledge base in place of a path.
@@ -19,7 +22,7 @@ pub const STARTER: &str = "starter";
 /// File name of the knowledge base in a run folder.
 pub const TERMINOLOGY: &str = "terminology.kb";
 
-/// About 5,500 common concepts; `canonym-default/assets/README.md` describes how they were selected.
+/// About 6,000 common concepts; `canonym-default/assets/README.md` describes how they were selected.
 pub const STARTER_TABLE: &str = canonym_default::STARTER;
 
 /// Opens the knowledge base at `path`; the starter if `path` is `None` or `starter`.
@@ -44,8 +47,28 @@ pub fn open_for(path: Option<&Path>, model: &str) -> Result<Arc<KnowledgeBase>> 
     }
 }
 
-/// Compiles the starter knowledge base in memory, which is faster than reading a larger one from disk.
+/// The starter knowledge base: from the cache, else compiled. Errors of the cache are not fatal.
 fn starter() -> Result<KnowledgeBase> {
+    let file = cache_folder().zip(program()).map(|(folder, program)| folder.join(format!("{STARTER}-{program}.kb")));
+    let Some(file) = file else { return KnowledgeBase::from_vec(compiled_starter()?, STARTER) };
+    if let Ok(kb) = KnowledgeBase::open(&file) {
+        return Ok(kb);
+    }
+    let bytes = compiled_starter()?;
+    if let Err(error) = cache_starter(&file, &bytes) {
+        Stage::start().done(format_args!("the starter is not cached: {error}"));
+    }
+    KnowledgeBase::from_vec(bytes, STARTER)
+}
+
+/// Distinguishes programs, which may compile the starter differently: size and time of the executable.
+fn program() -> Option<String> {
+    let metadata = std::env::current_exe().and_then(std::fs::metadata).ok()?;
+    let changed = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
+}
+
+fn compiled_starter() -> Result<Vec<u8>> {
     let source = Source::from_bytes(STARTER, STARTER_TABLE.as_bytes().to_vec());
     let mut builder = KnowledgeBaseBuilder::new();
     let mut add = |record| builder.add(record);
@@ -57,7 +80,24 @@ fn starter() -> Result<KnowledgeBase> {
         added_prefixes: vec!["MESH".to_owned()],
         ..Meta::default()
     };
-    KnowledgeBase::from_vec(builder.to_bytes(meta)?, STARTER)
+    builder.to_bytes(meta)
+}
+
+/// Writes the compiled starter in place of those of other programs.
+fn cache_starter(file: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("starter-") && name.ends_with(".kb") {
+            // Another process may have removed it first.
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+    let mut to = AtomicFile::create(file)?;
+    to.write_all(bytes).map_err(|error| Error::io("write", file, error))?;
+    to.commit()
 }
 
 /// The concept id for display: as stored, or as in the source if `raw`.

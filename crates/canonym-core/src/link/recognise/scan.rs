@@ -17,7 +17,7 @@ use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token};
-use crate::text::words::is_prefix;
+use crate::text::words::{is_possessive, is_prefix};
 
 /// Maximum number of tokens of a window that matches a name literally.
 const MAX_LITERAL: usize = 160;
@@ -100,7 +100,8 @@ pub fn words(kb: &KnowledgeBase, analysis: &Analysis<'_>, scratch: &mut ScanScra
             None => {
                 folded.clear();
                 fold_token_into(written, folded);
-                let hashes = hash_token(folded);
+                let mut hashes = hash_token(folded);
+                hashes.linking |= is_possessive(written);
                 let entry = (hashes, kb.knows_root(hashes.root), super::common::frequency(folded));
                 cached.insert(hash, entry);
                 entry
