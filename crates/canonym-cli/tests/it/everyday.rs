@@ -267,5 +267,5 @@ fn what_the_dictionary_links_by_a_name_of_one_concept_the_default_links() {
     // own (`treated for medical examination`); single words such as `protein` it may turn down.
     let n_phrases = lost.iter().filter(|told| told.split(" MESH:").next().unwrap().contains(' ')).count();
     assert!(1000 * n_phrases <= n_of_phrases, "{n_phrases} of {n_of_phrases}: {}", lost.join("\n"));
-    assert!(100 * lost.len() <= n_words, "{} of {n_words}: {}", lost.len(), lost.join("\n"));
+    assert!(50 * lost.len() <= n_words, "{} of {n_words}: {}", lost.len(), lost.join("\n"));
 }
