@@ -5,6 +5,7 @@
 `carriers.pubtator`: sentences of `sentences.txt`, with slots filled by names of terminologies in natural spelling.
 `names-….jsonl`: other sentences with names, and their ids, of terminologies not used in `carriers.pubtator`, to fit the evidence weights.
 `dev.jsonl`: the texts of `dev/`, with the ids of their mentions.
+`starter-without.tsv`: the starter without a quarter of its concepts, to fit the evidence on mentions that a terminology lacks.
 `texts-teach.jsonl`, `texts-fit.jsonl`: the texts of `train/` for the tagger, and every fourth for the evidence weights.
 `typed.pubtator`: MedMentions, each mention with the kind of the MeSH concept that has its name.
 The tagger is not trained on names of HPO, ICD-10-CM, EFO, Cellosaurus, and the 2026 releases of MONDO, UBERON and CL, so these test
@@ -17,6 +18,7 @@ import random
 import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 LAYERS = {"disease": "Disease", "symptom": "Disease", "drug": "Chemical", "chemical": "Chemical", "gene": "Gene", "organism": "Species",
@@ -279,8 +281,15 @@ def main():
         fields = line.rstrip("\n").split("\t")
         of_starter[STARTER[fields[3]]].append((fields[1], fields[0]))
     of_starter["drug"] += of_starter["chemical"]
+    of_names = random.Random(19)
     with open(out / "names-starter.jsonl", "w") as file:
-        file.writelines(json.dumps(document) + "\n" for document in named(held_out, of_starter, draw, 800))
+        for document in named(held_out, of_starter, draw, 800):
+            file.write(json.dumps(with_errors(document, of_names, 0.2)) + "\n")
+    # A quarter of the concepts is left out: the fit has to leave their mentions unlinked, however much they resemble other names.
+    with open(out / "starter-without.tsv", "w") as file:
+        for line in open(here.parent.parent / "crates/canonym-default/assets/starter.tsv"):
+            if zlib.crc32(line.split("\t")[0].encode()) % 4:
+                file.write(line)
     for part, documents in craft(data / "craft").items():
         with open(out / f"craft-{part}.jsonl", "w") as file:
             file.writelines(json.dumps(document) + "\n" for document in documents)

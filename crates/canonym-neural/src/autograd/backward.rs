@@ -237,7 +237,7 @@ impl Tape<'_> {
         }
         if self.wants(input) {
             let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, n_in);
-            self.times_weight(compute, to, gradient.view(), (weight, side), WriteMode::Add);
+            self.times_weight(compute, to, gradient.view(), (weight, side), WriteMode::Add, self.threads);
         }
     }
 

@@ -188,7 +188,7 @@ impl Tape<'_> {
             rows_of_block.clone().for_each(|_| gates.extend_from_slice(bias));
             let n = rows_of_block.len();
             let (to, from) = (ViewMut::of(&mut gates, n, 4 * width), View::of(&gathered, n, x.n_cols));
-            self.product(self.compute, to, from, (weights.input, Side::Forward), WriteMode::Add, threads);
+            self.times_weight(self.compute, to, from, (weights.input, Side::Forward), WriteMode::Add, threads);
             for step in block {
                 let (start, n) = steps.at(step);
                 let of_step = rows_mut(&mut gates, (start - rows_of_block.start, n), 4 * width);
@@ -198,7 +198,7 @@ impl Tape<'_> {
                     let before = View::of(rows(&outputs.values, (steps.at(step - 1).0, n), width), n, width);
                     let to = ViewMut::of(of_step, n, 4 * width);
                     let weight = (weights.recurrent, Side::Forward);
-                    self.product(self.compute, to, before, weight, WriteMode::Add, threads);
+                    self.times_weight(self.compute, to, before, weight, WriteMode::Add, threads);
                 }
                 states.truncate(n * width);
                 let outputs = rows_mut(&mut outputs.values, (start, n), width);

@@ -186,7 +186,7 @@ impl<'a> Tape<'a> {
             None => (Matrix::zeros(x.n_rows, n_out), WriteMode::Replace),
         };
         let side = if transposed { Side::Backward } else { Side::Forward };
-        self.times_weight(compute, value.view_mut(), x.view().columns(first_column, n_in), (weight, side), mode);
+        self.times_weight(compute, value.view_mut(), x.view().columns(first_column, n_in), (weight, side), mode, self.threads);
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
         self.push(value, Operation::Linear(linear), &sources)
     }
@@ -201,18 +201,6 @@ impl<'a> Tape<'a> {
 
     /// `out = left · weight` or `out += left · weight`, optionally with the weight transposed.
     fn times_weight(
-        &self,
-        compute: Compute,
-        out: ViewMut<'_>,
-        left: View<'_>,
-        (weight, side): (Var, Side),
-        mode: WriteMode,
-    ) {
-        self.product(compute, out, left, (weight, side), mode, self.threads);
-    }
-
-    /// As [`Tape::times_weight`], on other threads.
-    fn product(
         &self,
         compute: Compute,
         out: ViewMut<'_>,

@@ -16,9 +16,11 @@ pub(crate) const WIDTH: usize = 2 * N_DISTINCT;
 pub const N_DISTINCT: usize = 11;
 
 /// Feature blocks by entity type, each with its own weights. A concept is assigned to types by the tagger probabilities on its name; the
-/// rest goes to `untyped`. If the sense inventory resolved the span, only `sense` is used.
-pub const BLOCKS: [&str; 9] =
-    ["Disease", "Chemical", "Gene", "Species", "Anatomy", "Process", "other", "untyped", "sense"];
+/// rest goes to `untyped`. If the sense inventory resolved the span, only `sense` is used. The last two blocks add to the others:
+/// `unnamed` if the span is not a name in the terminology, `misspelt` if it is one with a misspelling.
+pub const BLOCKS: [&str; 11] = [
+    "Disease", "Chemical", "Gene", "Species", "Anatomy", "Process", "other", "untyped", "sense", "unnamed", "misspelt",
+];
 
 /// The block of a tagger type.
 pub(crate) fn block_of(entity_type: &str) -> usize {
@@ -33,6 +35,8 @@ pub(crate) fn block_of(entity_type: &str) -> usize {
 pub(crate) const OTHER: usize = 6;
 pub(crate) const UNTYPED: usize = 7;
 pub(crate) const SENSE: usize = 8;
+pub(crate) const UNNAMED: usize = 9;
+pub(crate) const MISSPELT: usize = 10;
 
 /// Name and description of each feature.
 pub const FEATURES: [(&str, &str); N_DISTINCT] = [
@@ -81,7 +85,7 @@ impl Decision {
             (link[WIDTH * block + 1], link[WIDTH * block + 3]) = (0.7, 0.7);
             block += 1;
         }
-        while block < BLOCKS.len() {
+        while block < UNNAMED {
             (mention[WIDTH * block + 5], link[WIDTH * block + 5]) = (1.0, 1.0);
             block += 1;
         }
@@ -94,7 +98,7 @@ mod weights {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Features, N_DISTINCT, N_FEATURES};
+    use super::{Features, N_DISTINCT, N_FEATURES, UNNAMED, WIDTH};
 
     pub fn serialize<S: Serializer>(weights: &Features, to: S) -> Result<S::Ok, S::Error> {
         weights.as_slice().serialize(to)
@@ -103,8 +107,12 @@ mod weights {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Features, D::Error> {
         let mut weights = Vec::<f32>::deserialize(from)?;
         // Older models have no features for the register of the text.
-        if weights.len() == N_FEATURES / 2 {
+        if weights.len() == UNNAMED * N_DISTINCT {
             weights = weights.chunks(N_DISTINCT).flat_map(|block| [block, &[0.0; N_DISTINCT]].concat()).collect();
+        }
+        // Others have no blocks for spans that are not names, or misspelt ones.
+        if weights.len() == UNNAMED * WIDTH {
+            weights.resize(N_FEATURES, 0.0);
         }
         let n = weights.len();
         weights.try_into().map_err(|_| D::Error::custom(format!("{n} feature weights, expected {N_FEATURES}")))

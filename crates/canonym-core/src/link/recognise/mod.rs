@@ -77,6 +77,8 @@ pub struct DictionaryMatch {
     pub is_cause: bool,
     /// Whether a short form in it was expanded.
     pub expanded: bool,
+    /// Whether a misspelling in it was corrected.
+    pub is_corrected: bool,
     /// The sense candidates with their probabilities, most probable first.
     pub senses: Vec<(SenseCandidate, f32)>,
 }
@@ -180,9 +182,10 @@ impl DictionaryAnnotator {
         if self.corrects_spelling
             && let Some((corrected, is_corrected)) = spelling::corrected(&self.kb, text, &words, &mut scratch.spelling)
         {
-            spotted.extend(
-                self.all_matches(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true)),
-            );
+            let mut matches =
+                self.all_matches(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true));
+            matches.iter_mut().for_each(|found| found.is_corrected = true);
+            spotted.extend(matches);
         }
         if let Some(expanded) = expand(&words, uses) {
             let matches = self.all_matches(text, &expanded, |found| found.expanded);
@@ -240,7 +243,8 @@ impl DictionaryAnnotator {
         };
         let senses = sensed.concepts.iter().map(score).collect();
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
-        Some(DictionaryMatch { span, spans, n_words: found.n_counted, is_cause, expanded: false, senses })
+        let n_words = found.n_counted;
+        Some(DictionaryMatch { span, spans, n_words, is_cause, expanded: false, is_corrected: false, senses })
     }
 
     fn all_matches(&self, text: &str, words: &[Word], wanted: impl Fn(&WindowMatch) -> bool) -> Vec<DictionaryMatch> {
@@ -264,6 +268,7 @@ impl DictionaryAnnotator {
             n_words: found.n_counted,
             is_cause,
             expanded: found.expanded,
+            is_corrected: false,
             senses,
         };
         spotted.sort();
@@ -333,11 +338,14 @@ impl DictionaryMatch {
         self.senses.len() == 1 && self.is_exact()
     }
 
-    /// Whether the best candidate has this name, word for word, and the match is not an ambiguous short form or
-    /// ordinary word.
+    /// Whether the best candidate has this name, word for word and without a misspelling, and the match is not an
+    /// ambiguous short form or ordinary word.
     pub fn is_exact(&self) -> bool {
         let (candidate, _) = self.best();
-        candidate.sense.is_none() && candidate.tier >= Tier::Ordered && candidate.features[accept::UNDEFINED] == 0.0
+        candidate.sense.is_none()
+            && candidate.tier >= Tier::Ordered
+            && candidate.features[accept::UNDEFINED] == 0.0
+            && !self.is_corrected
     }
 
     /// The features of the best sense candidate.
@@ -477,10 +485,12 @@ fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
     next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)))
 }
 
-/// Suppresses overlaps: more words win, then more bytes, then the earlier match. Causes at the start of a kept match
-/// are kept too.
+/// Suppresses overlaps: more words win, then exact names, then more bytes, then the earlier match. Causes at the start of
+/// a kept match are kept too.
 fn longest(mut spotted: Vec<DictionaryMatch>) -> Vec<DictionaryMatch> {
-    spotted.sort_by_key(|entry| (Reverse(entry.n_words), Reverse(entry.span.len()), entry.span.start));
+    spotted.sort_by_key(|entry| {
+        (Reverse(entry.n_words), Reverse(entry.is_exact()), Reverse(entry.span.len()), entry.span.start)
+    });
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     spotted.retain(|entry| {
         let before = taken.range(..entry.span.end).next_back();

@@ -4,7 +4,7 @@ use canonym_core::link::recognise::DictionaryMatch;
 
 use super::SpanProposal;
 use crate::models::decision::{
-    BLOCKS, Decision, Features, N_DISTINCT, OTHER, SENSE, UNTYPED, WIDTH, block_of, probability,
+    BLOCKS, Decision, Features, MISSPELT, N_DISTINCT, OTHER, SENSE, UNNAMED, UNTYPED, WIDTH, block_of, probability,
 };
 use crate::models::tagger::typed::LabelSet;
 
@@ -88,6 +88,11 @@ pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[Lab
                 }
             }
         }
+    }
+    match &proposal.dictionary_match {
+        None => blocks[UNNAMED] = 1.0,
+        Some(matched) if matched.is_corrected => blocks[MISSPELT] = 1.0,
+        Some(_) => {}
     }
     std::array::from_fn(|at| {
         let register = if at % WIDTH < N_DISTINCT { 1.0 } else { proposal.research };

@@ -405,12 +405,12 @@ impl Pipeline {
     }
 }
 
-/// Greedy non-maximum suppression by p(mention) + p(link); unambiguous exact names of several words come first. Discontinuous spans never
-/// conflict, nor does a cause at the start of a longer name. `place` gives the proposal of an entry.
+/// Greedy non-maximum suppression by p(mention) + p(link); exact names of several words come first, the longest before the others.
+/// Discontinuous spans never conflict, nor does a cause at the start of a longer name. `proposal` gives the proposal of an entry.
 fn suppress_overlaps<T>(entries: Vec<T>, proposal: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
     let weight = |proposal: &SpanProposal| probability(&decision.mention, &proposal.features) + decision.link(proposal);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(proposal(&entry)), entry)).collect();
-    let rank = |(weight, entry): &(f32, T)| (proposal(entry).is_name_of_words(), *weight);
+    let rank = |(weight, entry): &(f32, T)| (proposal(entry).n_exact_words(), *weight);
     weighed.sort_by(|left, right| {
         let ((left, of_left), (right, of_right)) = (rank(left), rank(right));
         right.cmp(&left).then(of_right.total_cmp(&of_left))
@@ -442,6 +442,11 @@ impl SpanProposal {
         self.dictionary_match
             .as_ref()
             .is_some_and(|matched| matched.n_words > 1 && matched.is_exact() && !matched.expanded)
+    }
+
+    /// Number of words of an exact name of several words, else 0.
+    fn n_exact_words(&self) -> usize {
+        if self.is_phrase() { self.dictionary_match.as_ref().map_or(0, |matched| matched.n_words) } else { 0 }
     }
 
     /// Whether it is an exact name of several words with one concept.
