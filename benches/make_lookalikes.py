@@ -24,7 +24,7 @@ import re
 import linking
 
 OUT = linking.ROOT / "benches" / "lookalikes.tsv"
-STARTER = linking.ROOT / "assets" / "starter.tsv"
+STARTER = linking.ROOT / "crates" / "canonym-default" / "assets" / "starter.tsv"
 OPEN = linking.DATA / "terminologies" / "open"
 TREES = linking.DATA / "terminologies" / "mesh-tree-numbers-2015.tsv"
 MONDO_MESH = linking.DATA / "terminologies" / "mondo_exactmatch_mesh.sssom.tsv"

@@ -186,7 +186,14 @@ impl<'a> Tape<'a> {
             None => (Matrix::zeros(x.n_rows, n_out), WriteMode::Replace),
         };
         let side = if transposed { Side::Backward } else { Side::Forward };
-        self.times_weight(compute, value.view_mut(), x.view().columns(first_column, n_in), (weight, side), mode, self.threads);
+        self.times_weight(
+            compute,
+            value.view_mut(),
+            x.view().columns(first_column, n_in),
+            (weight, side),
+            mode,
+            self.threads,
+        );
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
         self.push(value, Operation::Linear(linear), &sources)
     }

@@ -9,8 +9,10 @@ pub mod common;
 mod coordination;
 pub mod fit;
 pub mod scan;
+mod sense_context;
 pub mod senses;
 mod spelling;
+mod word_topics;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::accept::{case_agrees, is_acronym};
 use super::scan::{ScanScratch, Tier, Word, lookup, words};
+use super::sense_context::DocumentContext;
 use crate::Result;
 use crate::input::Input;
 use crate::kb::subset::KbView;
@@ -34,14 +35,53 @@ pub struct Sense {
     long_forms: Cow<'static, str>,
     topics: Vec<u8>,
     cues: &'static str,
+    /// Filled when the sense is first met.
+    prepared: OnceLock<Prepared>,
     /// Its index in the inventory.
     number: u32,
 }
 
 impl Sense {
+    /// Its topics; empty if unknown.
+    pub(super) fn topics(&self) -> &[u8] {
+        &self.topics
+    }
+
+    pub(super) fn prepared(&self) -> &Prepared {
+        self.prepared.get_or_init(|| Prepared {
+            cues: parts(self.cues).map(Phrase::of).collect(),
+            long_forms: self.long_forms().map(|long| Phrase::of(&long.to_lowercase())).collect(),
+        })
+    }
+
     /// Its names in terminologies; empty if the sense is not a concept.
     pub fn long_forms(&self) -> impl Iterator<Item = &str> {
         parts(&self.long_forms).filter(|name| *name != "-")
+    }
+}
+
+/// Cues and long forms of a sense, to be found in a text.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Prepared {
+    /// Words and phrases that suggest it.
+    pub(super) cues: Vec<Phrase>,
+    /// Its long forms in lower case.
+    pub(super) long_forms: Vec<Phrase>,
+}
+
+/// One or more words separated by spaces.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Phrase {
+    pub(super) words: Box<str>,
+    pub(super) n_words: usize,
+    /// Hash of the first word.
+    pub(super) first: u64,
+}
+
+impl Phrase {
+    fn of(words: &str) -> Phrase {
+        let first = xxh3_64(words.split(' ').next().unwrap_or(words).as_bytes());
+        Phrase { words: words.into(), n_words: words.split(' ').count(), first }
     }
 }
 
@@ -53,11 +93,11 @@ type Form = (Box<str>, Vec<Sense>);
 pub struct SenseInventory {
     // By the first word of the form; the longest form first.
     forms: HashMap<u64, Vec<Form>, Hashed>,
-    topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
-    n_topics: usize,
+    pub(super) topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
+    pub(super) n_topics: usize,
     n_senses: usize,
     /// The topic of general language, outside medicine and biology.
-    everyday: Option<u8>,
+    pub(super) everyday: Option<u8>,
 }
 
 /// A use of a form with its senses.
@@ -82,37 +122,8 @@ impl SenseConcepts {
     }
 }
 
-/// Number of bits of the filter of words in a text.
-const N_BITS: usize = 4096;
-
-fn bit(hash: u64) -> usize {
-    hash as usize % N_BITS
-}
-
-/// Window of near cues: words on either side.
-const NEAR_WINDOW: usize = 10;
-/// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
-const MAX_USES: usize = 64;
-/// Weights of a near cue and of a cue elsewhere in the document.
-const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
-/// Upper bound of the cue score.
-const MAX_CUE_SCORE: f32 = 4.5;
-/// Weight of a cue that contains the form.
-const COLLOCATION_WEIGHT: f32 = 5.0;
-/// The cue for a number after the form.
-const NUMBER: &str = "#";
-/// Weight of the document topic.
-const TOPIC_WEIGHT: f32 = 0.9;
-/// Weight of an occurrence of the long form in the document.
-const LONG_FORM_WEIGHT: f32 = 4.0;
-/// Number of words of a topic at which a document counts as being on that topic.
-const ENOUGH_TOPIC_WORDS: f32 = 4.0;
 /// Weight of unlisted senses in a general-language document.
 const GENERAL_WEIGHT: f32 = 6.0;
-/// Document lengths in words between which this weight rises linearly from zero to its full value.
-const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
-/// Number of topic words that reduces this weight to 1/e.
-const SPECIFIC_DECAY: f32 = 1.0;
 /// Minimum prior of all senses missing in the inventory.
 const MIN_OTHER_PRIOR: f32 = 0.03;
 /// Prior of a concept that has the form as a name in the knowledge base but is not in the inventory.
@@ -142,16 +153,15 @@ impl SenseInventory {
                     panic!("a test reads the embedded inventory: {line}");
                 };
                 let topic_number = |topic: &str| names.iter().position(|name| *name == topic).map(|topic| topic as u8);
+                let mut topics: Vec<u8> = topics.split(',').filter_map(topic_number).collect();
+                if topics.is_empty() && long_forms == "-" {
+                    topics.extend(inventory.everyday);
+                }
+                let prior = prior.parse::<f32>().expect("a test reads the embedded inventory") / 100.0;
+                let long_forms = long_forms.into();
                 inventory.add(
                     form,
-                    Sense {
-                        prior: prior.parse::<f32>().expect("a test reads the embedded inventory") / 100.0,
-                        is_own: false,
-                        long_forms: long_forms.into(),
-                        topics: topics.split(',').filter_map(topic_number).collect(),
-                        cues,
-                        number: 0,
-                    },
+                    Sense { prior, is_own: false, long_forms, topics, cues, prepared: OnceLock::new(), number: 0 },
                 );
             }
             Arc::new(inventory)
@@ -196,9 +206,33 @@ impl SenseInventory {
             }
             let long_forms = Cow::Owned(long_forms.to_owned());
             let prior = prior / 100.0;
-            inventory.add(form, Sense { prior, is_own: true, long_forms, topics: Vec::new(), cues: "", number: 0 });
+            inventory.add(
+                form,
+                Sense {
+                    prior,
+                    is_own: true,
+                    long_forms,
+                    topics: Vec::new(),
+                    cues: "",
+                    prepared: OnceLock::new(),
+                    number: 0,
+                },
+            );
         }
         Ok(inventory)
+    }
+
+    /// All senses with their forms, in no particular order.
+    #[cfg(test)]
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Sense)> {
+        let forms = self.forms.values().flatten();
+        forms.flat_map(|(form, senses)| senses.iter().map(move |sense| (&**form, sense)))
+    }
+
+    /// The number of a topic.
+    #[cfg(test)]
+    pub(super) fn topic(&self, name: &str) -> Option<u8> {
+        TOPICS.lines().position(|line| line.split('\t').next() == Some(name)).map(|topic| topic as u8)
     }
 
     fn add(&mut self, form: &str, mut sense: Sense) {
@@ -242,7 +276,7 @@ impl SenseInventory {
         concepts: &SenseConcepts,
     ) -> Vec<SenseMatch> {
         let mut found = Vec::new();
-        let mut document: Option<DocumentContext> = None;
+        let mut document: Option<DocumentContext<'_>> = None;
         let mut next = 0;
         for (at, word) in words.iter().enumerate() {
             if at < next || word.token.before == crate::text::tokens::Gap::Glued {
@@ -260,7 +294,9 @@ impl SenseInventory {
             }
             next = end;
             let document = document.get_or_insert_with(|| DocumentContext::new(text, words, self));
-            let scores: Vec<f32> = form.senses.iter().map(|sense| document.score(sense, &(at..end))).collect();
+            let near = document.words_near(&(at..end));
+            let score = |sense: &Sense| document.score(sense, &(at..end), &near);
+            let scores: Vec<f32> = form.senses.iter().map(score).collect();
             let has_other = form.senses.iter().any(|sense| sense.long_forms().next().is_none());
             let other = if has_other { GENERAL_WEIGHT * document.general } else { 0.0 };
             let sensed = sense_match(view, &form, &scores, other, concepts);
@@ -433,133 +469,4 @@ fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
         }
     }
     Vec::new()
-}
-
-/// Context of the forms in a document.
-struct DocumentContext {
-    /// The words in lower case, separated and enclosed by spaces.
-    small: String,
-    /// Start of each word in `small`.
-    starts: Vec<u32>,
-    /// Hashes of the words with their positions, sorted.
-    positions: Vec<(u64, u32)>,
-    /// Bit set of word hashes, a pre-filter; most cues do not occur in a text.
-    has: [u64; N_BITS / 64],
-    /// For each topic, the score of the document relative to the mean topic.
-    topics: Vec<f32>,
-    /// Probability that the document is outside medicine and biology: long enough, with few words of any specific
-    /// topic.
-    general: f32,
-}
-
-impl DocumentContext {
-    fn new(text: &str, words: &[Word], inventory: &SenseInventory) -> DocumentContext {
-        let mut small = String::with_capacity(text.len() + 16);
-        let mut starts = Vec::with_capacity(words.len());
-        let mut positions = Vec::with_capacity(words.len());
-        let mut counts = vec![0.0f32; inventory.n_topics];
-        let mut n_specific = 0;
-        small.push(' ');
-        for (position, word) in words.iter().enumerate() {
-            let begin = small.len();
-            starts.push(begin as u32);
-            let written = word.token.span.of(text);
-            match written.is_ascii() {
-                true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
-                false => small.extend(written.chars().flat_map(char::to_lowercase)),
-            }
-            positions.push((xxh3_64(&small.as_bytes()[begin..]), position as u32));
-            if let Some(topics) = inventory.topics_of.get(&positions[position].0) {
-                let weight = 1.0 / topics.len() as f32;
-                topics.iter().for_each(|topic| counts[usize::from(*topic)] += weight);
-                n_specific += usize::from(topics.iter().all(|topic| Some(*topic) != inventory.everyday));
-            }
-            small.push(' ');
-        }
-        positions.sort_unstable();
-        let mut has = [0; N_BITS / 64];
-        positions.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
-        let total: f32 = counts.iter().sum();
-        let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
-        let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
-        let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
-        let (few, enough) = ENOUGH_WORDS;
-        let length_weight = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
-        let general = length_weight * (-(n_specific as f32) / SPECIFIC_DECAY).exp();
-        DocumentContext { small, starts, positions, has, topics, general }
-    }
-
-    /// The occurrences of the first word of `words`, sorted by position.
-    fn firsts(&self, words: &str) -> &[(u64, u32)] {
-        let first = words.split(' ').next().unwrap_or(words);
-        let hash = xxh3_64(first.as_bytes());
-        if self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) == 0 {
-            return &[];
-        }
-        let from = self.positions.partition_point(|(known, _)| *known < hash);
-        let n = self.positions[from..].partition_point(|(known, _)| *known == hash);
-        &self.positions[from..from + n]
-    }
-
-    /// The positions in `firsts` at which all words of `words` occur.
-    fn positions<'a>(&'a self, words: &'a str, firsts: &'a [(u64, u32)]) -> impl Iterator<Item = usize> + 'a {
-        firsts.iter().take(MAX_USES).map(|(_, position)| *position as usize).filter(move |position| {
-            let rest = &self.small[self.starts[*position] as usize..];
-            rest.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
-        })
-    }
-
-    /// Log-linear score of a sense for the form at some words, an unnormalised log-probability.
-    fn score(&self, sense: &Sense, at: &std::ops::Range<usize>) -> f32 {
-        let (near, far) = CUE_WEIGHTS;
-        let mut cues = 0.0;
-        let mut collocation = 0.0;
-        for cue in parts(sense.cues) {
-            if cue == NUMBER {
-                cues += if self.is_number_after(at.end) { near } else { 0.0 };
-                continue;
-            }
-            let firsts = self.firsts(cue);
-            if firsts.is_empty() {
-                continue;
-            }
-            // The form itself is not a cue, but a cue may extend beyond it.
-            let is_other =
-                |position: &usize| !at.contains(position) || !at.contains(&(position + cue.split(' ').count() - 1));
-            let until = at.end + NEAR_WINDOW;
-            let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
-            // Cues that contain the form, such as `a stroke of luck`.
-            let holds = |position: &usize| *position < at.end && at.start < position + cue.split(' ').count();
-            let around: Vec<usize> = self
-                .positions(cue, &firsts[from..])
-                .take_while(|position| *position < until)
-                .filter(is_other)
-                .collect();
-            if around.iter().any(holds) {
-                collocation = COLLOCATION_WEIGHT;
-            } else if !around.is_empty() {
-                cues += near;
-            } else if self.positions(cue, firsts).any(|position| is_other(&position)) {
-                cues += far;
-            }
-        }
-        let topic = sense.topics.iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
-        let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
-        let written = &self.small.as_bytes()[self.starts[at.start] as usize..];
-        let is_spelled = sense.long_forms().map(str::to_lowercase).any(|long| {
-            // A form that is its own long form does not count as an occurrence of it.
-            if written.starts_with(long.as_bytes()) && written.get(long.len()).is_none_or(|next| *next == b' ') {
-                return false;
-            }
-            let firsts = self.firsts(&long);
-            self.positions(&long, firsts).next().is_some()
-        });
-        let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
-        sense.prior.max(0.005).ln() + cues.min(MAX_CUE_SCORE) + collocation + topic + spelled
-    }
-
-    /// Whether a number follows the word, as in a list of laboratory values.
-    fn is_number_after(&self, at: usize) -> bool {
-        self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
-    }
 }

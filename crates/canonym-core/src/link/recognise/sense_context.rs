@@ -1,0 +1,218 @@
+//! Context of a short form or word of the sense inventory: cues around it, topics of the words near it and of the document.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::scan::Word;
+use super::senses::{Phrase, Sense, SenseInventory};
+use super::word_topics::WordTopics;
+
+/// Number of bits of the filter of words in a text.
+const N_BITS: usize = 4096;
+
+fn bit(hash: u64) -> usize {
+    hash as usize % N_BITS
+}
+
+/// Window of near cues: words on either side.
+const NEAR_WINDOW: usize = 10;
+/// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
+const MAX_USES: usize = 64;
+/// Weights of a near cue and of a cue elsewhere in the document.
+const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
+/// Weight of the topics of the words near the form.
+const NEAR_TOPIC_WEIGHT: f32 = 0.6;
+/// Maximum of their weighted score, for a sense with topics and for one of general language.
+const MAX_NEAR_TOPICS: (f32, f32) = (1.5, 1.0);
+/// Maximum of the weighted score against a sense, if the document has no words of a specific topic.
+const MAX_OFF_TOPIC: f32 = 4.0;
+/// Number of topic words in the document that reduces this maximum to 1/e: in a post on an illness, ordinary words near an organ say little.
+const OFF_TOPIC_DECAY: f32 = 4.0;
+/// Upper bound of the cue score.
+const MAX_CUE_SCORE: f32 = 4.5;
+/// Weight of a cue that contains the form.
+const COLLOCATION_WEIGHT: f32 = 5.0;
+/// The cue for a number after the form.
+const NUMBER: &str = "#";
+/// Weight of the document topic.
+const TOPIC_WEIGHT: f32 = 0.9;
+/// Weight of an occurrence of the long form in the document.
+const LONG_FORM_WEIGHT: f32 = 4.0;
+/// Number of words of a topic at which a document counts as being on that topic.
+const ENOUGH_TOPIC_WORDS: f32 = 4.0;
+/// Document lengths in words between which this weight rises linearly from zero to its full value.
+const ENOUGH_WORDS: (f32, f32) = (6.0, 14.0);
+/// Number of topic words that reduces this weight to 1/e.
+const SPECIFIC_DECAY: f32 = 1.0;
+
+/// Context of the forms in a document.
+pub(super) struct DocumentContext<'a> {
+    inventory: &'a SenseInventory,
+    word_topics: WordTopics<'static>,
+    /// Hashes of the words, in order.
+    hashes: Vec<u64>,
+    /// The words in lower case, separated and enclosed by spaces.
+    small: String,
+    /// Start of each word in `small`.
+    starts: Vec<u32>,
+    /// Hashes of the words with their positions, sorted.
+    positions: Vec<(u64, u32)>,
+    /// Bit set of word hashes, a pre-filter; most cues do not occur in a text.
+    has: [u64; N_BITS / 64],
+    /// For each topic, the score of the document relative to the mean topic.
+    topics: Vec<f32>,
+    /// Probability that the document is outside medicine and biology: long enough, with few words of any specific
+    /// topic.
+    pub(super) general: f32,
+    /// Maximum score of the words near a form against one of its senses.
+    max_off_topic: f32,
+}
+
+impl<'a> DocumentContext<'a> {
+    pub(super) fn new(text: &str, words: &[Word], inventory: &'a SenseInventory) -> DocumentContext<'a> {
+        let mut small = String::with_capacity(text.len() + 16);
+        let mut starts = Vec::with_capacity(words.len());
+        let mut positions = Vec::with_capacity(words.len());
+        let mut counts = vec![0.0f32; inventory.n_topics];
+        let mut n_specific = 0;
+        small.push(' ');
+        for (position, word) in words.iter().enumerate() {
+            let begin = small.len();
+            starts.push(begin as u32);
+            let written = word.token.span.of(text);
+            match written.is_ascii() {
+                true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
+                false => small.extend(written.chars().flat_map(char::to_lowercase)),
+            }
+            positions.push((xxh3_64(&small.as_bytes()[begin..]), position as u32));
+            if let Some(topics) = inventory.topics_of.get(&positions[position].0) {
+                let weight = 1.0 / topics.len() as f32;
+                topics.iter().for_each(|topic| counts[usize::from(*topic)] += weight);
+                n_specific += usize::from(topics.iter().all(|topic| Some(*topic) != inventory.everyday));
+            }
+            small.push(' ');
+        }
+        let hashes = positions.iter().map(|(hash, _)| *hash).collect();
+        positions.sort_unstable();
+        let mut has = [0; N_BITS / 64];
+        positions.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
+        let total: f32 = counts.iter().sum();
+        let mean = (total + 1.0) / inventory.n_topics.max(1) as f32;
+        let trust = (total / ENOUGH_TOPIC_WORDS).min(1.0);
+        let topics = counts.iter().map(|count| trust * ((count + 0.5) / (mean + 0.5)).ln()).collect();
+        let (few, enough) = ENOUGH_WORDS;
+        let length_weight = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
+        let general = length_weight * (-(n_specific as f32) / SPECIFIC_DECAY).exp();
+        let max_off_topic = MAX_OFF_TOPIC * (-(n_specific as f32) / OFF_TOPIC_DECAY).exp();
+        let word_topics = WordTopics::embedded(inventory.n_topics);
+        DocumentContext {
+            inventory,
+            word_topics,
+            hashes,
+            small,
+            starts,
+            positions,
+            has,
+            topics,
+            general,
+            max_off_topic,
+        }
+    }
+
+    /// The occurrences of the word with this hash, sorted by position.
+    fn firsts(&self, hash: u64) -> &[(u64, u32)] {
+        if self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) == 0 {
+            return &[];
+        }
+        let from = self.positions.partition_point(|(known, _)| *known < hash);
+        let n = self.positions[from..].partition_point(|(known, _)| *known == hash);
+        &self.positions[from..from + n]
+    }
+
+    /// The positions in `firsts` at which all words of a phrase occur.
+    fn positions<'b>(&'b self, phrase: &'b Phrase, firsts: &'b [(u64, u32)]) -> impl Iterator<Item = usize> + 'b {
+        firsts.iter().take(MAX_USES).map(|(_, position)| *position as usize).filter(move |position| {
+            let rest = || self.small[self.starts[*position] as usize..].strip_prefix(&*phrase.words);
+            phrase.n_words == 1 || rest().is_some_and(|rest| rest.starts_with(' '))
+        })
+    }
+
+    /// Log-linear score of a sense for the form at some words, an unnormalised log-probability.
+    pub(super) fn score(&self, sense: &Sense, at: &Range<usize>, near_words: &[&[u8]]) -> f32 {
+        let (near, far) = CUE_WEIGHTS;
+        let mut cues = 0.0;
+        let mut collocation = 0.0;
+        let prepared = sense.prepared();
+        for cue in &prepared.cues {
+            if &*cue.words == NUMBER {
+                cues += if self.is_number_after(at.end) { near } else { 0.0 };
+                continue;
+            }
+            let firsts = self.firsts(cue.first);
+            if firsts.is_empty() {
+                continue;
+            }
+            // The form itself is not a cue, but a cue may extend beyond it.
+            let is_other = |position: &usize| !at.contains(position) || !at.contains(&(position + cue.n_words - 1));
+            let until = at.end + NEAR_WINDOW;
+            let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
+            // Cues that contain the form, such as `a stroke of luck`.
+            let holds = |position: &usize| *position < at.end && at.start < position + cue.n_words;
+            let around: Vec<usize> = self
+                .positions(cue, &firsts[from..])
+                .take_while(|position| *position < until)
+                .filter(is_other)
+                .collect();
+            if around.iter().any(holds) {
+                collocation = COLLOCATION_WEIGHT;
+            } else if !around.is_empty() {
+                cues += near;
+            } else if self.positions(cue, firsts).any(|position| is_other(&position)) {
+                cues += far;
+            }
+        }
+        let topic =
+            sense.topics().iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
+        let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
+        let written = &self.small.as_bytes()[self.starts[at.start] as usize..];
+        let is_spelled = prepared.long_forms.iter().any(|long| {
+            // A form that is its own long form does not count as an occurrence of it.
+            let words = long.words.as_bytes();
+            if written.starts_with(words) && written.get(words.len()).is_none_or(|next| *next == b' ') {
+                return false;
+            }
+            self.positions(long, self.firsts(long.first)).next().is_some()
+        });
+        let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
+        sense.prior.max(0.005).ln()
+            + cues.min(MAX_CUE_SCORE)
+            + collocation
+            + topic
+            + self.near_topics(sense, near_words)
+            + spelled
+    }
+
+    /// Topic scores of the known words near a form.
+    pub(super) fn words_near(&self, at: &Range<usize>) -> Vec<&'static [u8]> {
+        let near = at.start.saturating_sub(NEAR_WINDOW)..(at.end + NEAR_WINDOW).min(self.hashes.len());
+        let others = near.filter(|position| !at.contains(position));
+        others.filter_map(|position| self.word_topics.of(self.hashes[position])).collect()
+    }
+
+    /// Score of the topics of a sense in the words near the form.
+    fn near_topics(&self, sense: &Sense, words: &[&[u8]]) -> f32 {
+        let sum = |topic: &u8| words.iter().map(|of| WordTopics::score(of, *topic)).sum::<f32>();
+        let (of_topic, of_general) = MAX_NEAR_TOPICS;
+        let weighted = |topic: &u8| match Some(*topic) == self.inventory.everyday {
+            true => (NEAR_TOPIC_WEIGHT * sum(topic)).clamp(-MAX_OFF_TOPIC, of_general),
+            false => (NEAR_TOPIC_WEIGHT * sum(topic)).clamp(-self.max_off_topic, of_topic),
+        };
+        sense.topics().iter().map(weighted).reduce(f32::max).unwrap_or(0.0)
+    }
+
+    /// Whether a number follows the word, as in a list of laboratory values.
+    fn is_number_after(&self, at: usize) -> bool {
+        self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
+    }
+}

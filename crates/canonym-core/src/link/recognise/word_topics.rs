@@ -1,0 +1,129 @@
+//! How strongly a word suggests each topic, learned from the cues of the sense inventory.
+//!
+//! A word that is a cue of a sense counts for the topics of that sense. The score of a word for a topic is the logarithm of the topic's
+//! share of these counts over its share for all words, so words of any sense help with all others of the same topic. The scores are
+//! computed when the inventory changes, by the test of this module, and stored in `assets/word-topics.bin`: records of the low 32 bits
+//! of the word's hash and one signed byte for each topic, sorted by hash.
+
+const SCORES: &[u8] = include_bytes!("../../../assets/word-topics.bin");
+
+/// Maximum absolute score; stored as 127.
+const MAX_SCORE: f32 = 2.0;
+
+/// Size of the hash in a record, in bytes.
+const KEY: usize = 4;
+
+/// The scores of all words for `n_topics` topics.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WordTopics<'a> {
+    bytes: &'a [u8],
+    n_topics: usize,
+}
+
+impl WordTopics<'static> {
+    /// The embedded scores.
+    pub(super) fn embedded(n_topics: usize) -> WordTopics<'static> {
+        WordTopics { bytes: SCORES, n_topics }
+    }
+}
+
+impl<'a> WordTopics<'a> {
+    fn record(&self, row: usize) -> &'a [u8] {
+        let width = KEY + self.n_topics;
+        &self.bytes[row * width..(row + 1) * width]
+    }
+
+    /// Scores of a word by topic, for [`WordTopics::score`]; `None` for an unknown word.
+    pub(super) fn of(&self, word_hash: u64) -> Option<&'a [u8]> {
+        let key = (word_hash as u32).to_le_bytes();
+        let n = self.bytes.len() / (KEY + self.n_topics);
+        let (mut first, mut end) = (0, n);
+        while first < end {
+            let middle = (first + end) / 2;
+            let record = self.record(middle);
+            let known: [u8; KEY] = [record[0], record[1], record[2], record[3]];
+            match u32::from_le_bytes(known).cmp(&u32::from_le_bytes(key)) {
+                std::cmp::Ordering::Less => first = middle + 1,
+                std::cmp::Ordering::Greater => end = middle,
+                std::cmp::Ordering::Equal => return Some(&record[KEY..]),
+            }
+        }
+        None
+    }
+
+    /// The score of a word for one topic.
+    pub(super) fn score(scores: &[u8], topic: u8) -> f32 {
+        f32::from(scores[usize::from(topic)].cast_signed()) * (MAX_SCORE / 127.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::super::senses::SenseInventory;
+    use super::*;
+    use crate::text::words::is_linking_word;
+
+    /// Pseudo-count of the shares of topics over all words.
+    const PRIOR: f32 = 3.0;
+    /// Minimum length of a word.
+    const MIN_LENGTH: usize = 3;
+
+    fn computed(inventory: &SenseInventory) -> Vec<u8> {
+        let n = inventory.n_topics;
+        let mut counts: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
+        let mut total = vec![0.0; n];
+        for (form, sense) in inventory.all().filter(|(_, sense)| !sense.topics().is_empty()) {
+            let share = 1.0 / sense.topics().len() as f32;
+            let is_word = |cue: &&str| {
+                cue.len() >= MIN_LENGTH && !cue.contains(' ') && !is_linking_word(cue) && **cue != form.to_lowercase()
+            };
+            for word in sense.prepared().cues.iter().map(|cue| &*cue.words).filter(is_word) {
+                let of = counts.entry(xxh3_64(word.as_bytes()) as u32).or_insert_with(|| vec![0.0; n]);
+                for topic in sense.topics() {
+                    of[usize::from(*topic)] += share;
+                    total[usize::from(*topic)] += share;
+                }
+            }
+        }
+        let sum: f32 = total.iter().sum();
+        let mut bytes = Vec::new();
+        for (hash, of) in counts {
+            let all: f32 = of.iter().sum();
+            bytes.extend(hash.to_le_bytes());
+            for (count, total) in of.iter().zip(&total) {
+                let usual = (total / sum).max(1e-4);
+                let score = ((count + PRIOR * usual) / (all + PRIOR) / usual).ln().clamp(-MAX_SCORE, MAX_SCORE);
+                bytes.push(((score * 127.0 / MAX_SCORE).round() as i8).cast_unsigned());
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn scores_are_those_of_the_inventory() {
+        let bytes = computed(&SenseInventory::embedded());
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/word-topics.bin"), &bytes).unwrap();
+            return;
+        }
+        assert!(bytes == SCORES, "the inventory has changed: run this test with UPDATE_EXPECT=1");
+    }
+
+    #[test]
+    fn words_score_highest_for_their_topics() {
+        let inventory = SenseInventory::embedded();
+        let scores = WordTopics::embedded(inventory.n_topics);
+        let best = |word: &str| {
+            let of = scores.of(xxh3_64(word.as_bytes()))?;
+            let topics = 0..inventory.n_topics as u8;
+            topics.max_by(|one, other| WordTopics::score(of, *one).total_cmp(&WordTopics::score(of, *other)))
+        };
+        assert_eq!(best("election"), inventory.topic("everyday"));
+        assert_eq!(best("biopsy").is_some(), best("xyzzy").is_none());
+        assert_ne!(best("seizure"), inventory.topic("everyday"));
+    }
+}
