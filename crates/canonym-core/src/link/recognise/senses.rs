@@ -49,8 +49,8 @@ impl Sense {
 
     pub(super) fn prepared(&self) -> &Prepared {
         self.prepared.get_or_init(|| Prepared {
-            cues: parts(self.cues).map(Phrase::of).collect(),
-            long_forms: self.long_forms().map(|long| Phrase::of(&long.to_lowercase())).collect(),
+            cues: parts(self.cues).map(|cue| Phrase::of(Cow::Borrowed(cue))).collect(),
+            long_forms: self.long_forms().map(|long| Phrase::of(Cow::Owned(long.to_lowercase()))).collect(),
         })
     }
 
@@ -72,16 +72,17 @@ pub(super) struct Prepared {
 /// One or more words separated by spaces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Phrase {
-    pub(super) words: Box<str>,
+    pub(super) words: Cow<'static, str>,
     pub(super) n_words: usize,
     /// Hash of the first word.
     pub(super) first: u64,
 }
 
 impl Phrase {
-    fn of(words: &str) -> Phrase {
-        let first = xxh3_64(words.split(' ').next().unwrap_or(words).as_bytes());
-        Phrase { words: words.into(), n_words: words.split(' ').count(), first }
+    fn of(words: Cow<'static, str>) -> Phrase {
+        let n_first = words.find(' ').unwrap_or(words.len());
+        let n_words = 1 + words.bytes().filter(|byte| *byte == b' ').count();
+        Phrase { first: xxh3_64(&words.as_bytes()[..n_first]), n_words, words }
     }
 }
 
