@@ -9,7 +9,7 @@ use super::senses::{Phrase, Sense, SenseInventory};
 use super::word_topics::WordTopics;
 
 /// Number of bits of the filter of words in a text.
-const N_BITS: usize = 4096;
+const N_BITS: usize = 1 << 14;
 
 fn bit(hash: u64) -> usize {
     hash as usize % N_BITS
@@ -49,7 +49,6 @@ const SPECIFIC_DECAY: f32 = 1.0;
 /// Context of the forms in a document.
 pub(super) struct DocumentContext<'a> {
     inventory: &'a SenseInventory,
-    word_topics: WordTopics<'static>,
     /// Hashes of the words, in order.
     hashes: Vec<u64>,
     /// The words in lower case, separated and enclosed by spaces.
@@ -105,19 +104,7 @@ impl<'a> DocumentContext<'a> {
         let length_weight = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
         let general = length_weight * (-(n_specific as f32) / SPECIFIC_DECAY).exp();
         let max_off_topic = MAX_OFF_TOPIC * (-(n_specific as f32) / OFF_TOPIC_DECAY).exp();
-        let word_topics = WordTopics::embedded(inventory.n_topics);
-        DocumentContext {
-            inventory,
-            word_topics,
-            hashes,
-            small,
-            starts,
-            positions,
-            has,
-            topics,
-            general,
-            max_off_topic,
-        }
+        DocumentContext { inventory, hashes, small, starts, positions, has, topics, general, max_off_topic }
     }
 
     /// The occurrences of the word with this hash, sorted by position.
@@ -197,7 +184,7 @@ impl<'a> DocumentContext<'a> {
     pub(super) fn words_near(&self, at: &Range<usize>) -> Vec<&'static [u8]> {
         let near = at.start.saturating_sub(NEAR_WINDOW)..(at.end + NEAR_WINDOW).min(self.hashes.len());
         let others = near.filter(|position| !at.contains(position));
-        others.filter_map(|position| self.word_topics.of(self.hashes[position])).collect()
+        others.filter_map(|position| self.inventory.word_topics.of(self.hashes[position])).collect()
     }
 
     /// Score of the topics of a sense in the words near the form.

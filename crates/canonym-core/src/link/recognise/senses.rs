@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::accept::{case_agrees, is_acronym};
 use super::scan::{ScanScratch, Tier, Word, lookup, words};
 use super::sense_context::DocumentContext;
+use super::word_topics::WordTopics;
 use crate::Result;
 use crate::input::Input;
 use crate::kb::subset::KbView;
@@ -96,6 +97,7 @@ pub struct SenseInventory {
     forms: HashMap<u64, Vec<Form>, Hashed>,
     pub(super) topics_of: Arc<HashMap<u64, Vec<u8>, Hashed>>,
     pub(super) n_topics: usize,
+    pub(super) word_topics: Arc<WordTopics<'static>>,
     n_senses: usize,
     /// The topic of general language, outside medicine and biology.
     pub(super) everyday: Option<u8>,
@@ -136,7 +138,9 @@ impl SenseInventory {
     /// The embedded inventory.
     pub fn embedded() -> Arc<SenseInventory> {
         static EMBEDDED: LazyLock<Arc<SenseInventory>> = LazyLock::new(|| {
-            let mut inventory = SenseInventory { n_topics: TOPICS.lines().count(), ..SenseInventory::default() };
+            let mut inventory = SenseInventory::default();
+            inventory.n_topics = TOPICS.lines().count();
+            inventory.word_topics = Arc::new(WordTopics::embedded(inventory.n_topics));
             let mut topics_of: HashMap<u64, Vec<u8>, Hashed> = HashMap::default();
             let mut names: Vec<&str> = Vec::new();
             for (topic, line) in TOPICS.lines().enumerate() {
@@ -293,19 +297,16 @@ impl SenseInventory {
             if !is_whole || defined(span) {
                 continue;
             }
-            next = end;
             let document = document.get_or_insert_with(|| DocumentContext::new(text, words, self));
             let near = document.words_near(&(at..end));
             let score = |sense: &Sense| document.score(sense, &(at..end), &near);
             let scores: Vec<f32> = form.senses.iter().map(score).collect();
             let has_other = form.senses.iter().any(|sense| sense.long_forms().next().is_none());
             let other = if has_other { GENERAL_WEIGHT * document.general } else { 0.0 };
-            let sensed = sense_match(view, &form, &scores, other, concepts);
+            let Some(sensed) = sense_match(view, &form, &scores, other, concepts) else { continue };
             // If no sense of a longer form is in the knowledge base, its later words are tried on their own, as in
             // `brain mets`.
-            if sensed.concepts.is_empty() {
-                next = at + 1;
-            }
+            next = if sensed.concepts.is_empty() { at + 1 } else { end };
             found.push(sensed);
         }
         found
@@ -342,15 +343,16 @@ struct FormUse<'a> {
     senses: &'a [Sense],
 }
 
-/// The candidate concepts of a use; `scores` belong to its senses, `other` is the weight of senses that are no concepts.
+/// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the weight of senses that are no concepts.
 fn sense_match(
     view: KbView<'_>,
     form_use: &FormUse<'_>,
     scores: &[f32],
     other: f32,
     concepts: &SenseConcepts,
-) -> SenseMatch {
+) -> Option<SenseMatch> {
     let FormUse { span, written, form, senses } = *form_use;
+    let is_word = form.chars().all(char::is_lowercase);
     let mut named: Vec<(ConceptId, NameId)> = Vec::new();
     if let Some(known) = view.kb.find_form(&crate::text::normalise::fold(form)) {
         for name in view.kb.names_of_form(known) {
@@ -366,6 +368,8 @@ fn sense_match(
     };
     let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
+    // The weight of senses that are concepts, but none of the knowledge base.
+    let mut absent = 0.0;
     for (sense, score) in senses.iter().zip(scores) {
         let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
         let mut weight = score.exp();
@@ -376,17 +380,23 @@ fn sense_match(
         sum += weight;
         match kept.first() {
             Some(first) => odds.push((Some(**first), weight)),
-            None => odds.push((None, weight)),
+            None => {
+                odds.push((None, weight));
+                absent += if sense.long_forms().next().is_some() { weight } else { 0.0 };
+            }
         }
     }
     // The user's senses of a form replace all others.
     let is_own = senses.iter().any(|sense| sense.is_own);
-    for (concept, name) in named.iter().filter(|_| !is_own) {
-        if odds.iter().all(|(one, _)| one.is_none_or(|(known, _)| known != *concept)) {
-            let weight = UNLISTED_PRIOR * if is_preferred(*concept) { PREFERRED_FACTOR } else { 1.0 };
-            sum += weight;
-            odds.push((Some((*concept, *name)), weight));
-        }
+    let is_listed = |concept: ConceptId| odds.iter().any(|(one, _)| one.is_some_and(|(known, _)| known == concept));
+    let unlisted: Vec<(ConceptId, NameId)> =
+        named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
+    // The terminology may name the meant concept otherwise: an embryo need not be called mammalian.
+    let inherited = if is_word { absent / unlisted.len().max(1) as f32 } else { 0.0 };
+    for (concept, name) in unlisted {
+        let weight = UNLISTED_PRIOR * if is_preferred(concept) { PREFERRED_FACTOR } else { 1.0 };
+        sum += (weight - inherited).max(0.0);
+        odds.push((Some((concept, name)), weight.max(inherited)));
     }
     let mut concepts: Vec<(ConceptId, NameId, f32)> = Vec::new();
     for (one, weight) in odds {
@@ -396,8 +406,12 @@ fn sense_match(
             None => concepts.push((concept, name, weight / sum)),
         }
     }
+    // An ordinary word in a medical sense that no name has is left to the dictionary: `embryonic`.
+    if is_word && concepts.is_empty() && absent > 0.5 * sum {
+        return None;
+    }
     concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-    SenseMatch { span, concepts, is_own }
+    Some(SenseMatch { span, concepts, is_own })
 }
 
 /// The long forms in a field.

@@ -13,17 +13,31 @@ const MAX_SCORE: f32 = 2.0;
 /// Size of the hash in a record, in bytes.
 const KEY: usize = 4;
 
+/// Number of leading bits of a hash that select a bucket of records.
+const BUCKET_BITS: u32 = 13;
+
 /// The scores of all words for `n_topics` topics.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct WordTopics<'a> {
     bytes: &'a [u8],
     n_topics: usize,
+    /// First record of each bucket, and the number of records.
+    starts: Vec<u32>,
 }
 
 impl WordTopics<'static> {
     /// The embedded scores.
     pub(super) fn embedded(n_topics: usize) -> WordTopics<'static> {
-        WordTopics { bytes: SCORES, n_topics }
+        let mut scores = WordTopics { bytes: SCORES, n_topics, starts: vec![0; (1 << BUCKET_BITS) + 1] };
+        for row in 0..SCORES.len() / (KEY + n_topics) {
+            let record = scores.record(row);
+            let key = u32::from_le_bytes([record[0], record[1], record[2], record[3]]);
+            scores.starts[(key >> (u32::BITS - BUCKET_BITS)) as usize + 1] += 1;
+        }
+        for bucket in 1..scores.starts.len() {
+            scores.starts[bucket] += scores.starts[bucket - 1];
+        }
+        scores
     }
 }
 
@@ -35,20 +49,12 @@ impl<'a> WordTopics<'a> {
 
     /// Scores of a word by topic, for [`WordTopics::score`]; `None` for an unknown word.
     pub(super) fn of(&self, word_hash: u64) -> Option<&'a [u8]> {
-        let key = (word_hash as u32).to_le_bytes();
-        let n = self.bytes.len() / (KEY + self.n_topics);
-        let (mut first, mut end) = (0, n);
-        while first < end {
-            let middle = (first + end) / 2;
-            let record = self.record(middle);
-            let known: [u8; KEY] = [record[0], record[1], record[2], record[3]];
-            match u32::from_le_bytes(known).cmp(&u32::from_le_bytes(key)) {
-                std::cmp::Ordering::Less => first = middle + 1,
-                std::cmp::Ordering::Greater => end = middle,
-                std::cmp::Ordering::Equal => return Some(&record[KEY..]),
-            }
-        }
-        None
+        let key = word_hash as u32;
+        let bucket = (key >> (u32::BITS - BUCKET_BITS)) as usize;
+        let rows = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
+        rows.map(|row| self.record(row))
+            .find(|record| record.starts_with(&key.to_le_bytes()))
+            .map(|record| &record[KEY..])
     }
 
     /// The score of a word for one topic.
@@ -116,7 +122,7 @@ mod tests {
     #[test]
     fn words_score_highest_for_their_topics() {
         let inventory = SenseInventory::embedded();
-        let scores = WordTopics::embedded(inventory.n_topics);
+        let scores = &inventory.word_topics;
         let best = |word: &str| {
             let of = scores.of(xxh3_64(word.as_bytes()))?;
             let topics = 0..inventory.n_topics as u8;
