@@ -8,7 +8,7 @@ use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
 
 use super::{Pipeline, SpanProposal};
-use crate::models::decision::{FEATURES, N_DISTINCT};
+use crate::models::decision::{FEATURES, N_DISTINCT, UNNAMED, WIDTH};
 
 impl Pipeline {
     /// Like [`canonym_core::link::Annotator::annotate`], with an explanation of each mention.
@@ -40,7 +40,9 @@ impl Pipeline {
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
             let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
                 let rows = || (row..values.len()).step_by(N_DISTINCT);
-                let value = rows().step_by(2).map(|row| f64::from(values[row])).sum();
+                // The last blocks repeat the values of the others.
+                let value =
+                    rows().take_while(|row| *row < UNNAMED * WIDTH).step_by(2).map(|row| f64::from(values[row])).sum();
                 contribution(name, sentence, value, rows().map(weigh).sum())
             };
             let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();

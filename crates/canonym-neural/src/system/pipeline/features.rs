@@ -25,11 +25,16 @@ impl Decision {
             || (typed && !proposal.is_other_sense && probability(&self.mention, &proposal.features) >= self.min_mention)
     }
 
-    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it.
+    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it, and higher for spans that
+    /// only resemble a name, except in research articles, for which it was fitted.
     pub fn link_threshold(&self, proposal: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
         let threshold = self.min_link + proposal.research * (in_research - self.min_link);
-        if proposal.is_name_of_words() { threshold.min(MIN_PHRASE) } else { threshold }
+        match &proposal.dictionary_match {
+            Some(_) if proposal.is_name_of_words() => threshold.min(MIN_PHRASE),
+            Some(_) => threshold,
+            None => threshold.max(MIN_UNNAMED * (1.0 - proposal.research)),
+        }
     }
 
     /// Probability that span and concept are both correct.
@@ -45,6 +50,9 @@ impl Decision {
 
 /// Minimum link probability of exact names of several words.
 const MIN_PHRASE: f32 = 0.5;
+
+/// Minimum link probability of a span that is not a name: a wrong drug is worse than a missed one.
+const MIN_UNNAMED: f32 = 0.45;
 
 /// Minimum tagger probability of an unlinked mention.
 const MIN_UNLINKED: f32 = 0.3;
