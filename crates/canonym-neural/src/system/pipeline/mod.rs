@@ -444,6 +444,12 @@ impl SpanProposal {
             .is_some_and(|matched| matched.n_words > 1 && matched.is_exact() && !matched.expanded)
     }
 
+    /// Probability that the dictionary gives the sense of a form of the sense inventory.
+    fn sense_score(&self) -> Option<f32> {
+        let (best, score) = self.dictionary_match.as_ref()?.best();
+        best.sense.is_some().then_some(score)
+    }
+
     /// Number of words of an exact name of several words, else 0.
     fn n_exact_words(&self) -> usize {
         if self.is_phrase() { self.dictionary_match.as_ref().map_or(0, |matched| matched.n_words) } else { 0 }
