@@ -33,8 +33,6 @@ const OFF_TOPIC_DECAY: f32 = 4.0;
 const MAX_CUE_SCORE: f32 = 4.5;
 /// Weight of a cue that contains the form.
 const COLLOCATION_WEIGHT: f32 = 5.0;
-/// The cue for a number after the form.
-const NUMBER: &str = "#";
 /// Weight of the document topic.
 const TOPIC_WEIGHT: f32 = 0.9;
 /// Weight of an occurrence of the long form in the document.
@@ -107,9 +105,14 @@ impl<'a> DocumentContext<'a> {
         DocumentContext { inventory, hashes, small, starts, positions, has, topics, general, max_off_topic }
     }
 
+    /// Whether the word with this hash may occur.
+    fn may_have(&self, hash: u64) -> bool {
+        self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) != 0
+    }
+
     /// The occurrences of the word with this hash, sorted by position.
     fn firsts(&self, hash: u64) -> &[(u64, u32)] {
-        if self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) == 0 {
+        if !self.may_have(hash) {
             return &[];
         }
         let from = self.positions.partition_point(|(known, _)| *known < hash);
@@ -131,12 +134,9 @@ impl<'a> DocumentContext<'a> {
         let mut cues = 0.0;
         let mut collocation = 0.0;
         let prepared = sense.prepared();
-        for cue in &prepared.cues {
-            if &*cue.words == NUMBER {
-                cues += if self.is_number_after(at.end) { near } else { 0.0 };
-                continue;
-            }
-            let firsts = self.firsts(cue.first);
+        cues += if prepared.has_number && self.is_number_after(at.end) { near } else { 0.0 };
+        for (cue, first) in prepared.firsts.iter().enumerate().filter(|(_, first)| self.may_have(**first)) {
+            let (cue, firsts) = (&prepared.cues[cue], self.firsts(*first));
             if firsts.is_empty() {
                 continue;
             }

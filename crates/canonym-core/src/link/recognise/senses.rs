@@ -49,9 +49,15 @@ impl Sense {
     }
 
     pub(super) fn prepared(&self) -> &Prepared {
-        self.prepared.get_or_init(|| Prepared {
-            cues: parts(self.cues).map(|cue| Phrase::of(Cow::Borrowed(cue))).collect(),
-            long_forms: self.long_forms().map(|long| Phrase::of(Cow::Owned(long.to_lowercase()))).collect(),
+        self.prepared.get_or_init(|| {
+            let cues: Vec<Phrase> =
+                parts(self.cues).filter(|cue| *cue != NUMBER).map(|cue| Phrase::of(Cow::Borrowed(cue))).collect();
+            Prepared {
+                firsts: cues.iter().map(|cue| cue.first).collect(),
+                has_number: parts(self.cues).any(|cue| cue == NUMBER),
+                long_forms: self.long_forms().map(|long| Phrase::of(Cow::Owned(long.to_lowercase()))).collect(),
+                cues,
+            }
         })
     }
 
@@ -66,6 +72,10 @@ impl Sense {
 pub(super) struct Prepared {
     /// Words and phrases that suggest it.
     pub(super) cues: Vec<Phrase>,
+    /// The hash of the first word of each; most cues do not occur in a text, and only these are read.
+    pub(super) firsts: Vec<u64>,
+    /// Whether a number after the form suggests it.
+    pub(super) has_number: bool,
     /// Its long forms in lower case.
     pub(super) long_forms: Vec<Phrase>,
 }
@@ -125,6 +135,8 @@ impl SenseConcepts {
     }
 }
 
+/// The cue for a number after the form.
+const NUMBER: &str = "#";
 /// Weight of unlisted senses in a general-language document.
 const GENERAL_WEIGHT: f32 = 6.0;
 /// Minimum prior of all senses missing in the inventory.

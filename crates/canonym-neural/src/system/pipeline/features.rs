@@ -25,7 +25,7 @@ impl Decision {
             || (typed && !proposal.is_other_sense && probability(&self.mention, &proposal.features) >= self.min_mention)
     }
 
-    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it, and higher for spans that
+    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it, and higher for terms that
     /// only resemble a name, except in research articles, for which it was fitted.
     pub fn link_threshold(&self, proposal: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
@@ -33,7 +33,8 @@ impl Decision {
         match &proposal.dictionary_match {
             Some(_) if proposal.is_name_of_words() => threshold.min(MIN_PHRASE),
             Some(_) => threshold,
-            None => threshold.max(MIN_UNNAMED * (1.0 - proposal.research)),
+            None if is_term(&proposal.name) => threshold.max(MIN_UNNAMED * (1.0 - proposal.research)),
+            None => threshold,
         }
     }
 
@@ -58,8 +59,14 @@ fn between(one: f32, other: f32) -> f32 {
 /// Minimum link probability of exact names of several words.
 const MIN_PHRASE: f32 = 0.5;
 
-/// Minimum link probability of a span that is not a name: a wrong drug is worse than a missed one.
+/// Minimum link probability of a term that is not a name: a wrong drug is worse than a missed one.
 const MIN_UNNAMED: f32 = 0.45;
+
+/// Whether a span is one word or has capitals or digits, like most names of drugs and genes, and unlike a paraphrase.
+fn is_term(name: &str) -> bool {
+    !name.contains(char::is_whitespace)
+        || name.contains(|letter: char| letter.is_uppercase() || letter.is_ascii_digit())
+}
 
 /// Minimum tagger probability of an unlinked mention.
 const MIN_UNLINKED: f32 = 0.3;
