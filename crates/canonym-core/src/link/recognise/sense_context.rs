@@ -27,7 +27,8 @@ const NEAR_TOPIC_WEIGHT: f32 = 0.6;
 const MAX_NEAR_TOPICS: (f32, f32) = (1.5, 1.0);
 /// Maximum of the weighted score against a sense, if the document has no words of a specific topic.
 const MAX_OFF_TOPIC: f32 = 4.0;
-/// Number of topic words in the document that reduces this maximum to 1/e: in a post on an illness, ordinary words near an organ say little.
+/// Number of topic words in the document that reduces this maximum to 1/e, except for a sense of general language: in a
+/// post on an illness, ordinary words near an organ say little.
 const OFF_TOPIC_DECAY: f32 = 4.0;
 /// Upper bound of the cue score.
 const MAX_CUE_SCORE: f32 = 4.5;

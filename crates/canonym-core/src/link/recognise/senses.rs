@@ -355,7 +355,23 @@ struct FormUse<'a> {
     senses: &'a [Sense],
 }
 
-/// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the weight of senses that are no concepts.
+/// Whether a long form has the word, or one of the same stem: embryonic, Embryo, Mammalian. `mets` is not short for Metastasis.
+fn is_alike(form: &str, long: &str) -> bool {
+    let n_shared = |word: &str| {
+        form.chars().zip(word.chars().flat_map(char::to_lowercase)).take_while(|(one, other)| one == other).count()
+    };
+    let n = form.chars().count();
+    let is_stem = |word: &str| {
+        n_shared(word) == n && word.chars().count() == n || n_shared(word) >= MIN_STEM.max(n.saturating_sub(3))
+    };
+    long.split(|letter: char| !letter.is_alphanumeric()).any(is_stem)
+}
+
+/// Minimum number of letters that two words of one stem share.
+const MIN_STEM: usize = 4;
+
+/// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the
+/// weight of senses that are no concepts.
 fn sense_match(
     view: KbView<'_>,
     form_use: &FormUse<'_>,
@@ -380,7 +396,7 @@ fn sense_match(
     };
     let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
-    // The weight of senses that are concepts, but none of the knowledge base.
+    // The weight of senses named like the form, but not in the knowledge base.
     let mut absent = 0.0;
     for (sense, score) in senses.iter().zip(scores) {
         let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
@@ -394,7 +410,7 @@ fn sense_match(
             Some(first) => odds.push((Some(**first), weight)),
             None => {
                 odds.push((None, weight));
-                absent += if sense.long_forms().next().is_some() { weight } else { 0.0 };
+                absent += if is_word && sense.long_forms().any(|long| is_alike(form, long)) { weight } else { 0.0 };
             }
         }
     }
@@ -404,7 +420,7 @@ fn sense_match(
     let unlisted: Vec<(ConceptId, NameId)> =
         named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
     // The terminology may name the meant concept otherwise: an embryo need not be called mammalian.
-    let inherited = if is_word { absent / unlisted.len().max(1) as f32 } else { 0.0 };
+    let inherited = absent / unlisted.len().max(1) as f32;
     for (concept, name) in unlisted {
         let weight = UNLISTED_PRIOR * if is_preferred(concept) { PREFERRED_FACTOR } else { 1.0 };
         sum += (weight - inherited).max(0.0);
@@ -419,7 +435,7 @@ fn sense_match(
         }
     }
     // An ordinary word in a medical sense that no name has is left to the dictionary: `embryonic`.
-    if is_word && concepts.is_empty() && absent > 0.5 * sum {
+    if !is_own && concepts.is_empty() && absent > 0.5 * sum {
         return None;
     }
     concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));

@@ -51,7 +51,7 @@ impl<'a> WordTopics<'a> {
     pub(super) fn of(&self, word_hash: u64) -> Option<&'a [u8]> {
         let key = word_hash as u32;
         let bucket = (key >> (u32::BITS - BUCKET_BITS)) as usize;
-        let rows = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
+        let rows = *self.starts.get(bucket)? as usize..*self.starts.get(bucket + 1)? as usize;
         rows.map(|row| self.record(row))
             .find(|record| record.starts_with(&key.to_le_bytes()))
             .map(|record| &record[KEY..])

@@ -49,10 +49,13 @@ impl Pipeline {
             let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
             let given = f64::from(self.decision.link(proposal).clamp(1e-6, 1.0 - 1e-6));
             let more = (given / (1.0 - given)).ln() - sum;
-            if more > 1e-3 {
-                let (name, sentence) = match proposal.stated > 0.0 {
-                    true => ("abbreviations", "abbreviation file (`--abbreviations`)"),
-                    false => ("least", "minimum score of an exact multi-word name"),
+            if more.abs() > 1e-3 {
+                let (name, sentence) = if proposal.stated > 0.0 {
+                    ("abbreviations", "abbreviation file (`--abbreviations`)")
+                } else if proposal.sense_score().is_some() {
+                    ("average", "average with the score of the dictionary and the sense inventory")
+                } else {
+                    ("least", "minimum score of an exact multi-word name")
                 };
                 parts.push(contribution(name, sentence, 1.0, more));
             }

@@ -25,13 +25,14 @@ impl Decision {
             || (typed && !proposal.is_other_sense && probability(&self.mention, &proposal.features) >= self.min_mention)
     }
 
-    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it, and higher for terms that
-    /// only resemble a name, except in research articles, for which it was fitted.
+    /// Link threshold of a proposal; lower for unambiguous exact names of several words, which always reach it, and higher for
+    /// senses of ambiguous forms and for terms that only resemble a name, except in research articles, for which it was fitted.
     pub fn link_threshold(&self, proposal: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
         let threshold = self.min_link + proposal.research * (in_research - self.min_link);
         match &proposal.dictionary_match {
             Some(_) if proposal.is_name_of_words() => threshold.min(MIN_PHRASE),
+            Some(_) if proposal.sense_score().is_some() => threshold.max(MIN_SENSE),
             Some(_) => threshold,
             None if is_term(&proposal.name) => threshold.max(MIN_UNNAMED * (1.0 - proposal.research)),
             None => threshold,
@@ -58,6 +59,9 @@ fn between(one: f32, other: f32) -> f32 {
 
 /// Minimum link probability of exact names of several words.
 const MIN_PHRASE: f32 = 0.5;
+
+/// Minimum link probability of a sense of an ambiguous form.
+const MIN_SENSE: f32 = 0.3;
 
 /// Minimum link probability of a term that is not a name: a wrong drug is worse than a missed one.
 const MIN_UNNAMED: f32 = 0.45;

@@ -405,12 +405,13 @@ impl Pipeline {
     }
 }
 
-/// Greedy non-maximum suppression by p(mention) + p(link); exact names of several words come first, the longest before the others.
+/// Greedy non-maximum suppression by p(mention) + p(link); abbreviations of the user come first, then exact names of several words, the
+/// longest before the others.
 /// Discontinuous spans never conflict, nor does a cause at the start of a longer name. `proposal` gives the proposal of an entry.
 fn suppress_overlaps<T>(entries: Vec<T>, proposal: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
     let weight = |proposal: &SpanProposal| probability(&decision.mention, &proposal.features) + decision.link(proposal);
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(proposal(&entry)), entry)).collect();
-    let rank = |(weight, entry): &(f32, T)| (proposal(entry).n_exact_words(), *weight);
+    let rank = |(weight, entry): &(f32, T)| ((proposal(entry).stated > 0.0, proposal(entry).n_exact_words()), *weight);
     weighed.sort_by(|left, right| {
         let ((left, of_left), (right, of_right)) = (rank(left), rank(right));
         right.cmp(&left).then(of_right.total_cmp(&of_left))
