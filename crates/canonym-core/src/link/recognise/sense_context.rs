@@ -1,11 +1,13 @@
 //! Context of a short form or word of the sense inventory: cues around it, topics of the words near it and of the document.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::scan::Word;
-use super::senses::{Phrase, Sense, SenseInventory};
+use super::senses::{Hashed, Phrase, Sense, SenseInventory};
 use super::word_topics::WordTopics;
 
 /// Number of bits of the filter of words in a text.
@@ -56,6 +58,10 @@ pub(super) struct DocumentContext<'a> {
     starts: Vec<u32>,
     /// Hashes of the words with their positions, sorted.
     positions: Vec<(u64, u32)>,
+    /// The range of each word in `positions`.
+    ranges: HashMap<u64, (u32, u32), Hashed>,
+    /// The first and last positions of each phrase that was looked up in the whole document.
+    ends: RefCell<HashMap<*const Phrase, Option<(usize, usize)>>>,
     /// Bit set of word hashes, a pre-filter; most cues do not occur in a text.
     has: [u64; N_BITS / 64],
     /// For each topic, the score of the document relative to the mean topic.
@@ -93,6 +99,12 @@ impl<'a> DocumentContext<'a> {
         }
         let hashes = positions.iter().map(|(hash, _)| *hash).collect();
         positions.sort_unstable();
+        let mut ranges: HashMap<u64, (u32, u32), Hashed> = HashMap::default();
+        let mut start = 0;
+        for uses in positions.chunk_by(|(one, _), (other, _)| one == other) {
+            ranges.insert(uses[0].0, (start, start + uses.len() as u32));
+            start += uses.len() as u32;
+        }
         let mut has = [0; N_BITS / 64];
         positions.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
         let total: f32 = counts.iter().sum();
@@ -103,7 +115,20 @@ impl<'a> DocumentContext<'a> {
         let length_weight = ((words.len() as f32 - few) / (enough - few)).clamp(0.0, 1.0);
         let general = length_weight * (-(n_specific as f32) / SPECIFIC_DECAY).exp();
         let max_off_topic = MAX_OFF_TOPIC * (-(n_specific as f32) / OFF_TOPIC_DECAY).exp();
-        DocumentContext { inventory, hashes, small, starts, positions, has, topics, general, max_off_topic }
+        let ends = RefCell::default();
+        DocumentContext {
+            inventory,
+            hashes,
+            small,
+            starts,
+            positions,
+            ranges,
+            ends,
+            has,
+            topics,
+            general,
+            max_off_topic,
+        }
     }
 
     /// Whether the word with this hash may occur.
@@ -116,9 +141,8 @@ impl<'a> DocumentContext<'a> {
         if !self.may_have(hash) {
             return &[];
         }
-        let from = self.positions.partition_point(|(known, _)| *known < hash);
-        let n = self.positions[from..].partition_point(|(known, _)| *known == hash);
-        &self.positions[from..from + n]
+        let range = self.ranges.get(&hash).copied().unwrap_or_default();
+        &self.positions[range.0 as usize..range.1 as usize]
     }
 
     /// The positions in `firsts` at which all words of a phrase occur.
@@ -129,8 +153,17 @@ impl<'a> DocumentContext<'a> {
         })
     }
 
+    /// The first and the last position in `firsts` at which all words of a phrase occur, looked up once a document.
+    fn ends(&self, phrase: &'a Phrase, firsts: &[(u64, u32)]) -> Option<(usize, usize)> {
+        *self.ends.borrow_mut().entry(std::ptr::from_ref(phrase)).or_insert_with(|| {
+            let mut positions = self.positions(phrase, firsts);
+            let first = positions.next()?;
+            Some((first, positions.last().unwrap_or(first)))
+        })
+    }
+
     /// Log-linear score of a sense for the form at some words, an unnormalised log-probability.
-    pub(super) fn score(&self, sense: &Sense, at: &Range<usize>, near_words: &[&[u8]]) -> f32 {
+    pub(super) fn score(&self, sense: &'a Sense, at: &Range<usize>, near_words: &[&[u8]]) -> f32 {
         let (near, far) = CUE_WEIGHTS;
         let mut cues = 0.0;
         let mut collocation = 0.0;
@@ -143,20 +176,17 @@ impl<'a> DocumentContext<'a> {
             }
             // The form itself is not a cue, but a cue may extend beyond it.
             let is_other = |position: &usize| !at.contains(position) || !at.contains(&(position + cue.n_words - 1));
-            let until = at.end + NEAR_WINDOW;
             let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
+            let until = firsts[from..].iter().take(MAX_USES);
+            let n_near = until.take_while(|(_, position)| (*position as usize) < at.end + NEAR_WINDOW).count();
             // Cues that contain the form, such as `a stroke of luck`.
             let holds = |position: &usize| *position < at.end && at.start < position + cue.n_words;
-            let around: Vec<usize> = self
-                .positions(cue, &firsts[from..])
-                .take_while(|position| *position < until)
-                .filter(is_other)
-                .collect();
+            let around: Vec<usize> = self.positions(cue, &firsts[from..from + n_near]).filter(is_other).collect();
             if around.iter().any(holds) {
                 collocation = COLLOCATION_WEIGHT;
             } else if !around.is_empty() {
                 cues += near;
-            } else if self.positions(cue, firsts).any(|position| is_other(&position)) {
+            } else if self.ends(cue, firsts).is_some_and(|(first, last)| is_other(&first) || is_other(&last)) {
                 cues += far;
             }
         }
@@ -170,7 +200,7 @@ impl<'a> DocumentContext<'a> {
             if written.starts_with(words) && written.get(words.len()).is_none_or(|next| *next == b' ') {
                 return false;
             }
-            self.positions(long, self.firsts(long.first)).next().is_some()
+            self.ends(long, self.firsts(long.first)).is_some()
         });
         let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
         sense.prior.max(0.005).ln()
