@@ -15,7 +15,7 @@ use canonym_core::link::Annotator;
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 use canonym_core::link::model::LexicalModel;
 use canonym_core::link::recognise::accept::AcceptModel;
-use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
 use canonym_core::text::Document;
 
 use crate::targets::{Target, target};
@@ -32,7 +32,7 @@ pub fn targets() -> Vec<Target> {
         container.sections().into_iter().filter(|(_, len)| *len < 1 << 14).map(|(name, _)| name).collect();
     let sections: Vec<u8> = mutable.iter().flat_map(|name| section(&container, name).to_vec()).collect();
     let kb = Arc::new(open(whole.clone()).expect("the sample is whole"));
-    let config = RecogniseConfig { top_k: 3, min_score: None, nested: true };
+    let config = RecogniseConfig { top_k: 3, min_score: None, nested: Nested::All };
     let annotator = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config);
     let linker = LexicalLinker::new(kb, LexicalModel::embedded(), LinkConfig::default());
     let texts = vec![

@@ -15,6 +15,7 @@ use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
 use canonym_core::input::Input;
 use canonym_core::link::explain::Explanation;
+use canonym_core::link::recognise::Nested;
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::text::Document;
 use rayon::prelude::*;
@@ -74,9 +75,10 @@ pub struct LinkArguments {
     /// optionally the percentage of uses with this meaning.
     #[arg(long, value_name = "FILE.tsv")]
     abbreviations: Vec<PathBuf>,
-    /// Also report nested mentions.
-    #[arg(long)]
-    nested: bool,
+    /// Which mentions inside longer ones to report; `--nested` alone reports all [default: other-types; none with
+    /// `--to conll`].
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    nested: Option<NestedValue>,
     /// Mark negated, possible, historical, hypothetical and family mentions.
     #[arg(long)]
     context: bool,
@@ -102,6 +104,28 @@ pub struct LinkArguments {
     filter: FilterArguments,
 }
 
+/// The values of `--nested`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum NestedValue {
+    /// None.
+    None,
+    /// Those of another semantic type, such as a body part in a symptom, and those inside unlinked mentions.
+    OtherTypes,
+    /// All.
+    All,
+}
+
+/// Which nested mentions are reported; CoNLL has no place for them.
+fn nested(arguments: &LinkArguments) -> Nested {
+    match arguments.nested {
+        Some(NestedValue::None) => Nested::None,
+        Some(NestedValue::OtherTypes) => Nested::OtherTypes,
+        Some(NestedValue::All) => Nested::All,
+        None if arguments.to.as_deref() == Some("conll") => Nested::None,
+        None => Nested::default(),
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     let mut models = Models::named(&arguments.model)?;
@@ -116,7 +140,7 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,
             min_score: arguments.min_score,
-            nested: arguments.nested,
+            nested: nested(arguments),
             raw_ids: arguments.raw_ids,
             subset: arguments.filter.choose(&kb)?,
             leaky_tokenisation: false,

@@ -11,6 +11,7 @@ use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
+use canonym_core::link::recognise::Nested;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ApiError, ApiResult};
@@ -22,8 +23,8 @@ pub struct LinkOptions {
     pub top_k: usize,
     /// Leave mentions below this probability unlinked; the model's default if `None`.
     pub min_score: Option<f32>,
-    /// Also report nested mentions.
-    pub nested: bool,
+    /// Which mentions nested in longer ones are reported.
+    pub nested: Nested,
     /// Whether unlinked mentions are kept.
     pub nil: Nil,
 }
@@ -41,7 +42,7 @@ pub enum Nil {
 
 impl Default for LinkOptions {
     fn default() -> LinkOptions {
-        LinkOptions { top_k: 5, min_score: None, nested: false, nil: Nil::Keep }
+        LinkOptions { top_k: 5, min_score: None, nested: Nested::default(), nil: Nil::Keep }
     }
 }
 

@@ -8,6 +8,7 @@ use canonym_core::eval::learned::{Role, fingerprint};
 use canonym_core::eval::matching::{Counts, MatchConfig, Measure, count};
 use canonym_core::eval::pairing::pair;
 use canonym_core::eval::ranking::{RankingConfig, from_documents, rank};
+use canonym_core::link::recognise::Nested;
 
 use crate::engine::{DevFigures, Engine, LinkOptions};
 
@@ -41,7 +42,8 @@ pub fn evaluate(
             return Ok(None);
         }
         let bare = |one: &AnnotatedDocument| AnnotatedDocument { annotations: Vec::new(), ..one.clone() };
-        let found = engine.link(batch.iter().map(bare).collect(), &LinkOptions::default())?;
+        let found = engine
+            .link(batch.iter().map(bare).collect(), &LinkOptions { nested: Nested::None, ..LinkOptions::default() })?;
         for document in &pair(batch, &found)?.documents {
             let counts = |measure: Measure| count(measure, document, MatchConfig::default());
             mentions = mentions + counts(Measure::MentionRecognition);

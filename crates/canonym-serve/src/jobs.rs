@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::learned::left_out;
+use canonym_core::link::recognise::Nested;
 use canonym_core::text::Document;
 use rusqlite::Connection;
 
@@ -192,7 +193,7 @@ fn predict_batch(
     texts: Vec<AnnotatedDocument>,
 ) -> ApiResult<usize> {
     check_kb(engine)?;
-    let linked = engine.link(texts, &LinkOptions::default())?;
+    let linked = engine.link(texts, &LinkOptions { nested: Nested::None, ..LinkOptions::default() })?;
     check_kb(engine)?;
     let now = app.now();
     let versions = app.store.write(|transaction| {

@@ -17,6 +17,7 @@ use canonym_core::input::Input;
 use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
+use canonym_core::link::recognise::Nested;
 use canonym_core::text::normalise::fold;
 
 use crate::progress;
@@ -259,7 +260,7 @@ pub fn paired(
                 mentions: (*mentions).into(),
                 top_k: TOP_K,
                 min_score: None,
-                nested: false,
+                nested: Nested::default(),
                 raw_ids: *raw_ids,
                 subset: subset.clone(),
                 leaky_tokenisation: *leaky_tokenisation,

@@ -185,7 +185,7 @@ impl DictionaryAnnotator {
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
         let spotted = self.spot(&analysis, scratch);
-        let likely = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold);
+        let likely = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold && self.is_reported(spotted));
         likely.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
     }
 

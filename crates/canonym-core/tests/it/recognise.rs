@@ -5,7 +5,7 @@ use std::sync::Arc;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
 use canonym_core::link::recognise::accept::AcceptModel;
-use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
 use canonym_core::link::{Annotator, LinkedMention};
 use canonym_core::text::Document;
 use expect_test::{Expect, expect};
@@ -163,7 +163,7 @@ fn longest_name_wins_and_nested_ones_come_on_request() {
     "#]],
     );
     check_with(
-        RecogniseConfig { nested: true, ..RecogniseConfig::default() },
+        RecogniseConfig { nested: Nested::All, ..RecogniseConfig::default() },
         text,
         expect![[r#"
         8..32 congestive heart failure -> T:11

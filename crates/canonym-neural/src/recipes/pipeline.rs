@@ -15,7 +15,7 @@ use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen, TrainingSource};
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::recognise::{Nested, RecogniseConfig};
 use canonym_core::text::{Document, Span};
 use serde::{Deserialize, Serialize};
 
@@ -282,6 +282,7 @@ fn evaluate(
 /// The pipeline of a bundle; fails if the bundle has no tagger.
 pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Result<Pipeline> {
     let model = NameModel::new(Arc::new(bundle.clone()))?;
-    let pipeline = model.pipeline(&Target::new(kb, None), RecogniseConfig::default())?;
+    let pipeline = model
+        .pipeline(&Target::new(kb, None), RecogniseConfig { nested: Nested::None, ..RecogniseConfig::default() })?;
     pipeline.ok_or_else(|| canonym_core::Error::invalid("the bundle has no tagger"))
 }

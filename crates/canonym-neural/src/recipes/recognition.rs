@@ -14,7 +14,7 @@ use canonym_core::eval::learned::{Learned, Role::Trained, Seen, TrainingSource};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::fit::{Examples, best_threshold, calibration_error, examples, fit, score};
-use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
 use serde::{Deserialize, Serialize};
 
 use super::TrainOptions;
@@ -163,7 +163,11 @@ fn fit_model(experiment: &Experiment, sets: &[Prepared]) -> AcceptModel {
 
 /// The matches in each corpus: all, or those that survive overlap suppression.
 fn examples_of<'a>(sets: impl IntoIterator<Item = &'a Prepared>, model: &AcceptModel, all: bool) -> Vec<Examples> {
-    let config = RecogniseConfig { nested: all, min_score: all.then_some(0.0), ..RecogniseConfig::default() };
+    let config = RecogniseConfig {
+        nested: if all { Nested::All } else { Nested::None },
+        min_score: all.then_some(0.0),
+        ..RecogniseConfig::default()
+    };
     sets.into_iter()
         .map(|set| {
             let annotator = DictionaryAnnotator::new(set.kb.clone(), model.clone(), config);

@@ -21,6 +21,7 @@ use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::learned::{Role::Trained, Seen};
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::link::recognise::Nested;
 use serde::{Deserialize, Serialize};
 
 use super::adapt::{self, TrainingSplit, learn};
@@ -395,7 +396,7 @@ impl Simulation<'_> {
             mentions: MentionSource::Detect,
             top_k: 5,
             min_score: None,
-            nested: false,
+            nested: Nested::None,
             raw_ids: false,
             subset: None,
             leaky_tokenisation: false,

@@ -7,7 +7,7 @@ use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::recognise::{Nested, RecogniseConfig};
 use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
@@ -51,8 +51,8 @@ pub struct SystemConfig {
     pub top_k: usize,
     /// Threshold below which detected mentions are dropped and given mentions stay unlinked; the threshold of the model if `None`.
     pub min_score: Option<f32>,
-    /// Whether nested mentions are kept.
-    pub nested: bool,
+    /// Which mentions nested in longer ones are reported.
+    pub nested: Nested,
     /// Whether concept ids are written as in the source.
     pub raw_ids: bool,
     /// Concept filter; `None` for all concepts.
@@ -68,7 +68,7 @@ impl Default for SystemConfig {
             mentions: MentionSource::Detect,
             top_k: 5,
             min_score: None,
-            nested: false,
+            nested: Nested::default(),
             raw_ids: false,
             subset: None,
             leaky_tokenisation: false,

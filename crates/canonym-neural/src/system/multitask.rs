@@ -7,7 +7,7 @@ use canonym_core::eval::learned::Learned;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::{Explanation, contribution, explained};
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::recognise::{Nested, RecogniseConfig};
 use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
@@ -84,7 +84,7 @@ impl LinkingModel for MultitaskModel {
             let error = Error::invalid("this model was trained without the task `concepts` and cannot link");
             return Err(error.with_hint("choose another model, or train one with the task `concepts`"));
         }
-        let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: false };
+        let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: Nested::None };
         Ok(Box::new(self.built(on, config)?))
     }
 

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::link::recognise::Nested;
 use canonym_core::text::Document;
 
 use super::{Bounds, bytes, json};
@@ -34,7 +35,7 @@ const PART_BYTES: usize = 512 << 10;
 pub struct LinkParams {
     pub top_k: Option<usize>,
     pub min_score: Option<f32>,
-    pub nested: bool,
+    pub nested: Option<bool>,
     pub nil: Nil,
     pub explain: bool,
 }
@@ -50,6 +51,11 @@ pub fn link_mode(params: LinkParams) -> ApiResult<LinkMode> {
     // Rounded, because the engine caches one system per setting.
     let min_score = min_score.map(|min_score| (min_score * 100.0).round() / 100.0);
     let top_k = TOP_K.check(top_k, "top_k")?;
+    let nested = match nested {
+        Some(true) => Nested::All,
+        Some(false) => Nested::None,
+        None => Nested::default(),
+    };
     Ok(LinkMode { options: LinkOptions { top_k, min_score, nested, nil }, explain })
 }
 

@@ -32,7 +32,7 @@ pub struct StreamOptions {
     top_k: Option<usize>,
     min_score: Option<f32>,
     #[serde(default)]
-    nested: bool,
+    nested: Option<bool>,
     #[serde(default)]
     explain: bool,
     #[serde(default)]

@@ -36,9 +36,10 @@ pub struct LinkRequest {
     /// Leave mentions below this probability unlinked.
     #[serde(default)]
     pub min_score: Option<f32>,
-    /// Also report nested mentions.
+    /// Report all mentions inside longer ones, or none (default: those of another semantic type and those inside unlinked
+    /// mentions).
     #[serde(default)]
-    pub nested: bool,
+    pub nested: Option<bool>,
     /// Whether unlinked mentions are kept (default) or dropped.
     #[serde(default)]
     pub nil: Nil,

@@ -8,6 +8,7 @@ pub mod accept;
 pub mod common;
 mod coordination;
 pub mod fit;
+mod nested;
 pub mod scan;
 mod sense_context;
 pub mod senses;
@@ -15,12 +16,14 @@ mod spelling;
 mod word_topics;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
+pub use self::nested::{Nested, is_preferred};
+use self::nested::{add_other_types, drop_pieces, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, SenseMatch};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
@@ -41,13 +44,13 @@ pub struct RecogniseConfig {
     /// Minimum probability of a linked mention. A value below the threshold of the model replaces that threshold; with
     /// a higher one, mentions in between are reported unlinked. `None` uses the threshold of the model.
     pub min_score: Option<f32>,
-    /// Whether mentions nested in longer ones are reported.
-    pub nested: bool,
+    /// Which mentions nested in longer ones are reported.
+    pub nested: Nested,
 }
 
 impl Default for RecogniseConfig {
     fn default() -> Self {
-        RecogniseConfig { top_k: 5, min_score: None, nested: false }
+        RecogniseConfig { top_k: 5, min_score: None, nested: Nested::default() }
     }
 }
 
@@ -81,6 +84,8 @@ pub struct DictionaryMatch {
     pub expanded: bool,
     /// Whether a misspelling in it was corrected.
     pub is_corrected: bool,
+    /// Whether it is nested in a longer match and reported beside it ([`Nested::OtherTypes`]).
+    pub is_nested: bool,
     /// The sense candidates with their probabilities, most probable first.
     pub senses: Vec<(SenseCandidate, f32)>,
 }
@@ -132,9 +137,14 @@ impl DictionaryAnnotator {
         let threshold = self.threshold();
         self.spot(&Analysis::new(&document.text), scratch)
             .into_iter()
-            .filter(|spotted| spotted.senses[0].1 >= threshold)
+            .filter(|spotted| spotted.senses[0].1 >= threshold && self.is_reported(spotted))
             .map(|spotted| self.linked(&spotted))
             .collect()
+    }
+
+    /// Whether a match is reported: a nested one only if its semantic type is known.
+    pub(super) fn is_reported(&self, spotted: &DictionaryMatch) -> bool {
+        !spotted.is_nested || self.kb.types(spotted.best().0.concept).next().is_some()
     }
 
     pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
@@ -214,14 +224,18 @@ impl DictionaryAnnotator {
         }
         spotted.retain(|entry| entry.senses.first().is_some_and(|best| best.1 >= unlikely));
         drop_non_mentions(text, &mut spotted, |entry| entry.span);
-        if !self.config.nested {
-            spotted = longest(spotted);
+        if self.config.nested != Nested::All {
+            let (kept, nested) = longest(spotted);
+            spotted = kept;
+            if self.config.nested == Nested::OtherTypes {
+                add_other_types(&self.kb, &mut spotted, nested);
+            }
         }
         for part in coordination::coordinated(self.view(), analysis, &words) {
             let found = self.match_of(text, &part.words, &part.found);
             spotted.extend(found.map(|found| DictionaryMatch { spans: part.spans, ..found }));
         }
-        if !self.config.nested {
+        if self.config.nested != Nested::All {
             drop_pieces(&mut spotted, unlikely);
         }
         self.count_mentions(&mut spotted);
@@ -246,7 +260,16 @@ impl DictionaryAnnotator {
         let senses = sensed.concepts.iter().map(score).collect();
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
         let n_words = found.n_counted;
-        Some(DictionaryMatch { span, spans, n_words, is_cause, expanded: false, is_corrected: false, senses })
+        Some(DictionaryMatch {
+            span,
+            spans,
+            n_words,
+            is_cause,
+            expanded: false,
+            is_corrected: false,
+            is_nested: false,
+            senses,
+        })
     }
 
     fn all_matches(&self, text: &str, words: &[Word], wanted: impl Fn(&WindowMatch) -> bool) -> Vec<DictionaryMatch> {
@@ -271,6 +294,7 @@ impl DictionaryAnnotator {
             is_cause,
             expanded: found.expanded,
             is_corrected: false,
+            is_nested: false,
             senses,
         };
         spotted.sort();
@@ -309,12 +333,13 @@ impl DictionaryAnnotator {
     /// Adds the document counts: concepts mentioned elsewhere in the document are more likely.
     fn count_mentions(&self, spotted: &mut [DictionaryMatch]) {
         let mut counts: HashMap<ConceptId, u32> = HashMap::new();
-        for entry in spotted.iter() {
+        for entry in spotted.iter().filter(|entry| !entry.is_nested) {
             *counts.entry(entry.senses[0].0.concept).or_insert(0) += 1;
         }
         for entry in spotted.iter_mut() {
             for (candidate, score) in &mut entry.senses {
-                let n_others = counts.get(&candidate.concept).map_or(0, |n| n.saturating_sub(1));
+                let n_others =
+                    counts.get(&candidate.concept).map_or(0, |n| n.saturating_sub(u32::from(!entry.is_nested)));
                 candidate.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
                 *score = self.model.score(candidate);
             }
@@ -485,32 +510,6 @@ fn whole_name(text: &str, span: Span, name: &str) -> Span {
 fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
     let next = words.get(last + 1).filter(|next| next.token.before == Gap::Hyphen);
     next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)))
-}
-
-/// Suppresses overlaps: more words win, then exact names, then more bytes, then the earlier match. Causes at the start of
-/// a kept match are kept too.
-fn longest(mut spotted: Vec<DictionaryMatch>) -> Vec<DictionaryMatch> {
-    spotted.sort_by_key(|entry| {
-        (Reverse(entry.n_words), Reverse(entry.is_exact()), Reverse(entry.span.len()), entry.span.start)
-    });
-    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
-    spotted.retain(|entry| {
-        let before = taken.range(..entry.span.end).next_back();
-        let Some((start, _)) = before.filter(|(_, end)| **end > entry.span.start) else {
-            taken.insert(entry.span.start, entry.span.end);
-            return true;
-        };
-        entry.is_cause && *start == entry.span.start
-    });
-    spotted
-}
-
-/// Drops matches inside one piece of a discontinuous name.
-fn drop_pieces(spotted: &mut Vec<DictionaryMatch>, unlikely: f32) {
-    let apart = |entry: &&DictionaryMatch| entry.spans.len() > 1 && entry.senses[0].1 >= unlikely;
-    let pieces: Vec<Span> = spotted.iter().filter(apart).flat_map(|entry| entry.spans.clone()).collect();
-    let inside = |span: Span| pieces.iter().any(|piece| piece.start <= span.start && span.end <= piece.end);
-    spotted.retain(|entry| entry.spans.len() > 1 || !inside(entry.span));
 }
 
 impl Annotator for DictionaryAnnotator {

@@ -28,7 +28,7 @@ use crate::system::detect_then_link::DetectThenLink;
 use crate::system::dual_encoder::model::{DualModel, name_evidence};
 use crate::system::linked::{MentionSource, System, SystemConfig};
 use crate::system::{LinkingModel, Models, Target};
-use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::recognise::{Nested, RecogniseConfig};
 
 /// Candidate values of the minimum span probability.
 pub const SPAN_THRESHOLDS: [f32; 19] =
@@ -142,7 +142,8 @@ pub fn evaluate(
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
     } else if let Some(detector) = detector {
-        let (on, config) = (Target::new(kb, None), RecogniseConfig { top_k: 1, ..RecogniseConfig::default() });
+        let (on, config) =
+            (Target::new(kb, None), RecogniseConfig { top_k: 1, nested: Nested::None, ..RecogniseConfig::default() });
         let (found, links) =
             DetectThenLink::new(&on, detector, Box::new(linker(bundle)?), None, config)?.link(&texts)?;
         let gold = gold_of(documents, labels);

@@ -7,7 +7,7 @@ use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::RecogniseConfig;
+use canonym_core::link::recognise::{Nested, RecogniseConfig};
 use canonym_core::link::{Annotator, Linker};
 
 use super::{DualConfig, DualLinker};
@@ -52,7 +52,7 @@ impl DualModel {
 
     fn dual_linker(&self, on: &Target, config: RecogniseConfig) -> Result<DualLinker> {
         let link = LinkConfig { top_k: config.top_k, min_score: config.min_score.unwrap_or(0.0) };
-        let config = DualConfig { link, min_span: None, nested: config.nested };
+        let config = DualConfig { link, min_span: None, nested: config.nested == Nested::All };
         dual_linker(&on.kb, &self.bundle, config, on.subset.clone())
     }
 }
@@ -72,7 +72,7 @@ impl LinkingModel for DualModel {
     }
 
     fn linker(&self, on: &Target, LinkConfig { top_k, min_score }: LinkConfig) -> Result<Box<dyn Linker>> {
-        let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: false };
+        let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: Nested::None };
         Ok(Box::new(self.dual_linker(on, config)?))
     }
 

@@ -11,7 +11,8 @@ use crate::tensor::parameters::Precision;
 const TEXT: &str = "We saw a fever. The göut saw. A rash, the fever gout.";
 
 fn linker(framing: Framing, ids: &[&str]) -> MultitaskLinker {
-    let config = RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: false };
+    let config =
+        RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: canonym_core::link::recognise::Nested::None };
     MultitaskModel(Arc::new(bundle_of(framing, &Task::ALL))).built(&target(ids), config).unwrap()
 }
 
@@ -142,7 +143,8 @@ fn mentions_of_a_detector_get_types_and_concepts() {
     detector.manifest.model.lenient = true;
     let detector = detector.to_bytes(Precision::Single).unwrap();
     let detected = MultitaskBundle::from_bytes(&detector, Path::new("x")).unwrap();
-    let config = RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: false };
+    let config =
+        RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: canonym_core::link::recognise::Nested::None };
     let (target, documents) = (target(&["D1", "D2", "D3"]), [TEXT, "", "gout"].map(document));
     let annotate = |bundle: MultitaskBundle| {
         MultitaskModel(Arc::new(bundle)).annotator(&target, config).unwrap().annotate(&documents).unwrap()

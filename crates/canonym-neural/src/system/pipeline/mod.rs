@@ -25,7 +25,7 @@ use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{
-    DictionaryAnnotator, DictionaryMatch, RecogniseConfig, drop_non_mentions, expanded,
+    DictionaryAnnotator, DictionaryMatch, Nested, RecogniseConfig, drop_non_mentions, expanded, is_preferred,
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::analysis::Analysis;
@@ -241,6 +241,11 @@ impl Pipeline {
         }
         let (matched, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
         for matched in matched {
+            if matched.is_nested {
+                let proposal = SpanProposal::new(text, matched.spans.clone(), uses);
+                proposals.push(SpanProposal { dictionary_match: Some(matched), ..proposal });
+                continue;
+            }
             let at = *index_of.entry(matched.spans.clone()).or_insert_with(|| {
                 proposals.push(SpanProposal::new(text, matched.spans.clone(), uses));
                 proposals.len() - 1
@@ -357,7 +362,7 @@ impl Pipeline {
 
     /// The output mentions of one document.
     pub fn decide(&self, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
-        self.given(proposals).iter().map(|proposal| self.linked(proposal)).collect()
+        self.given(&proposals).into_iter().map(|proposal| self.linked(proposal)).collect()
     }
 
     /// Link threshold of a proposal.
@@ -366,20 +371,47 @@ impl Pipeline {
     }
 
     /// The proposals that are output, after overlap suppression, in text order.
-    fn given(&self, proposals: Vec<SpanProposal>) -> Vec<SpanProposal> {
+    fn given<'a>(&self, proposals: &'a [SpanProposal]) -> Vec<&'a SpanProposal> {
         let decision = &self.decision;
         // A user's threshold below that of the model keeps less certain links.
         let is_asked = |proposal: &SpanProposal| {
             self.config.min_score.is_some_and(|threshold| decision.link(proposal) >= threshold)
         };
-        let mut given: Vec<SpanProposal> =
-            proposals.into_iter().filter(|proposal| decision.gives(proposal) || is_asked(proposal)).collect();
-        if !self.config.nested {
+        let mut given: Vec<&SpanProposal> =
+            proposals.iter().filter(|proposal| decision.gives(proposal) || is_asked(proposal)).collect();
+        if self.config.nested != Nested::All {
+            let all = given.clone();
+            given.retain(|proposal| !proposal.is_nested());
             nesting::drop_inside_names(&mut given);
             given = suppress_overlaps(given, |proposal| proposal, decision);
+            // In a terminology of one type, nested names are mostly parts of longer names that it lacks.
+            if self.config.nested == Nested::OtherTypes && self.types().len() > 1 {
+                let is_linked = |proposal: &SpanProposal| !self.is_nil(proposal);
+                let is_whole = |proposal: &SpanProposal| {
+                    let best = proposal.link.candidates.first();
+                    best.is_some_and(|best| best.name.is_some_and(|name| is_preferred(&self.kb, best.concept, name)))
+                };
+                let kind = |proposal: &SpanProposal| self.semantic_type(proposal);
+                let suppress = |nested| suppress_overlaps(nested, |proposal: &&SpanProposal| *proposal, decision);
+                nesting::add_other_types(&mut given, all, is_linked, is_whole, kind, suppress);
+            }
         }
         given.sort_by_key(|proposal| (proposal.span.start, Reverse(proposal.span.end)));
         given
+    }
+
+    /// Whether a proposal is not linked.
+    fn is_nil(&self, proposal: &SpanProposal) -> bool {
+        self.decision.link(proposal) < self.min_link(proposal) || proposal.link.candidates.is_empty()
+    }
+
+    /// The semantic type of a proposal: from the knowledge base if it is linked, else from the tagger.
+    fn semantic_type(&self, proposal: &SpanProposal) -> Option<String> {
+        let of_kb =
+            || proposal.link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
+        let (label_set, tagged) = proposal.tagged;
+        let of_tagger = || (tagged >= MIN_TYPED).then(|| self.recognizer.label_sets[label_set].name.clone()).flatten();
+        if self.is_nil(proposal) { of_tagger().or_else(of_kb) } else { of_kb().or_else(of_tagger) }
     }
 
     fn linked(&self, proposal: &SpanProposal) -> LinkedMention {
@@ -387,20 +419,15 @@ impl Pipeline {
         // Two models give the two probabilities; a mention with its concept is no more likely than the mention.
         let p_mention = probability(&self.decision.mention, &proposal.features).max(p_both);
         let mut link = proposal.link.clone();
-        let of_kb = link.candidates.first().and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
-        let (label_set, tagged) = proposal.tagged;
-        let of_tagger = (tagged >= MIN_TYPED).then(|| self.recognizer.label_sets[label_set].name.clone()).flatten();
         // The link has what is left, and the other candidates are scaled along.
         let first = link.candidates.first().map_or(1.0, |best| best.p_link).max(1e-6);
         let p_link = (p_both / p_mention.max(1e-6)).clamp(1e-6, 1.0);
         for candidate in &mut link.candidates {
             candidate.p_link = candidate.p_link.min(first) / first * p_link;
         }
-        link.nil = p_both < self.min_link(proposal) || link.candidates.is_empty();
+        link.nil = self.is_nil(proposal);
         link.candidates.truncate(self.config.top_k.max(1));
-        // The semantic type comes from the knowledge base for a linked mention, from the tagger for an unlinked one.
-        let semantic_type = if link.nil { of_tagger.or(of_kb) } else { of_kb.or(of_tagger) };
-        let mention = Mention { spans: proposal.spans.clone(), semantic_type, p_mention };
+        let mention = Mention { spans: proposal.spans.clone(), semantic_type: self.semantic_type(proposal), p_mention };
         LinkedMention { mention, link, p_both }
     }
 }
@@ -459,6 +486,11 @@ impl SpanProposal {
     /// Whether it is an exact name of several words with one concept.
     fn is_name_of_words(&self) -> bool {
         self.is_phrase() && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
+    }
+
+    /// Whether the dictionary gives it only beside a longer match.
+    fn is_nested(&self) -> bool {
+        self.dictionary_match.as_ref().is_some_and(|matched| matched.is_nested)
     }
 
     /// Whether it is a cause within a longer name, as the drug in `lithium-induced tremor`.

@@ -1,6 +1,6 @@
 //! Nested span proposals. Every function is linear in the length of the text, apart from sorting.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use canonym_core::link::recognise::senses::SenseMatch;
 use canonym_core::text::Span;
@@ -23,9 +23,10 @@ pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseM
 /// dictionary match.
 pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut marked: Vec<Marked>) {
     marked.sort_unstable_by_key(|mark| mark.first);
-    let names: HashSet<Span> =
-        proposals.iter().filter(|proposal| proposal.dictionary_match.is_some()).map(|proposal| proposal.span).collect();
-    for proposal in proposals {
+    let named = proposals.iter().filter(|proposal| proposal.dictionary_match.is_some() && !proposal.is_nested());
+    let names: HashSet<Span> = named.map(|proposal| proposal.span).collect();
+    // What is reported beside a longer name is judged as if that were not there.
+    for proposal in proposals.iter_mut().filter(|proposal| !proposal.is_nested()) {
         let token = tokens.partition_point(|token| token.span.end <= proposal.span.start);
         // Mentions have at most `MAX_TOKENS` tokens, so those that contain the proposal start shortly before it.
         let from = marked.partition_point(|mark| mark.first + MAX_TOKENS < token);
@@ -50,7 +51,7 @@ pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
         spans.sort_unstable();
         spans
     };
-    let phrases = Phrases::of(proposals, SpanProposal::is_phrase);
+    let phrases = Phrases::of(proposals.iter(), |proposal| proposal.is_phrase() && !proposal.is_nested());
     let mut hulls = spans(&|proposal| proposal.spans.len() > 1);
     // The end of each hull becomes the minimum of all following ends.
     for at in (1..hulls.len()).rev() {
@@ -66,18 +67,45 @@ pub(super) fn drop_pieces(proposals: &mut Vec<SpanProposal>) {
 }
 
 /// Drops proposals inside an unambiguous exact name of several words, except for a cause at its start.
-pub(super) fn drop_inside_names(proposals: &mut Vec<SpanProposal>) {
-    let names = Phrases::of(proposals, SpanProposal::is_name_of_words);
+pub(super) fn drop_inside_names(proposals: &mut Vec<&SpanProposal>) {
+    let names = Phrases::of(proposals.iter().copied(), SpanProposal::is_name_of_words);
     proposals.retain(|proposal| proposal.spans.len() > 1 || proposal.is_cause() || !names.hold_inside(proposal.span));
+}
+
+/// Adds to proposals that do not overlap the linked ones of `all` nested in them: inside unlinked ones, and inside linked
+/// ones of another semantic type whose name is not a preferred one. `kind` gives the semantic type of a linked proposal,
+/// `suppress` drops overlapping ones.
+pub(super) fn add_other_types<'a, T: PartialEq>(
+    given: &mut Vec<&'a SpanProposal>,
+    all: Vec<&'a SpanProposal>,
+    is_linked: impl Fn(&SpanProposal) -> bool,
+    is_preferred: impl Fn(&SpanProposal) -> bool,
+    kind: impl Fn(&SpanProposal) -> Option<T>,
+    suppress: impl FnOnce(Vec<&'a SpanProposal>) -> Vec<&'a SpanProposal>,
+) {
+    let is_outer = |proposal: &&&SpanProposal| proposal.spans.len() == 1 && !proposal.is_cause();
+    let outer: BTreeMap<u32, &SpanProposal> =
+        given.iter().filter(is_outer).map(|proposal| (proposal.span.start, *proposal)).collect();
+    let known: HashSet<Span> = given.iter().map(|proposal| proposal.span).collect();
+    let is_inside = |proposal: &SpanProposal| {
+        let before = outer.range(..=proposal.span.start).next_back();
+        let around = before.filter(|(_, outer)| proposal.span.end <= outer.span.end && proposal.span != outer.span);
+        around.is_some_and(|(_, outer)| !is_linked(outer) || !is_preferred(outer) && kind(proposal) != kind(outer))
+    };
+    let nested = all.into_iter().filter(|proposal| {
+        let is_name = proposal.dictionary_match.is_some() && proposal.spans.len() == 1;
+        is_name && !known.contains(&proposal.span) && is_linked(proposal) && is_inside(proposal)
+    });
+    given.extend(suppress(nested.collect()));
 }
 
 /// Sorted spans of selected proposals, each with the maximum end so far.
 struct Phrases(Vec<(Span, u32)>);
 
 impl Phrases {
-    fn of(proposals: &[SpanProposal], wanted: impl Fn(&SpanProposal) -> bool) -> Phrases {
+    fn of<'a>(proposals: impl Iterator<Item = &'a SpanProposal>, wanted: impl Fn(&SpanProposal) -> bool) -> Phrases {
         let is_one = |proposal: &&SpanProposal| proposal.spans.len() == 1 && wanted(proposal);
-        let mut spans: Vec<(Span, u32)> = proposals.iter().filter(is_one).map(|proposal| (proposal.span, 0)).collect();
+        let mut spans: Vec<(Span, u32)> = proposals.filter(is_one).map(|proposal| (proposal.span, 0)).collect();
         spans.sort_unstable();
         let mut furthest = 0;
         for (span, end) in &mut spans {
@@ -129,10 +157,10 @@ mod tests {
     #[test]
     fn phrases_hold_what_stands_inside_them() {
         let all = [proposal(10, 20), proposal(12, 15), proposal(30, 40), proposal(30, 35)];
-        let phrases = Phrases::of(&all, |_| true);
+        let phrases = Phrases::of(all.iter(), |_| true);
         assert!(phrases.hold(Span::new(10, 20)) && phrases.hold(Span::new(14, 18)) && !phrases.hold(Span::new(18, 22)));
         assert!(!phrases.hold_inside(Span::new(10, 20)) && phrases.hold_inside(Span::new(12, 15)));
         assert!(phrases.hold_inside(Span::new(30, 35)) && !phrases.hold_inside(Span::new(30, 40)));
-        assert!(!Phrases::of(&[], |_| true).hold(Span::new(0, 1)));
+        assert!(!Phrases::of([].iter(), |_| true).hold(Span::new(0, 1)));
     }
 }
