@@ -269,3 +269,25 @@ fn what_the_dictionary_links_by_a_name_of_one_concept_the_default_links() {
     assert!(1000 * n_phrases <= n_of_phrases, "{n_phrases} of {n_of_phrases}: {}", lost.join("\n"));
     assert!(50 * lost.len() <= n_words, "{} of {n_words}: {}", lost.len(), lost.join("\n"));
 }
+
+#[test]
+fn an_organism_in_a_procedure_is_reported_unless_nested_mentions_are_unwanted() {
+    let place = Workplace::new();
+    let text = "The HIV test was normal. Heart failure was ruled out.";
+    for model in ["default", "lexical"] {
+        let found = |options: &[&str]| -> Vec<String> {
+            let arguments = [&["link", "--to", "jsonl", "--model", model, "--text", text], options].concat();
+            let annotations = lines(&place, &arguments, "").remove(0)["annotations"].take();
+            let linked = annotations.as_array().unwrap().iter().filter(|one| concept(one).is_some());
+            linked.map(|one| words(text, one)).collect()
+        };
+        assert_eq!(found(&[]), ["HIV test", "HIV", "Heart failure"], "{model}");
+        assert_eq!(found(&["--nested=none"]), ["HIV test", "Heart failure"], "{model}");
+        assert!(found(&["--nested"]).contains(&"Heart".to_owned()), "{model}");
+    }
+    // CoNLL has no place for nested mentions, so they are not asked for.
+    let output = place.run(&["link", "--to", "conll", "--text", text], "");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("nested"));
+    let refused = place.run(&["link", "--nested=some", "--text", text], "");
+    assert_eq!(refused.status.code(), Some(2));
+}
