@@ -808,8 +808,11 @@ export interface components {
              * @description Leave mentions below this probability unlinked.
              */
             min_score?: number | null;
-            /** @description Also report nested mentions. */
-            nested?: boolean;
+            /**
+             * @description Report all mentions inside longer ones, or none (default: those of another semantic type and those inside unlinked
+             *     mentions).
+             */
+            nested?: boolean | null;
             /** @description Whether unlinked mentions are kept (default) or dropped. */
             nil?: components["schemas"]["Nil"];
             /**
