@@ -166,7 +166,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut bundle = with_tagger(&trained, decision);
     bundle.manifest.card.clone_from(&experiment.card);
     bundle.learned = Some(learned(arguments, &experiment)?);
-    let bytes = bundle.to_bytes(Precision::Half)?;
+    let bytes = bundle.to_bytes(Precision::RoundedHalf)?;
     let report = Report {
         decision,
         scores: experiment.held_out.iter().map(|config| config.name.clone()).zip(figures).collect(),
@@ -178,7 +178,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         experiment.held_out.iter().flat_map(|config| [&config.documents, &config.terminology]).collect();
     write_run(out, &experiment, &report, &provenance(paths, root)?)?;
     if experiment.refit {
-        write_bytes(out, HELD_OUT, &held_out.to_bytes(Precision::Half)?)?;
+        write_bytes(out, HELD_OUT, &held_out.to_bytes(Precision::RoundedHalf)?)?;
     }
     write_bytes(out, FILE, &bytes)
 }

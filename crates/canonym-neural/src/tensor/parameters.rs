@@ -44,6 +44,8 @@ pub enum Precision {
     Single,
     /// f16.
     Half,
+    /// f16 rounded to the seven fraction bits of bf16: of the same size, but about a tenth smaller when compressed.
+    RoundedHalf,
 }
 
 impl Parameters {
@@ -195,6 +197,9 @@ impl Parameters {
         let (dtype, bytes): (Dtype, Vec<Vec<u8>>) = match precision {
             Precision::Single => (Dtype::F32, self.entries.iter().map(|entry| single_bytes(&entry.value)).collect()),
             Precision::Half => (Dtype::F16, self.entries.iter().map(|entry| half_bytes(&entry.value)).collect()),
+            Precision::RoundedHalf => {
+                (Dtype::F16, self.entries.iter().map(|entry| rounded_half_bytes(&entry.value)).collect())
+            }
         };
         let refused = |error| Error::invalid(format!("cannot write the weights: {error}"));
         let mut views = Vec::with_capacity(self.len());
@@ -350,6 +355,12 @@ fn half_bytes(value: &Matrix) -> Vec<u8> {
     value.values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect()
 }
 
+fn rounded_half_bytes(value: &Matrix) -> Vec<u8> {
+    // A carry into the exponent rounds up to the next power of two.
+    let rounded = |value: &f32| ((f16::from_f32(*value).to_bits() + 4) & !7).to_le_bytes();
+    value.values.iter().flat_map(rounded).collect()
+}
+
 fn values_of(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
     let data = tensor.data();
     Some(match tensor.dtype() {
@@ -375,6 +386,20 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<(Parameters, BTreeMap<String, String>)> {
         Parameters::from_bytes(bytes, Path::new("model.safetensors"))
+    }
+
+    #[test]
+    fn rounded_weights_keep_seven_fraction_bits() {
+        let mut parameters = Parameters::default();
+        let values = vec![1.0, -0.003, 0.1234, 1.9999, 0.0];
+        parameters.add("weight", Matrix::new(1, 5, values.clone()));
+        let bytes = parameters.to_bytes(Precision::RoundedHalf, &BTreeMap::new()).unwrap();
+        let (back, _) = read(&bytes).unwrap();
+        for (was, is) in values.iter().zip(&back.get("weight").unwrap().values) {
+            assert!((was - is).abs() <= was.abs() / 240.0, "{was}: {is}");
+            assert_eq!(f16::from_f32(*is).to_bits() & 7, 0, "{is}");
+        }
+        assert_eq!(back.get("weight").unwrap().values[3], 2.0);
     }
 
     #[test]
