@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
     ("The patient is non-diabetic.", &[], &[DIABETES, TYPE_1, TYPE_2]),
     ("She takes anti-hypertensive drugs.", &[], &[HYPERTENSION]),
     ("The patient is afebrile.", &[], &[FEVER]),
-    ("He has type 1 and 2 diabetes.", &[("type 1 … diabetes", TYPE_1), ("type … 2 diabetes", TYPE_2)], &[]),
+    ("He has type 1 and 2 diabetes.", &[("type 1 … diabetes", TYPE_1), ("type … 2 diabetes", TYPE_2)], &[DIABETES]),
     (
         "Genes of breast and ovarian cancers are known.",
         &[("breast … cancers", BREAST_CANCER), ("ovarian cancers", OVARIAN_CANCER)],
@@ -137,6 +137,20 @@ fn letters_and_names_that_mean_something_else_are_left_alone() {
     let built = place.run(&["kb", "build", "tempting.tsv", "--prefix", "MESH", "--out", "tempting.kb"], "");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     check(&place, TEMPTED, &["--kb", "tempting.kb"]);
+}
+
+#[test]
+fn a_coordination_does_not_repeat_the_concept_of_a_whole_name() {
+    let place = Workplace::new();
+    let input = json!({"text": "My eyes feel tired and fatigue eyes is what they call it."}).to_string();
+    for model in ["default", "lexical"] {
+        let arguments = ["link", "--model", model, "--to", "jsonl", "--format", "jsonl", "-"];
+        let document = lines(&place, &arguments, &input).remove(0);
+        let of_eyes = document["annotations"].as_array().unwrap().iter();
+        let of_eyes = of_eyes.filter(|one| concept(one) == Some("MESH:D001248"));
+        let found: Vec<&str> = of_eyes.map(|one| one["text"].as_str().unwrap()).collect();
+        assert_eq!(found, ["eyes feel tired", "fatigue eyes"], "{model}");
+    }
 }
 
 /// Links each sentence and compares.

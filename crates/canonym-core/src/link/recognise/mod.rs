@@ -233,7 +233,15 @@ impl DictionaryAnnotator {
         }
         for part in coordination::coordinated(self.view(), analysis, &words) {
             let found = self.match_of(text, &part.words, &part.found);
-            spotted.extend(found.map(|found| DictionaryMatch { spans: part.spans, ..found }));
+            let Some(found) = found.filter(|found| !found.senses.is_empty()) else { continue };
+            // In `feel tired and have tired eyes`, the parts only repeat the concept of the whole name.
+            let concept = found.best().0.concept;
+            let repeats = |entry: &DictionaryMatch| {
+                entry.best().0.concept == concept && part.spans.iter().any(|piece| piece.overlaps(entry.span))
+            };
+            if !spotted.iter().any(repeats) {
+                spotted.push(DictionaryMatch { spans: part.spans, ..found });
+            }
         }
         if self.config.nested != Nested::All {
             drop_pieces(&mut spotted, unlikely);

@@ -68,6 +68,8 @@ pub struct SpanProposal {
     pub inside: f32,
     /// The same for longer mentions with a dictionary match.
     pub inside_name: f32,
+    /// Whether it follows `and`, `or` or a comma.
+    pub is_conjunct: bool,
     /// Whether the sense inventory gives another sense, or one that the knowledge base lacks.
     pub is_other_sense: bool,
     /// Sense probability of its first concept from the user's abbreviation file; zero without one.
@@ -384,6 +386,7 @@ impl Pipeline {
             given.retain(|proposal| !proposal.is_nested());
             nesting::drop_inside_names(&mut given);
             given = suppress_overlaps(given, |proposal| proposal, decision);
+            nesting::drop_inside_pieces(&mut given, |proposal| !self.is_nil(proposal));
             // In a terminology of one type, nested names are mostly parts of longer names that it lacks.
             if self.config.nested == Nested::OtherTypes && self.types().len() > 1 {
                 let is_linked = |proposal: &SpanProposal| !self.is_nil(proposal);
@@ -509,6 +512,7 @@ impl SpanProposal {
             any: 0.0,
             inside: 0.0,
             inside_name: 0.0,
+            is_conjunct: follows_conjunction(text, hull.start),
             is_other_sense: false,
             stated: 0.0,
             research: 0.0,
@@ -527,6 +531,12 @@ fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool
     let within = &text[tokens[first].span.start as usize..tokens[last].span.end as usize];
     let begins_inside = first > 0 && is_joined(first);
     !(begins_inside || is_joined(last + 1) || follows_prefix || within.contains('\n'))
+}
+
+/// Whether the text before `start` ends with a conjunction or a comma.
+fn follows_conjunction(text: &str, start: u32) -> bool {
+    let before = text[..start as usize].trim_end_matches(' ');
+    before.ends_with(',') || [" and", " or"].iter().any(|word| before.ends_with(word))
 }
 
 /// Extends a span by an unbalanced bracket next to it: `poly(ADP-ribose` gets its `)`.

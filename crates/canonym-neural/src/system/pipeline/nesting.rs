@@ -72,6 +72,13 @@ pub(super) fn drop_inside_names(proposals: &mut Vec<&SpanProposal>) {
     proposals.retain(|proposal| proposal.spans.len() > 1 || proposal.is_cause() || !names.hold_inside(proposal.span));
 }
 
+/// Drops proposals inside one piece of a linked discontinuous name, as `diabetes` in `type 1 and 2 diabetes`, but not whole conjuncts.
+pub(super) fn drop_inside_pieces(given: &mut Vec<&SpanProposal>, is_linked: impl Fn(&SpanProposal) -> bool) {
+    let apart = given.iter().filter(|proposal| proposal.spans.len() > 1 && is_linked(proposal));
+    let pieces = Phrases::new(apart.flat_map(|proposal| proposal.spans.iter().copied()).collect());
+    given.retain(|proposal| proposal.spans.len() > 1 || proposal.is_conjunct || !pieces.hold(proposal.span));
+}
+
 /// Adds to proposals that do not overlap the linked ones of `all` nested in them: inside unlinked ones, and inside linked
 /// ones of another semantic type whose name is not a preferred one. `kind` gives the semantic type of a linked proposal,
 /// `suppress` drops overlapping ones.
@@ -99,13 +106,17 @@ pub(super) fn add_other_types<'a, T: PartialEq>(
     given.extend(suppress(nested.collect()));
 }
 
-/// Sorted spans of selected proposals, each with the maximum end so far.
+/// Sorted spans, each with the maximum end so far.
 struct Phrases(Vec<(Span, u32)>);
 
 impl Phrases {
     fn of<'a>(proposals: impl Iterator<Item = &'a SpanProposal>, wanted: impl Fn(&SpanProposal) -> bool) -> Phrases {
         let is_one = |proposal: &&SpanProposal| proposal.spans.len() == 1 && wanted(proposal);
-        let mut spans: Vec<(Span, u32)> = proposals.filter(is_one).map(|proposal| (proposal.span, 0)).collect();
+        Phrases::new(proposals.filter(is_one).map(|proposal| proposal.span).collect())
+    }
+
+    fn new(spans: Vec<Span>) -> Phrases {
+        let mut spans: Vec<(Span, u32)> = spans.into_iter().map(|span| (span, 0)).collect();
         spans.sort_unstable();
         let mut furthest = 0;
         for (span, end) in &mut spans {
