@@ -1,8 +1,8 @@
 //! `--context`, which adds negation, time and experiencer as attributes of annotations, and `--drop-context`.
 
+use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{AnnotatedDocument, Attribute};
-use canonym_core::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 
 use crate::errors;
 use crate::result_format::ResultFormat;
@@ -45,22 +45,6 @@ pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
             format!("`--to {to}` cannot hold `--context`"),
             "use table, jsonl, bioc-xml, bioc-json or brat",
         )),
-    }
-}
-
-/// Whether the attribute is one that [`add`] sets.
-pub fn is_context(attribute: &Attribute) -> bool {
-    [EXPERIENCER, NEGATION, TEMPORALITY].contains(&attribute.name.as_str())
-}
-
-/// Sets the context attributes of every annotation, replacing those of the input.
-pub fn add(document: &mut AnnotatedDocument) {
-    let contexts = Contexts::new(&document.document);
-    for annotation in &mut document.annotations {
-        let attributes = &mut annotation.attributes;
-        attributes.retain(|one| !is_context(one));
-        let found = contexts.of(&annotation.spans).attributes();
-        attributes.extend(found.map(|(name, value)| Attribute { name: name.to_owned(), value: value.to_owned() }));
     }
 }
 

@@ -1,7 +1,5 @@
 //! Error messages and exit status.
 
-use std::process::ExitCode;
-
 /// A usage error with a hint; the exit status is 2.
 pub fn usage(message: impl Into<String>, hint: &str) -> anyhow::Error {
     canonym_core::Error::usage(message, hint).into()
@@ -14,13 +12,13 @@ pub fn wrong_usage(error: canonym_core::Error) -> anyhow::Error {
 }
 
 /// Prints `error` and returns the exit status: 2 for usage errors, 0 for a broken pipe, else 1.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> u8 {
     if is_broken_pipe(error) {
-        return ExitCode::SUCCESS;
+        return 0;
     }
     tell(error);
     let is_usage = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(canonym_core::Error::Usage { .. })));
-    ExitCode::from(if is_usage { 2 } else { 1 })
+    if is_usage { 2 } else { 1 }
 }
 
 /// Prints an error, even in quiet mode.

@@ -8,7 +8,6 @@ mod info;
 mod lint;
 mod search;
 mod show;
-mod sources;
 
 /// The subcommands of `canonym kb`.
 #[derive(Debug, clap::Subcommand)]

@@ -8,12 +8,10 @@ use canonym_neural::system::terminology;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use canonym_core::corpus::conll::Scheme;
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
-use canonym_core::input::Input;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
 use canonym_core::link::recognise::senses::SenseInventory;
@@ -130,7 +128,7 @@ fn nested(arguments: &LinkArguments) -> Nested {
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     let mut models = Models::named(&arguments.model)?;
     models.rerank = arguments.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
-    models.senses = senses(&arguments.abbreviations)?;
+    models.senses = SenseInventory::of_files(&arguments.abbreviations)?;
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let system = System::new(
@@ -147,16 +145,6 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
         },
     )?;
     link_all(arguments, &system)
-}
-
-/// The built-in senses of abbreviations with those of `files`; `None` without files.
-fn senses(files: &[PathBuf]) -> anyhow::Result<Option<Arc<SenseInventory>>> {
-    let mut senses = None;
-    for file in files {
-        let before = senses.unwrap_or_else(SenseInventory::embedded);
-        senses = Some(Arc::new(before.with_file(&mut Input::open(file)?)?));
-    }
-    Ok(senses)
 }
 
 fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
@@ -277,7 +265,7 @@ fn drop_unwanted(
         dropped.by_nil = drop_unlinked(document, explanations);
     }
     if arguments.context {
-        context::add(document);
+        corpus::contexts::add(document);
         dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
     }
     dropped

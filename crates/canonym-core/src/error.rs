@@ -150,6 +150,25 @@ impl Error {
         causes.fold(self.to_string(), |text, cause| format!("{text}: {cause}"))
     }
 
+    /// The file that the error is about, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::Io { path, .. } | Error::Parse { path, .. } | Error::Artifact { path, .. } => Some(path),
+            Error::Limit { path, .. } => path.as_deref(),
+            Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::path),
+            Error::Mismatch { .. } | Error::Usage { .. } | Error::Invalid { .. } => None,
+        }
+    }
+
+    /// The line of the file, from 1, if known.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Error::Parse { line, .. } => Some(*line),
+            Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::line),
+            _ => None,
+        }
+    }
+
     /// How to fix the error, if known.
     pub fn hint(&self) -> Option<&str> {
         match self {

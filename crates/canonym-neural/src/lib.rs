@@ -12,6 +12,7 @@ pub mod index;
 pub mod layers;
 pub mod models;
 pub mod objectives;
+pub mod program;
 pub mod recipes;
 pub mod status;
 pub mod system;

@@ -5,19 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use canonym_core::kb::compile::{CompileConfig, CompileSource, compile};
+use canonym_core::kb::build::{BuildConfig, WITH_STARTER, build};
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report};
+use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
 
-use crate::errors::usage;
 use crate::output::{Sheet, bytes, counted, thousands};
 use crate::progress;
 use canonym_neural::system::terminology::STARTER_TABLE;
-
-use super::sources::{SourceArgument, bare_prefix, named_format, resolve};
-
-/// The option as recorded in the knowledge base.
-const WITH_STARTER: &str = "--with-starter";
 
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
@@ -84,41 +79,13 @@ pub struct BuildArguments {
 /// Runs the command.
 pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     let started = Instant::now();
-    let given: Vec<SourceArgument> =
-        arguments.sources.iter().map(|source| SourceArgument::parse(source)).collect::<anyhow::Result<_>>()?;
-    check_out(arguments, &given)?;
-    let format = arguments.format.as_deref().map(named_format).transpose()?;
-    let sources = resolve(&given, format, &import_config(arguments))?;
-    let config = config(arguments, &sources);
+    let config = config(arguments)?;
     let bar = progress::counter("concepts", None);
-    let built = compile(&sources, &config, &arguments.out, &mut |n| bar.set_position(n));
+    let built = build(&config, &arguments.out, &mut |n| bar.set_position(n));
     progress::finish(&bar, "concepts read");
     let (meta, report) = built.context("cannot build the knowledge base")?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();
     progress::say(summary(&arguments.out, len, &meta, &report, started.elapsed()).trim_end());
-    Ok(())
-}
-
-/// Rejects an output path that cannot be written, before any work is done.
-fn check_out(arguments: &BuildArguments, given: &[SourceArgument]) -> anyhow::Result<()> {
-    let out = &arguments.out;
-    if std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file()) {
-        let message = format!("{} exists and is not a regular file", out.display());
-        return Err(usage(message, "choose another name for `--out`"));
-    }
-    let folder = match out.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(usage(format!("no such folder: {}", folder.display()), "create it, or choose another folder"));
-    }
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let mut inputs = given.iter().map(|source| &source.path).chain(&arguments.join);
-    if real(out).is_some_and(|written| inputs.any(|source| real(source).as_ref() == Some(&written))) {
-        let message = format!("output would overwrite the source {}", out.display());
-        return Err(usage(message, "choose another name for `--out`"));
-    }
     Ok(())
 }
 
@@ -139,52 +106,19 @@ fn trimmed(list: &[String]) -> Vec<String> {
     list.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
 }
 
-fn config(arguments: &BuildArguments, sources: &[CompileSource]) -> CompileConfig {
-    CompileConfig {
-        name: arguments.name.clone(),
-        version: arguments.source_version.clone(),
-        licence: arguments.licence.clone(),
-        options: options(arguments, sources),
+fn config(arguments: &BuildArguments) -> anyhow::Result<BuildConfig> {
+    let sources = arguments.sources.iter().map(|source| SourceArgument::parse(source));
+    Ok(BuildConfig {
+        sources: sources.collect::<canonym_core::Result<_>>()?,
+        format: arguments.format.as_deref().map(named_format).transpose()?,
+        import: import_config(arguments),
         mappings: arguments.join.clone(),
         predicates: trimmed(&arguments.join_predicates),
         starter: arguments.with_starter.then(|| STARTER_TABLE.as_bytes().to_vec()),
-    }
-}
-
-/// The options that affect the content, as written on the command line; paths are reduced to file names.
-fn options(arguments: &BuildArguments, sources: &[CompileSource]) -> Vec<String> {
-    let all = import_config(arguments);
-    let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let mut options = Vec::new();
-    match sources {
-        [only] if only.name.is_empty() => {
-            options.push(format!("--format {}", only.format.name()));
-            options.extend(only.import.prefix.as_ref().map(|prefix| format!("--prefix {prefix}")));
-        }
-        _ => {
-            for source in sources {
-                let prefix =
-                    source.import.prefix.as_ref().map(|prefix| format!("prefix={prefix},")).unwrap_or_default();
-                let settings = format!("format={},{prefix}name={}", source.format.name(), source.name);
-                options.extend(source.paths.iter().map(|path| format!("{settings}@{}", last(path))));
-            }
-        }
-    }
-    let predicates = trimmed(&arguments.join_predicates);
-    let lists = [
-        ("--sources", &all.sources),
-        ("--languages", &all.languages),
-        ("--semantic-types", &all.semantic_types),
-        ("--term-types", &all.term_types),
-        ("--join-predicates", &predicates),
-    ];
-    let given = lists.iter().filter(|(_, list)| !list.is_empty());
-    options.extend(given.map(|(option, list)| format!("{option} {}", list.join(","))));
-    let flags = [("--keep-obsolete", all.keep_obsolete), ("--xrefs", all.xrefs)];
-    options.extend(flags.iter().filter(|(_, given)| *given).map(|(option, _)| (*option).to_owned()));
-    options.extend(arguments.join.iter().map(|path| format!("--join {}", last(path))));
-    options.extend(arguments.with_starter.then(|| WITH_STARTER.to_owned()));
-    options
+        name: arguments.name.clone(),
+        licence: arguments.licence.clone(),
+        version: arguments.source_version.clone(),
+    })
 }
 
 fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -> String {

@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
+use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::text::Span;
 use canonym_core::text::offsets::OffsetMap;
-
-use crate::context;
 
 /// Characters of text shown above the table of mentions.
 const MAX_CHARS: usize = 600;
@@ -22,7 +21,7 @@ pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Resu
     }
     let has_attributes = |annotation: &Annotation| !annotation.attributes.is_empty();
     let mut attributes = document.annotations.iter().flat_map(|annotation| &annotation.attributes).peekable();
-    let last = match (attributes.peek().is_some(), attributes.all(context::is_context)) {
+    let last = match (attributes.peek().is_some(), attributes.all(is_context)) {
         (false, _) => "score",
         (true, true) => "score  context",
         (true, false) => "score  attributes",

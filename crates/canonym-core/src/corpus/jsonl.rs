@@ -444,7 +444,8 @@ fn annotation_out<'a, E>(
     }
 }
 
-fn rounded(score: f32) -> f64 {
+/// A score as it is written, without floating-point noise.
+pub fn rounded(score: f32) -> f64 {
     (f64::from(score) * SCORE_UNITS).round() / SCORE_UNITS + 0.0
 }
 

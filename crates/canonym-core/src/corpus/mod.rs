@@ -9,6 +9,7 @@ pub mod bioc_xml;
 pub mod biosyn;
 pub mod brat;
 mod check;
+pub mod contexts;
 pub mod conll;
 mod files;
 pub mod folder;

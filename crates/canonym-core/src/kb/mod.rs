@@ -1,5 +1,6 @@
 //! Knowledge bases: import a terminology, compile it into one file, and open that file without parsing.
 
+pub mod build;
 pub mod builder;
 pub mod compile;
 pub mod diff;
@@ -12,6 +13,7 @@ pub mod lint;
 pub mod reader;
 pub mod record;
 pub mod search;
+pub mod sources;
 pub mod subset;
 mod supplement;
 

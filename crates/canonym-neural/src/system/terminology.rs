@@ -14,6 +14,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
 use canonym_core::{Error, Result};
 
 use crate::index::cache::cache_folder;
+use crate::program;
 use crate::status::Stage;
 
 /// Name of the embedded knowledge base in place of a path.
@@ -49,7 +50,7 @@ pub fn open_for(path: Option<&Path>, model: &str) -> Result<Arc<KnowledgeBase>> 
 
 /// The starter knowledge base: from the cache, else compiled. Errors of the cache are not fatal.
 fn starter() -> Result<KnowledgeBase> {
-    let file = cache_folder().zip(program()).map(|(folder, program)| folder.join(format!("{STARTER}-{program}.kb")));
+    let file = cache_folder().zip(version()).map(|(folder, version)| folder.join(format!("{STARTER}-{version}.kb")));
     let Some(file) = file else { return KnowledgeBase::from_vec(compiled_starter()?, STARTER) };
     if let Ok(kb) = KnowledgeBase::open(&file) {
         return Ok(kb);
@@ -61,9 +62,9 @@ fn starter() -> Result<KnowledgeBase> {
     KnowledgeBase::from_vec(bytes, STARTER)
 }
 
-/// Distinguishes programs, which may compile the starter differently: size and time of the executable.
-fn program() -> Option<String> {
-    let metadata = std::env::current_exe().and_then(std::fs::metadata).ok()?;
+/// Distinguishes programs, which may compile the starter differently: size and time of the file.
+fn version() -> Option<String> {
+    let metadata = program::current().and_then(|program| std::fs::metadata(program.file)).ok()?;
     let changed = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
 }

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role, fingerprint};
 use canonym_core::{Error, Result};
 use canonym_neural::objectives::tags::TagsConfig;
+use canonym_neural::program;
 use canonym_neural::train::RunConfig;
 use canonym_neural::train::optimise::{AdamConfig, Schedule};
 use canonym_serve::engine::{CurvePoint, Progress, Trained, Training, TrainingDocument, TrainingPlan};
@@ -207,14 +208,14 @@ impl ProcessTrainer {
     }
 
     fn start(&self, folder: &Path) -> Result<Running> {
-        let program = std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))?;
-        let mut command = Command::new(&program);
+        let program = program::current().map_err(|error| Error::io("find", Path::new("this program"), error))?;
+        let mut command = program.command();
         command.arg("--quiet").arg("train").arg(folder.join("training.toml"));
         // The server excludes seen documents from its scores.
         command.arg("--data-root").arg(folder).arg("--out").arg(folder).arg("--allow-seen");
         // The pipe closes when the server ends, even if it was killed.
         command.env(ENDS_WITH_INPUT, "1").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        command.spawn().map(Running).map_err(|error| Error::io("start", &program, error))
+        command.spawn().map(Running).map_err(|error| Error::io("start", &program.file, error))
     }
 }
 

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -184,6 +185,19 @@ impl SenseInventory {
             Arc::new(inventory)
         });
         EMBEDDED.clone()
+    }
+
+    /// The embedded inventory with the short forms of files; `None` without files.
+    ///
+    /// # Errors
+    /// Those of [`SenseInventory::with_file`].
+    pub fn of_files(files: &[PathBuf]) -> Result<Option<Arc<SenseInventory>>> {
+        let mut senses = None;
+        for file in files {
+            let before = senses.unwrap_or_else(SenseInventory::embedded);
+            senses = Some(Arc::new(before.with_file(&mut Input::open(file)?)?));
+        }
+        Ok(senses)
     }
 
     /// Adds the short forms of a user, which replace entries of the same form. Lines have tab-separated columns: form,

@@ -1,12 +1,11 @@
-//! Source arguments of `canonym kb build`: paths with optional settings per source.
+//! Sources of a knowledge base as a user writes them: paths with optional settings per source.
 
 use std::path::{Path, PathBuf};
 
-use canonym_core::input::Source;
-use canonym_core::kb::compile::CompileSource;
-use canonym_core::kb::import::{ImportConfig, SourceFormat, check_config};
-
-use crate::errors::{usage, wrong_usage};
+use super::compile::CompileSource;
+use super::import::{ImportConfig, SourceFormat, check_config};
+use crate::input::Source;
+use crate::{Error, Result};
 
 /// A source argument: `PATH`, or `format=tsv,prefix=MESH,name=mesh@PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub struct SourceArgument {
 
 impl SourceArgument {
     /// Parses an argument. An existing path is never parsed as settings.
-    pub fn parse(argument: &Path) -> anyhow::Result<SourceArgument> {
+    pub fn parse(argument: &Path) -> Result<SourceArgument> {
         let mut source = SourceArgument { path: argument.to_path_buf(), format: None, prefix: None, name: None };
         let Some((settings, path)) = argument.to_str().and_then(|text| text.split_once('@')) else { return Ok(source) };
         if !settings.contains('=') || argument.exists() {
@@ -34,7 +33,7 @@ impl SourceArgument {
                 Some(("name", name)) => source.name = Some(name.to_owned()),
                 _ => {
                     let message = format!("invalid source setting `{setting}`");
-                    return Err(usage(message, "use format=…, prefix=… or name=…, as in prefix=MESH@mesh.tsv"));
+                    return Err(Error::usage(message, "use format=…, prefix=… or name=…, as in prefix=MESH@mesh.tsv"));
                 }
             }
         }
@@ -43,12 +42,12 @@ impl SourceArgument {
 }
 
 /// Parses the name of a format.
-pub fn named_format(word: &str) -> anyhow::Result<SourceFormat> {
+pub fn named_format(word: &str) -> Result<SourceFormat> {
     let word = word.to_ascii_lowercase();
     if let Some(format) = SourceFormat::from_name(&word) {
         return Ok(format);
     }
-    Err(usage(format!("unknown source format `{word}`"), &format!("use one of {}", SourceFormat::list())))
+    Err(Error::usage(format!("unknown source format `{word}`"), format!("use one of {}", SourceFormat::list())))
 }
 
 /// A prefix without whitespace and trailing colon.
@@ -64,7 +63,7 @@ pub fn resolve(
     arguments: &[SourceArgument],
     format: Option<SourceFormat>,
     import: &ImportConfig,
-) -> anyhow::Result<Vec<CompileSource>> {
+) -> Result<Vec<CompileSource>> {
     let mut sources: Vec<(CompileSource, &SourceArgument)> = Vec::new();
     for argument in arguments {
         let format = match argument.format.or(format) {
@@ -137,7 +136,7 @@ fn short_name(path: &Path) -> String {
 }
 
 /// Clears each filter for sources whose format does not support it; fails if no source supports it.
-fn assign_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
+fn assign_filters(sources: &mut [CompileSource]) -> Result<()> {
     let filters: [fn(&mut ImportConfig) -> &mut Vec<String>; 4] = [
         |config| &mut config.sources,
         |config| &mut config.languages,
@@ -159,7 +158,8 @@ fn assign_filters(sources: &mut [CompileSource]) -> anyhow::Result<()> {
             }
         }
         if let Some(error) = unsupported.filter(|_| !usable) {
-            return Err(wrong_usage(error));
+            let hint = error.hint().map(str::to_owned);
+            return Err(Error::Usage { message: error.to_string(), hint });
         }
     }
     Ok(())

@@ -1,0 +1,111 @@
+//! Builds a knowledge base from the sources and settings of a user, as `canonym kb build` does.
+
+use std::path::{Path, PathBuf};
+
+use super::compile::{CompileConfig, CompileSource, compile};
+use super::format::Meta;
+use super::import::{ImportConfig, Report, SourceFormat};
+use super::sources::{SourceArgument, resolve};
+use crate::{Error, Result};
+
+/// The setting as recorded in the knowledge base.
+pub const WITH_STARTER: &str = "--with-starter";
+
+/// What a knowledge base is built from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildConfig {
+    /// Files, archives or folders; for equal ids, the first provides the preferred name and the definition.
+    pub sources: Vec<SourceArgument>,
+    /// Format of sources that do not name theirs; detected if `None`.
+    pub format: Option<SourceFormat>,
+    /// Import settings for all sources.
+    pub import: ImportConfig,
+    /// SSSOM files whose mappings merge concepts of different sources.
+    pub mappings: Vec<PathBuf>,
+    /// Predicates that merge concepts; `skos:exactMatch` if empty.
+    pub predicates: Vec<String>,
+    /// The starter table, whose names become synonyms of concepts with the same ids.
+    pub starter: Option<Vec<u8>>,
+    /// Short name; `None` uses the name of the first source.
+    pub name: Option<String>,
+    /// Licence of the content, shown to users.
+    pub licence: String,
+    /// Release of the source.
+    pub version: String,
+}
+
+/// Writes the knowledge base to `out`; `progress` is called with the number of records at intervals.
+///
+/// # Errors
+/// If a source cannot be read, or `out` cannot be written or is one of the sources.
+pub fn build(config: &BuildConfig, out: &Path, progress: &mut dyn FnMut(u64)) -> Result<(Meta, Report)> {
+    check_out(config, out)?;
+    let sources = resolve(&config.sources, config.format, &config.import)?;
+    let compiled = CompileConfig {
+        name: config.name.clone(),
+        version: config.version.clone(),
+        licence: config.licence.clone(),
+        options: options(config, &sources),
+        mappings: config.mappings.clone(),
+        predicates: config.predicates.clone(),
+        starter: config.starter.clone(),
+    };
+    compile(&sources, &compiled, out, progress)
+}
+
+/// Rejects an output path that cannot be written, before any work is done.
+fn check_out(config: &BuildConfig, out: &Path) -> Result<()> {
+    if std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file()) {
+        let message = format!("{} exists and is not a regular file", out.display());
+        return Err(Error::usage(message, "choose another name for `--out`"));
+    }
+    let folder = match out.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(Error::usage(format!("no such folder: {}", folder.display()), "create it, or choose another folder"));
+    }
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let mut inputs = config.sources.iter().map(|source| &source.path).chain(&config.mappings);
+    if real(out).is_some_and(|written| inputs.any(|source| real(source).as_ref() == Some(&written))) {
+        let message = format!("output would overwrite the source {}", out.display());
+        return Err(Error::usage(message, "choose another name for `--out`"));
+    }
+    Ok(())
+}
+
+/// The options that affect the content, as written on the command line; paths are reduced to file names.
+fn options(config: &BuildConfig, sources: &[CompileSource]) -> Vec<String> {
+    let all = &config.import;
+    let last = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let mut options = Vec::new();
+    match sources {
+        [only] if only.name.is_empty() => {
+            options.push(format!("--format {}", only.format.name()));
+            options.extend(only.import.prefix.as_ref().map(|prefix| format!("--prefix {prefix}")));
+        }
+        _ => {
+            for source in sources {
+                let prefix =
+                    source.import.prefix.as_ref().map(|prefix| format!("prefix={prefix},")).unwrap_or_default();
+                let settings = format!("format={},{prefix}name={}", source.format.name(), source.name);
+                options.extend(source.paths.iter().map(|path| format!("{settings}@{}", last(path))));
+            }
+        }
+    }
+    let lists = [
+        ("--sources", &all.sources),
+        ("--languages", &all.languages),
+        ("--semantic-types", &all.semantic_types),
+        ("--term-types", &all.term_types),
+        ("--join-predicates", &config.predicates),
+    ];
+    let given = lists.iter().filter(|(_, list)| !list.is_empty());
+    options.extend(given.map(|(option, list)| format!("{option} {}", list.join(","))));
+    let flags = [("--keep-obsolete", all.keep_obsolete), ("--xrefs", all.xrefs)];
+    options.extend(flags.iter().filter(|(_, given)| *given).map(|(option, _)| (*option).to_owned()));
+    options.extend(config.mappings.iter().map(|path| format!("--join {}", last(path))));
+    options.extend(config.starter.is_some().then(|| WITH_STARTER.to_owned()));
+    options
+}
