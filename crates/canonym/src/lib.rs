@@ -129,17 +129,23 @@
 #[cfg(feature = "serve")]
 pub mod serve;
 
+pub use canonym_core::corpus::contexts::add as add_contexts;
 pub use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord, CorpusFormat, Reader};
+pub use canonym_core::kb::build::{BuildConfig, build as build_kb};
 pub use canonym_core::kb::format::Meta;
 pub use canonym_core::kb::record::{ConceptRecord, NameRecord, Scope};
-pub use canonym_core::kb::subset::Subset;
+pub use canonym_core::kb::search::{SearchHit, search};
+pub use canonym_core::kb::subset::{Subset, SubsetConfig};
 pub use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
 pub use canonym_core::link::explain::Explanation;
 pub use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
-pub use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+pub use canonym_core::link::recognise::senses::SenseInventory;
+pub use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
 pub use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker, Reranker};
 pub use canonym_core::text::{Document, Mention, Span};
 pub use canonym_core::{Error, Result, eval};
+#[cfg(feature = "neural")]
+pub use canonym_neural::program::{Program, set_hosted};
 #[cfg(feature = "neural")]
 pub use canonym_neural::recipes::{TrainOptions, train};
 #[cfg(feature = "neural")]

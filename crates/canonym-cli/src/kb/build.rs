@@ -81,7 +81,11 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     let started = Instant::now();
     let config = config(arguments)?;
     let bar = progress::counter("concepts", None);
-    let built = build(&config, &arguments.out, &mut |n| bar.set_position(n));
+    let mut progress = |n| {
+        bar.set_position(n);
+        Ok(())
+    };
+    let built = build(&config, &arguments.out, &mut progress);
     progress::finish(&bar, "concepts read");
     let (meta, report) = built.context("cannot build the knowledge base")?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();

@@ -11,6 +11,9 @@ use crate::{Error, Result};
 /// The setting as recorded in the knowledge base.
 pub const WITH_STARTER: &str = "--with-starter";
 
+/// Receives the number of records read so far.
+pub type Progress<'a> = dyn FnMut(u64) -> Result<()> + 'a;
+
 /// What a knowledge base is built from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildConfig {
@@ -34,11 +37,11 @@ pub struct BuildConfig {
     pub version: String,
 }
 
-/// Writes the knowledge base to `out`; `progress` is called with the number of records at intervals.
+/// Writes the knowledge base to `out`; `progress` is called with the number of records at intervals; its error ends the build.
 ///
 /// # Errors
 /// If a source cannot be read, or `out` cannot be written or is one of the sources.
-pub fn build(config: &BuildConfig, out: &Path, progress: &mut dyn FnMut(u64)) -> Result<(Meta, Report)> {
+pub fn build(config: &BuildConfig, out: &Path, progress: &mut Progress<'_>) -> Result<(Meta, Report)> {
     check_out(config, out)?;
     let sources = resolve(&config.sources, config.format, &config.import)?;
     let compiled = CompileConfig {

@@ -51,12 +51,12 @@ pub struct CompileConfig {
 const STARTER: &str = "starter";
 
 /// Imports `sources` and writes the knowledge base to `out`; `progress` is called with the number of records at
-/// intervals.
+/// intervals; its error ends the compilation.
 pub fn compile(
     sources: &[CompileSource],
     config: &CompileConfig,
     out: &Path,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<(Meta, Report)> {
     let mut builder = KnowledgeBaseBuilder::new();
     let mut report = Report::default();
@@ -67,13 +67,13 @@ pub fn compile(
         import(source.format, &source.paths, &source.import, &mut report, &mut |record| {
             n_records += 1;
             if n_records.is_multiple_of(4096) {
-                progress(n_records);
+                progress(n_records)?;
             }
             let record = if source.name_wins { ConceptRecord { source: String::new(), ..record } } else { record };
             builder.add(record)
         })?;
     }
-    progress(n_records);
+    progress(n_records)?;
     if builder.n_names() == 0 {
         return Err(nothing_left(&report));
     }

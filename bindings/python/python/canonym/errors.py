@@ -1,0 +1,61 @@
+"""Exceptions, with the file and line that they are about and a hint on how to fix them.
+
+>>> import canonym
+>>> try:
+...     canonym.KnowledgeBase.open("mesh.kb")
+... except canonym.Error as error:
+...     print(error.path, "-", error.hint)
+mesh.kb - check the path; relative paths are resolved from the current folder
+"""
+
+
+class Error(Exception):
+    """What failed, where, and on which value."""
+
+    path = None
+    """The file, if the error is about one."""
+    line = None
+    """The line of the file, from 1, if known."""
+    hint = None
+    """How to fix it, if known."""
+
+    def __init__(self, message="", *, path=None, line=None, hint=None):
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.line = line
+        self.hint = hint
+
+    def __str__(self):
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self):
+        return _made, (type(self), self.message, self.path, self.line, self.hint)
+
+
+def _made(kind, message, path, line, hint):
+    return kind(message, path=path, line=line, hint=hint)
+
+
+class FileError(Error, OSError):
+    """A file cannot be opened, read or written."""
+
+
+class FormatError(Error, ValueError):
+    """A file is malformed, damaged or of another kind."""
+
+
+class LimitError(Error, ValueError):
+    """An input exceeds a limit on size, depth, number or expansion."""
+
+
+class MismatchError(Error, ValueError):
+    """Inputs do not belong together, such as predictions for other documents."""
+
+
+class UsageError(Error, ValueError):
+    """An argument is invalid, alone or in combination."""
+
+
+class TrainingError(Error):
+    """A training failed."""

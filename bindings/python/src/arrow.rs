@@ -1,0 +1,184 @@
+//! Arrow data: linked mentions out as a stream of one batch, and texts in from any table.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, StructBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
+use canonym::Document as Text;
+use canonym_core::corpus::contexts::is_context;
+use canonym_core::corpus::jsonl::rounded;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList};
+
+use crate::documents::Document;
+use crate::errors::usage;
+
+/// Name of the capsule of a stream, as the PyCapsule interface says.
+const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// The mentions of documents as a capsule with an Arrow stream, one row each.
+pub fn stream<'py>(py: Python<'py>, documents: &[&Document]) -> PyResult<Bound<'py, PyAny>> {
+    let batch = py.detach(|| mentions(documents)).map_err(wrong_arrow)?;
+    let schema = batch.schema();
+    let reader: Box<dyn RecordBatchReader + Send> = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
+    Ok(PyCapsule::new(py, FFI_ArrowArrayStream::new(reader), Some(STREAM.to_owned()))?.into_any())
+}
+
+fn wrong_arrow(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn span_fields() -> Fields {
+    Fields::from(vec![Field::new("start", DataType::Int64, true), Field::new("end", DataType::Int64, true)])
+}
+
+fn candidate_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("id", DataType::Utf8, true),
+        Field::new("name", DataType::Utf8, true),
+        Field::new("score", DataType::Float64, true),
+    ])
+}
+
+/// The values of `context`, each of which is a column.
+const CONTEXTS: [&str; 5] = ["negated", "possible", "historical", "hypothetical", "family"];
+
+fn mentions(documents: &[&Document]) -> Result<RecordBatch, ArrowError> {
+    let (mut row, mut document_id) = (Int64Builder::new(), StringBuilder::new());
+    let (mut start, mut end) = (Int64Builder::new(), Int64Builder::new());
+    let mut spans = ListBuilder::new(StructBuilder::from_fields(span_fields(), 0));
+    let (mut text, mut kind) = (StringBuilder::new(), StringBuilder::new());
+    let (mut id, mut name) = (StringBuilder::new(), StringBuilder::new());
+    let mut numbers: [Float64Builder; 3] = Default::default();
+    let mut nil = BooleanBuilder::new();
+    let mut contexts: [BooleanBuilder; 5] = Default::default();
+    let mut candidates = ListBuilder::new(StructBuilder::from_fields(candidate_fields(), 0));
+    for (at, document) in documents.iter().enumerate() {
+        let annotated = document.annotated();
+        for (annotation, pairs) in annotated.annotations.iter().zip(document.spans()) {
+            row.append_value(at as i64);
+            document_id.append_value(&annotated.document.id);
+            start.append_option(pairs.first().map(|pair| pair.0 as i64));
+            end.append_option(pairs.last().map(|pair| pair.1 as i64));
+            for (first, last) in pairs {
+                push(spans.values(), &[*first as i64, *last as i64]);
+            }
+            spans.append(true);
+            text.append_value(&annotation.text);
+            kind.append_value(&annotation.semantic_type);
+            id.append_option(annotation.concept_id().or(annotation.ids.first().map(String::as_str)));
+            name.append_option(annotation.candidates.first().filter(|_| !annotation.nil).map(|best| &best.name));
+            let values = [Some(annotation.probability()), annotation.p_mention, annotation.p_link];
+            numbers.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value.map(rounded)));
+            nil.append_value(annotation.nil);
+            for (column, context) in contexts.iter_mut().zip(CONTEXTS) {
+                column.append_value(annotation.attributes.iter().any(|one| is_context(one) && one.value == context));
+            }
+            for candidate in &annotation.candidates {
+                let columns = candidates.values();
+                let texts = [&candidate.id, &candidate.name];
+                texts.iter().enumerate().for_each(|(at, text)| {
+                    columns.field_builder::<StringBuilder>(at).expect("a text").append_value(text);
+                });
+                let score = columns.field_builder::<Float64Builder>(2).expect("a number");
+                score.append_value(rounded(candidate.score));
+                columns.append(true);
+            }
+            candidates.append(true);
+        }
+    }
+    let [mut score, mut p_mention, mut p_link] = numbers;
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
+        ("row", Arc::new(row.finish())),
+        ("document", Arc::new(document_id.finish())),
+        ("start", Arc::new(start.finish())),
+        ("end", Arc::new(end.finish())),
+        ("spans", Arc::new(spans.finish())),
+        ("text", Arc::new(text.finish())),
+        ("type", Arc::new(kind.finish())),
+        ("id", Arc::new(id.finish())),
+        ("name", Arc::new(name.finish())),
+        ("score", Arc::new(score.finish())),
+        ("p_mention", Arc::new(p_mention.finish())),
+        ("p_link", Arc::new(p_link.finish())),
+        ("nil", Arc::new(nil.finish())),
+    ];
+    for (context, column) in CONTEXTS.into_iter().zip(&mut contexts) {
+        columns.push((context, Arc::new(column.finish())));
+    }
+    columns.push(("candidates", Arc::new(candidates.finish())));
+    let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, column)| column).collect())
+}
+
+/// Appends one row of integers.
+fn push(columns: &mut StructBuilder, values: &[i64]) {
+    for (at, value) in values.iter().enumerate() {
+        columns.field_builder::<Int64Builder>(at).expect("an integer").append_value(*value);
+    }
+    columns.append(true);
+}
+
+/// The texts of an Arrow table with a column `text` and perhaps one `id`; `None` if `table` is no Arrow table.
+pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
+    // Columns, which have no columns themselves, are read as other iterables are.
+    let is_table = ["columns", "column_names", "schema"].iter().any(|name| table.hasattr(*name).unwrap_or(false));
+    if table.is_instance_of::<PyList>() || !is_table || !table.hasattr("__arrow_c_stream__")? {
+        return Ok(None);
+    }
+    let capsule = table.call_method0("__arrow_c_stream__")?;
+    let capsule =
+        capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("__arrow_c_stream__ gave no capsule"))?;
+    let pointer = capsule.pointer_checked(Some(STREAM))?;
+    // SAFETY: the interface says that a capsule of this name holds a valid stream, which whoever asked for it may move out.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
+    let reader = ArrowArrayStreamReader::try_new(stream).map_err(wrong_arrow)?;
+    let schema = reader.schema();
+    let Ok(column) = schema.index_of("text") else {
+        let names: Vec<String> = schema.fields().iter().map(|field| format!("`{}`", field.name())).collect();
+        let message = format!("the table has no column `text`, only {}", names.join(", "));
+        return Err(usage(table.py(), message, "rename the column with the texts to `text`, or pass this column"));
+    };
+    let ids = schema.index_of("id").ok();
+    let mut documents = Vec::new();
+    for batch in reader {
+        let batch = batch.map_err(wrong_arrow)?;
+        let (texts, ids) = (batch.column(column), ids.map(|at| batch.column(at)));
+        for row in 0..batch.num_rows() {
+            let at = documents.len();
+            let Some(text) = string(texts, row) else {
+                let kind = if texts.is_null(row) { "missing".to_owned() } else { texts.data_type().to_string() };
+                let message = format!("text {at} is {kind}, not a string; drop or fill missing texts first");
+                return Err(PyTypeError::new_err(message));
+            };
+            let id = ids.and_then(|ids| string(ids, row).map(str::to_owned).or_else(|| integer(ids, row)));
+            let id = id.unwrap_or_else(|| (at + 1).to_string());
+            documents.push(Text { id, text: text.to_owned(), ..Text::default() });
+        }
+    }
+    Ok(Some(documents))
+}
+
+/// The value of a column of strings; `None` if it is missing or the column holds something else.
+fn string(column: &ArrayRef, row: usize) -> Option<&str> {
+    if column.is_null(row) {
+        return None;
+    }
+    let short = column.as_string_opt::<i32>().map(|texts| texts.value(row));
+    let long = || column.as_string_opt::<i64>().map(|texts| texts.value(row));
+    short.or_else(long).or_else(|| column.as_string_view_opt().map(|texts| texts.value(row)))
+}
+
+fn integer(column: &ArrayRef, row: usize) -> Option<String> {
+    if column.is_null(row) {
+        return None;
+    }
+    let long = column.as_primitive_opt::<Int64Type>().map(|numbers| numbers.value(row).to_string());
+    long.or_else(|| column.as_primitive_opt::<Int32Type>().map(|numbers| numbers.value(row).to_string()))
+}

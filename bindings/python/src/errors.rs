@@ -1,0 +1,48 @@
+//! Errors of the libraries as exceptions of `canonym.errors`, with path, line and hint.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use canonym::Error;
+
+/// The name of the exception class.
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::Io { .. } => "FileError",
+        Error::Parse { .. } | Error::Artifact { .. } => "FormatError",
+        Error::Limit { .. } => "LimitError",
+        Error::Mismatch { .. } => "MismatchError",
+        Error::Usage { .. } | Error::Invalid { .. } => "UsageError",
+        Error::Context { source, .. } => source.downcast_ref().map_or("Error", class),
+    }
+}
+
+/// The exception for an error.
+pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    let raise = || -> PyResult<PyErr> {
+        let fields = PyDict::new(py);
+        fields.set_item("path", error.path())?;
+        fields.set_item("line", error.line())?;
+        fields.set_item("hint", error.hint())?;
+        let class = py.import("canonym.errors")?.getattr(class(error))?;
+        Ok(PyErr::from_value(class.call((error.with_causes(),), Some(&fields))?))
+    };
+    raise().unwrap_or_else(|failure| failure)
+}
+
+/// A wrong argument, with its fix.
+pub fn usage(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
+    exception(py, &Error::usage(message, hint))
+}
+
+/// Converts the error of a result to an exception.
+pub trait OrRaise<T> {
+    /// The value, or the exception.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for canonym::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| exception(py, &error))
+    }
+}

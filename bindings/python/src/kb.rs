@@ -1,0 +1,306 @@
+//! `KnowledgeBase`: opens, builds and searches compiled terminologies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use canonym::{BuildConfig, ConceptId, Error, Meta, SubsetConfig, search};
+use canonym_core::kb::import::{ImportConfig, Report, SourceFormat};
+use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
+use canonym_neural::system::terminology::{self, STARTER, STARTER_TABLE};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::{OrRaise, usage};
+use crate::inputs::{Options, one_or_many};
+use crate::threads;
+
+/// A terminology compiled into one file, which opens without parsing.
+///
+/// A mapping from ids to concepts: `kb["MESH:D003693"]`, `id in kb`, `len(kb)`. Pickles by its path.
+#[pyclass(frozen, module = "canonym")]
+pub struct KnowledgeBase {
+    /// The opened file.
+    pub kb: Arc<canonym::KnowledgeBase>,
+    /// Its path; `None` for the starter.
+    path: Option<PathBuf>,
+    report: Option<Report>,
+}
+
+impl KnowledgeBase {
+    /// Opens the file at `path`, or the starter.
+    pub fn at(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
+        let path = path.filter(|path| path != Path::new(STARTER));
+        let kb = threads::work(py, || terminology::open(path.as_deref()))?;
+        Ok(KnowledgeBase { kb, path, report: None })
+    }
+
+    /// The knowledge base that `model` was trained with, if its folder has one, else the starter.
+    pub fn of_model(py: Python<'_>, model: &str) -> PyResult<KnowledgeBase> {
+        let own = Path::new(model).join(terminology::TERMINOLOGY);
+        KnowledgeBase::at(py, own.exists().then_some(own))
+    }
+
+    fn concept(&self, concept: ConceptId) -> Concept {
+        let kb = &self.kb;
+        let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+        Concept {
+            id: kb.id(concept).to_owned(),
+            name: kb.preferred_name(concept).to_owned(),
+            names: kb.names(concept).map(|name| kb.name(name).to_owned()).collect(),
+            types: owned(kb.types(concept).collect()),
+            definition: kb.definition(concept).map(str::to_owned),
+            parents: kb.parents(concept).map(|parent| kb.id(parent).to_owned()).collect(),
+            alternative_ids: owned(kb.alternative_ids(concept).collect()),
+            source: kb.source(concept).to_owned(),
+        }
+    }
+
+    fn find(&self, id: &str) -> Option<ConceptId> {
+        self.kb.find(id)
+    }
+}
+
+#[pymethods]
+impl KnowledgeBase {
+    #[new]
+    #[pyo3(signature = (path=None))]
+    fn new(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
+        KnowledgeBase::at(py, path)
+    }
+
+    /// Opens the compiled file at `path`, or the starter terminology of about 6,000 common concepts with MeSH ids.
+    ///
+    /// >>> kb = canonym.KnowledgeBase.open()
+    /// >>> kb["MESH:D003693"].name
+    /// 'Delirium'
+    #[staticmethod]
+    #[pyo3(signature = (path=None))]
+    fn open(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
+        KnowledgeBase::at(py, path)
+    }
+
+    /// Compiles files of a terminology into the file `out` and opens it.
+    ///
+    /// `sources` is one path or a list of them, in any format that `canonym kb build` reads: OBO, OWL, OBO Graphs, UMLS RRF, SNOMED CT
+    /// RF2, MeSH, CTD, NCBI Gene and Taxonomy, BioSyn, TSV or JSON lines. Options are those of the command: format, prefix, vocabularies
+    /// (`--sources`), languages, semantic_types, term_types, keep_obsolete, xrefs, join, join_predicates, with_starter, name, licence and
+    /// version (`--source-version`).
+    ///
+    /// >>> _ = open("clinic.tsv", "w").write("CLINIC:1\ttennis elbow\tlateral epicondylitis\n")
+    /// >>> kb = canonym.KnowledgeBase.build("clinic.tsv", "clinic.kb")
+    /// >>> len(kb), kb.search("epicondylitis")[0].id
+    /// (1, 'CLINIC:1')
+    #[staticmethod]
+    #[pyo3(signature = (sources, out, **options))]
+    fn build(
+        py: Python<'_>,
+        sources: &Bound<'_, PyAny>,
+        out: PathBuf,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<KnowledgeBase> {
+        let config = build_config(py, one_or_many(sources)?, options)?;
+        let (_, report) = threads::cancellable(py, |is_cancelled| {
+            let mut progress = |_| match is_cancelled.load(Ordering::Relaxed) {
+                true => Err(Error::invalid("interrupted")),
+                false => Ok(()),
+            };
+            canonym::build_kb(&config, &out, &mut progress)
+        })?;
+        let mut opened = KnowledgeBase::at(py, Some(out))?;
+        opened.report = Some(report);
+        Ok(opened)
+    }
+
+    /// Path of the file; `None` for the starter.
+    #[getter]
+    fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Short name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.kb.meta().name
+    }
+
+    /// Release given by the source or the user; may be empty.
+    #[getter]
+    fn version(&self) -> &str {
+        &self.kb.meta().version
+    }
+
+    /// Semantic types of its concepts.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.kb.meta().types.clone()
+    }
+
+    /// Source vocabularies of its concepts; empty if there is only one.
+    #[getter]
+    fn sources(&self) -> Vec<String> {
+        self.kb.meta().sources.clone()
+    }
+
+    /// Number of names.
+    #[getter]
+    fn n_names(&self) -> usize {
+        self.kb.n_names()
+    }
+
+    /// Numbers of merged and dropped items by kind and reason; `None` unless just built.
+    #[getter]
+    fn build_report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(report) = &self.report else { return Ok(None) };
+        let counts = PyDict::new(py);
+        counts.set_item("read", report.n_read)?;
+        counts.set_item("joined", report.n_joined)?;
+        for (name, rows) in [("merged", &report.merged), ("dropped", &report.dropped)] {
+            let reasons = PyDict::new(py);
+            for ((kind, reason), n) in rows {
+                reasons.set_item(format!("{kind}: {reason}"), n)?;
+            }
+            counts.set_item(name, reasons)?;
+        }
+        Ok(Some(counts))
+    }
+
+    /// Finds concepts by id or name: exact names first, then names that start with the query, then similarly spelled ones.
+    ///
+    /// >>> canonym.KnowledgeBase.open().search("delirum", top_k=1)
+    /// [<SearchHit MESH:D003693 Delirium (fuzzy, 0.71)>]
+    #[pyo3(signature = (query, top_k=10))]
+    fn search(&self, py: Python<'_>, query: &str, top_k: usize) -> PyResult<Vec<SearchHit>> {
+        let hit = |hit: &canonym::SearchHit| SearchHit {
+            id: self.kb.id(hit.concept).to_owned(),
+            name: self.kb.preferred_name(hit.concept).to_owned(),
+            matched: self.kb.name(hit.name).to_owned(),
+            kind: hit.kind.name(),
+            similarity: canonym_core::corpus::jsonl::rounded(hit.similarity),
+        };
+        threads::work(py, || Ok(search(&self.kb, query.trim(), top_k).iter().map(hit).collect()))
+    }
+
+    /// The concept with this id or alternative id, or `default`.
+    #[pyo3(signature = (id, default=None))]
+    fn get(&self, py: Python<'_>, id: &str, default: Option<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        match self.find(id) {
+            Some(concept) => Ok(Py::new(py, self.concept(concept))?.into_any()),
+            None => Ok(default.unwrap_or_else(|| py.None())),
+        }
+    }
+
+    fn __getitem__(&self, id: &str) -> PyResult<Concept> {
+        let found = self.find(id).ok_or_else(|| PyKeyError::new_err(id.to_owned()))?;
+        Ok(self.concept(found))
+    }
+
+    fn __contains__(&self, id: &str) -> bool {
+        self.find(id).is_some()
+    }
+
+    fn __len__(&self) -> usize {
+        self.kb.n_concepts()
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let ids: Vec<&str> = self.kb.concepts().map(|concept| self.kb.id(concept)).collect();
+        Ok(PyTuple::new(py, ids)?.try_iter()?.into_any().unbind())
+    }
+
+    fn __repr__(&self) -> String {
+        let Meta { name, n_concepts, n_names, .. } = self.kb.meta();
+        format!("<KnowledgeBase {name}: {n_concepts} concepts, {n_names} names>")
+    }
+
+    fn __getnewargs__(&self) -> PyResult<(Option<PathBuf>,)> {
+        // Another process may have another current folder.
+        let path = self.path.as_deref().map(std::path::absolute).transpose()?;
+        Ok((path,))
+    }
+}
+
+fn build_config(py: Python<'_>, sources: Vec<PathBuf>, options: Option<&Bound<'_, PyDict>>) -> PyResult<BuildConfig> {
+    if sources.is_empty() {
+        return Err(usage(py, "no sources", "give one file or folder, or a list of them"));
+    }
+    let mut options = Options::new("build", options)?;
+    let format: Option<String> = options.take("format")?;
+    let format: Option<SourceFormat> = format.map(|word| named_format(&word)).transpose().or_raise(py)?;
+    let prefix: Option<String> = options.take("prefix")?;
+    let config = BuildConfig {
+        sources: sources
+            .iter()
+            .map(|source| SourceArgument::parse(source))
+            .collect::<canonym::Result<_>>()
+            .or_raise(py)?,
+        format,
+        import: ImportConfig {
+            prefix: prefix.as_deref().map(bare_prefix),
+            sources: options.take_list("vocabularies")?,
+            languages: options.take_list("languages")?,
+            semantic_types: options.take_list("semantic_types")?,
+            term_types: options.take_list("term_types")?,
+            keep_obsolete: options.take("keep_obsolete")?.unwrap_or_default(),
+            xrefs: options.take("xrefs")?.unwrap_or_default(),
+        },
+        mappings: options.take_list("join")?,
+        predicates: options.take_list("join_predicates")?,
+        starter: options.take::<bool>("with_starter")?.unwrap_or_default().then(|| STARTER_TABLE.as_bytes().to_vec()),
+        name: options.take("name")?,
+        licence: options.take("licence")?.unwrap_or_default(),
+        version: options.take("version")?.unwrap_or_default(),
+    };
+    options.finish()?;
+    Ok(config)
+}
+
+/// The concept filters among the options of a system.
+pub fn filters(options: &mut Options<'_>) -> PyResult<SubsetConfig> {
+    Ok(SubsetConfig {
+        only_sources: options.take_list("only_sources")?,
+        only_types: options.take_list("only_types")?,
+        only_under: options.take_list("only_under")?,
+        not_sources: options.take_list("not_sources")?,
+        not_types: options.take_list("not_types")?,
+        not_under: options.take_list("not_under")?,
+    })
+}
+
+/// A concept of a knowledge base.
+#[pyclass(frozen, get_all, module = "canonym")]
+pub struct Concept {
+    id: String,
+    name: String,
+    names: Vec<String>,
+    types: Vec<String>,
+    definition: Option<String>,
+    parents: Vec<String>,
+    alternative_ids: Vec<String>,
+    source: String,
+}
+
+#[pymethods]
+impl Concept {
+    fn __repr__(&self) -> String {
+        format!("<Concept {} {}>", self.id, self.name)
+    }
+}
+
+/// A concept found by its name or id.
+#[pyclass(frozen, get_all, module = "canonym")]
+pub struct SearchHit {
+    id: String,
+    name: String,
+    matched: String,
+    kind: &'static str,
+    similarity: f64,
+}
+
+#[pymethods]
+impl SearchHit {
+    fn __repr__(&self) -> String {
+        format!("<SearchHit {} {} ({}, {:.2})>", self.id, self.name, self.kind, self.similarity)
+    }
+}
