@@ -73,29 +73,30 @@ pub fn cancellable<T: Send>(
 ) -> PyResult<T> {
     let pool = pool()?;
     let is_cancelled = AtomicBool::new(false);
+    let interrupt = Mutex::new(None);
     let (done, result) = channel();
-    let wait = || loop {
-        match result.recv_timeout(SIGNAL_INTERVAL) {
-            Ok(result) => return Some(result),
-            Err(RecvTimeoutError::Disconnected) => return None,
-            // Signals are handled on the main thread only, which may be this one.
-            Err(RecvTimeoutError::Timeout) if is_cancelled.load(Ordering::Relaxed) => {}
-            Err(RecvTimeoutError::Timeout) => {
-                if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
-                    is_cancelled.store(true, Ordering::Relaxed);
-                    Python::attach(|py| interrupt.restore(py));
-                }
-            }
-        }
-    };
     let result = py.detach(|| {
+        let result = result;
         pool.in_place_scope(|scope| {
             // The receiver waits until the end.
             scope.spawn(|_| drop(done.send(work(&is_cancelled))));
-            wait()
+            loop {
+                match result.recv_timeout(SIGNAL_INTERVAL) {
+                    Ok(result) => return Some(result),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Err(RecvTimeoutError::Timeout) if is_cancelled.load(Ordering::Relaxed) => {}
+                    // Signals are handled on the main thread only, which may be this one.
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                            is_cancelled.store(true, Ordering::Relaxed);
+                            *interrupt.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+                        }
+                    }
+                }
+            }
         })
     });
-    if let Some(interrupt) = PyErr::take(py) {
+    if let Some(interrupt) = interrupt.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(interrupt);
     }
     result.ok_or_else(|| PyRuntimeError::new_err("the work ended without a result"))?.or_raise(py)
