@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz attack deny package
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz attack deny package wheel python bench-python
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -30,6 +30,21 @@ package:
 # The web application: types, tests, the build that is embedded, and tests in a browser.
 ui:
 	ui/scripts/check.sh
+
+# One Python wheel with library, default model, starter and program, in target/wheels. PROFILE=dev builds on what `make test` built.
+PROFILE ?= release
+PYTHON_TOOLS ?= target/python-tools
+wheel:
+	bindings/python/scripts/wheel.sh $(PYTHON) $(PYTHON_TOOLS) $(PROFILE)
+
+# Installs the wheel in a new virtual environment and runs the tests and doctests of the package.
+python: wheel
+	bindings/python/scripts/check.sh $(PYTHON)
+
+# Rate of the package against the program on 1,000 abstracts: DOCUMENTS names a JSONL file with them.
+bench-python:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/bench_python.py --documents $(DOCUMENTS) --binary $(BINARY)
 
 # Figures for docs/results.md; real corpora and terminologies are read from CANONYM_DATA, else ../shared/data.
 bench:
