@@ -140,6 +140,7 @@ impl Document {
         slf.py().import("canonym._html")?.call_method1("document", (slf,))?.extract()
     }
 
+    #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         slf: &Bound<'py, Self>,
         requested_schema: Option<Bound<'py, PyAny>>,
@@ -217,6 +218,7 @@ impl Documents {
         slf.py().import("canonym._html")?.call_method1("documents", (slf,))?.extract()
     }
 
+    #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         slf: &Bound<'py, Self>,
         requested_schema: Option<Bound<'py, PyAny>>,

@@ -88,7 +88,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The texts in `texts`: one string, an Arrow table with a column `text`, or any iterable of strings or documents.
+    /// The texts in `texts`: one string, an Arrow table with a column `text`, or any iterable of strings, documents or rows.
     pub fn new(texts: &Bound<'_, PyAny>, ids: Option<&Bound<'_, PyAny>>) -> PyResult<Texts> {
         let mut found = match texts.cast::<PyString>() {
             Ok(text) => Texts { documents: vec![text_of(text.as_any(), 0)?], is_one: true },
@@ -123,10 +123,18 @@ fn many(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
     texts.try_iter()?.enumerate().map(|(row, text)| text_of(&text?, row)).collect()
 }
 
-/// The text at `row`, with its number as id.
+/// The text at `row`, with its number as id: a string, a document, or a dictionary with `text` and perhaps `id`.
 fn text_of(text: &Bound<'_, PyAny>, row: usize) -> PyResult<Text> {
     if let Ok(document) = text.cast::<Document>() {
         return Ok(document.get().annotated().document.clone());
+    }
+    if let Ok(row_of_table) = text.cast::<PyDict>()
+        && let Some(text) = row_of_table.get_item("text")?
+    {
+        let id = row_of_table.get_item("id")?.filter(|id| !id.is_none());
+        let id = id.map(|id| Ok::<_, PyErr>(id.str()?.to_string())).transpose()?;
+        let document = text_of(&text, row)?;
+        return Ok(Text { id: id.unwrap_or_else(|| document.id.clone()), ..document });
     }
     let scalar;
     let text = match text.cast::<PyString>() {

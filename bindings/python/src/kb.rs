@@ -169,14 +169,14 @@ impl KnowledgeBase {
     /// Finds concepts by id or name: exact names first, then names that start with the query, then similarly spelled ones.
     ///
     /// >>> canonym.KnowledgeBase.open().search("delirum", top_k=1)
-    /// [<SearchHit MESH:D003693 Delirium (fuzzy, 0.71)>]
+    /// [<SearchHit MESH:D003693 Delirium (fuzzy, 0.69)>]
     #[pyo3(signature = (query, top_k=10))]
     fn search(&self, py: Python<'_>, query: &str, top_k: usize) -> PyResult<Vec<SearchHit>> {
         let hit = |hit: &canonym::SearchHit| SearchHit {
             id: self.kb.id(hit.concept).to_owned(),
             name: self.kb.preferred_name(hit.concept).to_owned(),
             matched: self.kb.name(hit.name).to_owned(),
-            kind: hit.kind.name(),
+            kind: hit.kind.name().to_owned(),
             similarity: canonym_core::corpus::jsonl::rounded(hit.similarity),
         };
         threads::work(py, || Ok(search(&self.kb, query.trim(), top_k).iter().map(hit).collect()))
@@ -269,38 +269,84 @@ pub fn filters(options: &mut Options<'_>) -> PyResult<SubsetConfig> {
 }
 
 /// A concept of a knowledge base.
-#[pyclass(frozen, get_all, module = "canonym")]
+#[pyclass(frozen, get_all, eq, module = "canonym")]
+#[derive(PartialEq)]
 pub struct Concept {
+    /// Its id, such as `MESH:D003693`.
     id: String,
+    /// Preferred name.
     name: String,
+    /// All names, the preferred one first.
     names: Vec<String>,
+    /// Semantic types.
     types: Vec<String>,
+    /// Definition, if the terminology has one.
     definition: Option<String>,
+    /// Ids of the parents.
     parents: Vec<String>,
+    /// Other ids of the same concept.
     alternative_ids: Vec<String>,
+    /// Source vocabulary; empty if the terminology has only one.
     source: String,
 }
 
 #[pymethods]
 impl Concept {
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments, reason = "one for each field, for pickle")]
+    fn _new(
+        id: String,
+        name: String,
+        names: Vec<String>,
+        types: Vec<String>,
+        definition: Option<String>,
+        parents: Vec<String>,
+        alternative_ids: Vec<String>,
+        source: String,
+    ) -> Concept {
+        Concept { id, name, names, types, definition, parents, alternative_ids, source }
+    }
+
     fn __repr__(&self) -> String {
         format!("<Concept {} {}>", self.id, self.name)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let Concept { id, name, names, types, definition, parents, alternative_ids, source } = self;
+        let fields = (id, name, names, types, definition, parents, alternative_ids, source).into_pyobject(py)?;
+        Ok((py.get_type::<Concept>().getattr("_new")?, fields))
     }
 }
 
 /// A concept found by its name or id.
-#[pyclass(frozen, get_all, module = "canonym")]
+#[pyclass(frozen, get_all, eq, module = "canonym")]
+#[derive(PartialEq)]
 pub struct SearchHit {
+    /// Id of the concept.
     id: String,
+    /// Its preferred name.
     name: String,
+    /// The name that matches the query.
     matched: String,
-    kind: &'static str,
+    /// How it matches: `id`, `exact`, `prefix` or `fuzzy`.
+    kind: String,
+    /// Similarity to the query, from 0 to 1.
     similarity: f64,
 }
 
 #[pymethods]
 impl SearchHit {
+    #[staticmethod]
+    fn _new(id: String, name: String, matched: String, kind: String, similarity: f64) -> SearchHit {
+        SearchHit { id, name, matched, kind, similarity }
+    }
+
     fn __repr__(&self) -> String {
         format!("<SearchHit {} {} ({}, {:.2})>", self.id, self.name, self.kind, self.similarity)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let fields = (&self.id, &self.name, &self.matched, &self.kind, self.similarity).into_pyobject(py)?;
+        Ok((py.get_type::<SearchHit>().getattr("_new")?, fields))
     }
 }

@@ -47,7 +47,10 @@ pub struct System {
 #[pymethods]
 impl System {
     #[new]
-    #[pyo3(signature = (model=PathBuf::from(DEFAULT), kb=None, **options))]
+    #[pyo3(
+        signature = (model=PathBuf::from(DEFAULT), kb=None, **options),
+        text_signature = "(model='default', kb=None, **options)"
+    )]
     fn new(
         py: Python<'_>,
         model: PathBuf,
@@ -67,7 +70,10 @@ impl System {
     /// >>> [mention.name for mention in system.annotate("Asthma, treated with cortisone.")]
     /// ['Asthma']
     #[staticmethod]
-    #[pyo3(signature = (model=PathBuf::from(DEFAULT), kb=None, **options))]
+    #[pyo3(
+        signature = (model=PathBuf::from(DEFAULT), kb=None, **options),
+        text_signature = "(model='default', kb=None, **options)"
+    )]
     fn open(
         py: Python<'_>,
         model: PathBuf,
@@ -442,36 +448,43 @@ impl NameLink {
 
 #[pymethods]
 impl NameLink {
+    /// The name that was looked up.
     #[getter]
     fn query(&self) -> &str {
         &self.query
     }
 
+    /// Id of the linked concept; `None` if the name is not linked.
     #[getter]
     fn id(&self) -> Option<&str> {
         self.best().map(|best| best.id.as_str())
     }
 
+    /// Preferred name of the linked concept; `None` if the name is not linked.
     #[getter]
     fn name(&self) -> Option<&str> {
         self.best().map(|best| best.name.as_str())
     }
 
+    /// Probability that the best candidate is meant.
     #[getter]
     fn score(&self) -> f64 {
         self.candidates.first().map_or(0.0, |best| best.score)
     }
 
+    /// Whether the name was left unlinked.
     #[getter]
     fn nil(&self) -> bool {
         self.nil
     }
 
+    /// The candidate concepts, best first.
     #[getter]
     fn candidates(&self) -> Vec<Candidate> {
         self.candidates.clone()
     }
 
+    /// Why it was linked so; `None` without `explain=True`.
     #[getter]
     fn explanation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(explanation) = &self.explanation else { return Ok(None) };

@@ -6,7 +6,11 @@
 delirium MESH:D003693 True
 """
 
+from __future__ import annotations
+
+import os as _os
 import sys as _sys
+import typing as _typing
 from functools import lru_cache as _lru_cache
 
 from . import _canonym
@@ -26,7 +30,7 @@ from ._canonym import (
     set_threads,
 )
 from ._train import train
-from .errors import Error, FileError, FormatError, LimitError, MismatchError, UsageError
+from .errors import Error, FileError, FormatError, LimitError, MismatchError, TrainingError, UsageError
 
 __all__ = [
     "Candidate",
@@ -44,6 +48,7 @@ __all__ = [
     "Report",
     "SearchHit",
     "System",
+    "TrainingError",
     "UsageError",
     "__version__",
     "evaluate",
@@ -57,15 +62,33 @@ _canonym.set_hosted(_canonym.__file__, [_sys.executable, "-m", "canonym"])
 
 
 @_lru_cache(maxsize=4)
-def _system(model, kb):
+def _system(model: str, kb: str | KnowledgeBase | None) -> System:
     return System.open(model, kb)
 
 
-def link(texts, *, model="default", kb=None):
+@_typing.overload
+def link(
+    texts: str, *, model: str | _os.PathLike[str] = ..., kb: str | _os.PathLike[str] | KnowledgeBase | None = ...
+) -> Document: ...
+@_typing.overload
+def link(
+    texts: _typing.Any,
+    *,
+    model: str | _os.PathLike[str] = ...,
+    kb: str | _os.PathLike[str] | KnowledgeBase | None = ...,
+) -> Documents: ...
+def link(
+    texts: _typing.Any,
+    *,
+    model: str | _os.PathLike[str] = "default",
+    kb: str | _os.PathLike[str] | KnowledgeBase | None = None,
+) -> Document | Documents:
     """Finds and links the mentions of a text, or of several. The system is opened once.
 
     >>> document = canonym.link("She has asthma.", model="lexical")
     >>> document[0]
     <Mention asthma 8..14 MESH:D001249 Asthma (0.94)>
     """
-    return _system(model, kb).annotate(texts)
+    kb = kb if kb is None or isinstance(kb, KnowledgeBase) else _os.fspath(kb)
+    linked: Document | Documents = _system(_os.fspath(model), kb).annotate(texts)
+    return linked

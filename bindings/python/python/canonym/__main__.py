@@ -6,7 +6,7 @@ import canonym  # Declares what hosts the program.
 from canonym import _canonym
 
 
-def main():
+def main() -> None:
     """Runs the command line."""
     sys.exit(_canonym.run_program(sys.argv[1:]))
 

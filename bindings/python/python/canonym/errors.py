@@ -8,32 +8,48 @@
 mesh.kb - check the path; relative paths are resolved from the current folder
 """
 
+from __future__ import annotations
+
+import os
+from typing import Any
+
 
 class Error(Exception):
     """What failed, where, and on which value."""
 
-    path = None
+    message: str
+    """What failed, with its causes."""
+    path: str | os.PathLike[str] | None = None
     """The file, if the error is about one."""
-    line = None
+    line: int | None = None
     """The line of the file, from 1, if known."""
-    hint = None
+    hint: str | None = None
     """How to fix it, if known."""
 
-    def __init__(self, message="", *, path=None, line=None, hint=None):
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        path: str | os.PathLike[str] | None = None,
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
         self.line = line
         self.hint = hint
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _made, (type(self), self.message, self.path, self.line, self.hint)
 
 
-def _made(kind, message, path, line, hint):
+def _made(
+    kind: type[Error], message: str, path: str | os.PathLike[str] | None, line: int | None, hint: str | None
+) -> Error:
     return kind(message, path=path, line=line, hint=hint)
 
 
