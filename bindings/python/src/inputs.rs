@@ -128,13 +128,14 @@ fn text_of(text: &Bound<'_, PyAny>, row: usize) -> PyResult<Text> {
     if let Ok(document) = text.cast::<Document>() {
         return Ok(document.get().annotated().document.clone());
     }
-    if let Ok(row_of_table) = text.cast::<PyDict>()
-        && let Some(text) = row_of_table.get_item("text")?
+    if let Ok(fields) = text.cast::<PyDict>()
+        && let Some(text) = fields.get_item("text")?
+        && text.is_instance_of::<PyString>()
     {
-        let id = row_of_table.get_item("id")?.filter(|id| !id.is_none());
-        let id = id.map(|id| Ok::<_, PyErr>(id.str()?.to_string())).transpose()?;
         let document = text_of(&text, row)?;
-        return Ok(Text { id: id.unwrap_or_else(|| document.id.clone()), ..document });
+        let id = fields.get_item("id")?.filter(|id| !id.is_none());
+        let id = id.map(|id| Ok::<_, PyErr>(id.str()?.to_string())).transpose()?;
+        return Ok(Text { id: id.unwrap_or(document.id), ..document });
     }
     let scalar;
     let text = match text.cast::<PyString>() {

@@ -1,6 +1,7 @@
-"""The examples in the docstrings of the native part are right."""
+"""The examples in docstrings are right."""
 
 import doctest
+import importlib
 
 import pytest
 
@@ -24,6 +25,13 @@ def test_examples_are_right(name, text, tmp_path, monkeypatch):
     failures = []
     doctest.DocTestRunner().run(test, out=failures.append)
     assert not failures, "".join(failures)
+
+
+@pytest.mark.parametrize("module", ["canonym", "canonym.bigbio", "canonym.errors", "canonym.gilda"])
+def test_examples_of_modules_are_right(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(module), extraglobs={"canonym": canonym})
+    assert result.attempted > 0 and result.failed == 0
 
 
 def test_everything_public_is_documented():

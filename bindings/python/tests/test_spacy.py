@@ -9,7 +9,6 @@ spacy = pytest.importorskip("spacy")
 from spacy.tokens import Doc, DocBin, Span  # noqa: E402
 
 
-
 def plain(value):
     """The value with lists for tuples, which serialisation may give."""
     return json.loads(json.dumps(value))
