@@ -41,10 +41,10 @@ wheel:
 python: wheel
 	bindings/python/scripts/check.sh $(PYTHON)
 
-# Rate of the package against the program on 1,000 abstracts: DOCUMENTS names a JSONL file with them.
+# The package of `make python` beside the program of this checkout on DOCUMENTS, JSONL with abstracts, and KB or else the starter.
 bench-python:
 	$(CARGO) build --release -p canonym-cli
-	$(PYTHON) benches/bench_python.py --documents $(DOCUMENTS) --binary $(BINARY)
+	target/python-check/bin/python benches/bench_python.py --binary $(BINARY) --documents $(DOCUMENTS) $(if $(KB),--kb $(KB))
 
 # Figures for docs/results.md; real corpora and terminologies are read from CANONYM_DATA, else ../shared/data.
 bench:

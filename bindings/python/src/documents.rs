@@ -132,8 +132,7 @@ impl Document {
     }
 
     fn __repr__(&self) -> String {
-        let n = self.__len__();
-        format!("<Document {}: {n} mention{}>", self.id(), if n == 1 { "" } else { "s" })
+        format!("<Document {}: {}>", self.id(), counted(self.__len__(), "mention"))
     }
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -211,7 +210,7 @@ impl Documents {
 
     fn __repr__(&self) -> String {
         let n_mentions: usize = self.0.iter().map(|document| document.get().__len__()).sum();
-        format!("<Documents: {} documents, {n_mentions} mentions>", self.0.len())
+        format!("<Documents: {}, {}>", counted(self.0.len(), "document"), counted(n_mentions, "mention"))
     }
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -435,6 +434,11 @@ impl Candidate {
 /// Python values of a JSON text.
 pub fn from_json_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("json")?.call_method1("loads", (text,))
+}
+
+/// A number with its noun.
+pub fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// What an index selects.

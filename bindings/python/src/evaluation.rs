@@ -7,7 +7,7 @@ use canonym::eval::report::{self, EvalConfig};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::documents::from_json_text;
+use crate::documents::{counted, from_json_text};
 use crate::errors::OrRaise;
 use crate::inputs::{Options, annotated};
 use crate::threads;
@@ -80,7 +80,7 @@ impl Report {
 
     fn __repr__(&self) -> String {
         let strict = self.0.metrics.get(&Measure::Strict).map(|score| format!(", strict F1 {:.3}", score.f1));
-        format!("<Report: {} documents{}>", self.0.n_documents, strict.unwrap_or_default())
+        format!("<Report: {}{}>", counted(self.0.n_documents, "document"), strict.unwrap_or_default())
     }
 
     #[staticmethod]

@@ -22,7 +22,7 @@ def test_documents_files_and_dictionaries_are_scored(lexical, tmp_path):
     predicted = lexical.annotate([NOTE])
     report = canonym.evaluate([GOLD], predicted)
     assert report.metrics["strict"]["f1"] == pytest.approx(2 / 3, abs=1e-4)
-    assert repr(report) == "<Report: 1 documents, strict F1 0.667>"
+    assert repr(report) == "<Report: 1 document, strict F1 0.667>"
     assert "strict" in str(report)
     path = tmp_path / "predicted.jsonl"
     path.write_text(predicted.to_jsonl())
