@@ -80,7 +80,7 @@ impl Report {
 
     fn __repr__(&self) -> String {
         let strict = self.0.metrics.get(&Measure::Strict).map(|score| format!(", strict F1 {:.3}", score.f1));
-        format!("<Report: {}{}>", counted(self.0.n_documents, "document"), strict.unwrap_or_default())
+        format!("<Report: {}{}>", counted(self.0.n_documents as usize, "document"), strict.unwrap_or_default())
     }
 
     #[staticmethod]
