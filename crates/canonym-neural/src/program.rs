@@ -52,7 +52,8 @@ mod tests {
     fn program_is_the_executable_unless_declared() {
         let executable = current().unwrap();
         assert_eq!(executable.command, [executable.file.clone().into_os_string()]);
-        let hosted = Program { file: "canonym.so".into(), command: vec!["python".into(), "-m".into(), "canonym".into()] };
+        let hosted =
+            Program { file: "canonym.so".into(), command: vec!["python".into(), "-m".into(), "canonym".into()] };
         set_hosted(hosted.clone());
         assert_eq!(current().unwrap(), hosted);
         let command = hosted.command();

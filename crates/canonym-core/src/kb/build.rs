@@ -67,7 +67,10 @@ fn check_out(config: &BuildConfig, out: &Path) -> Result<()> {
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(Error::usage(format!("no such folder: {}", folder.display()), "create it, or choose another folder"));
+        return Err(Error::usage(
+            format!("no such folder: {}", folder.display()),
+            "create it, or choose another folder",
+        ));
     }
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let mut inputs = config.sources.iter().map(|source| &source.path).chain(&config.mappings);
