@@ -183,8 +183,11 @@ impl Lexicon {
             writer.section_u32(&format!("{prefix}.checks"), &table.checks)?;
             writer.section_u32(&format!("{prefix}.rows"), &table.rows)?;
         }
-        writer.section_u32("gram.at", &self.grams.at)?;
-        writer.section_u32("gram.rows", &self.grams.rows)?;
+        writer.section_u32("gram.codes", &self.grams.codes)?;
+        writer.section_u32("gram.df", &self.grams.df)?;
+        let at: Vec<u8> = self.grams.at.iter().flat_map(|end| end.to_le_bytes()).collect();
+        writer.section("gram.gaps.at", [&at[..]])?;
+        writer.section("gram.gaps", self.grams.gaps())?;
         writer.section_u32("gram.norms", &self.grams.inverse_norms)
     }
 }
