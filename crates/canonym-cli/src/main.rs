@@ -11,6 +11,7 @@ mod eval_report;
 mod explain;
 mod filter;
 mod help;
+mod index;
 mod interrupt;
 mod kb;
 mod link;
@@ -60,6 +61,9 @@ enum Command {
     /// Build, inspect and search knowledge bases.
     #[command(subcommand)]
     Kb(kb::KbCommand),
+    /// Embed all names of a large knowledge base once.
+    #[command(subcommand)]
+    Index(index::IndexCommand),
     /// Score predictions against gold annotations.
     Eval(Box<eval::EvalArgs>),
     /// Convert a corpus to another format.
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
         Command::Link(arguments) => link::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
+        Command::Index(command) => index::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::format::{KIND, Meta};
 use super::lexicon::literal_start;
 use super::record::Scope;
-use crate::artifact::Container;
+use crate::artifact::{Container, IN_MEMORY};
 use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
 use crate::index::packed::{Strings, U32s, U64s};
@@ -106,6 +106,11 @@ impl KnowledgeBase {
     /// Like [`KnowledgeBase::open`]; only files larger than `in_memory` bytes are mapped.
     pub fn open_up_to(in_memory: u64, path: &Path) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::open_up_to(in_memory, path, KIND)?)
+    }
+
+    /// Like [`KnowledgeBase::open`], but a large file is verified only once: see [`Container::open_verified_once`].
+    pub fn open_verified_once(path: &Path, notes: Option<&Path>) -> Result<KnowledgeBase> {
+        KnowledgeBase::from_container(Container::open_verified_once(IN_MEMORY, path, KIND, notes)?)
     }
 
     /// Opens a compiled knowledge base in memory; `label` replaces its path in errors.
