@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 32;
 const UNPAIRED: &str = "has no `.txt` file of the same name";
 
 /// An item to open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Pending {
     /// A file that may be an archive.
     File(PathBuf),
@@ -36,6 +36,40 @@ pub(super) struct Listing {
     pub waiting: VecDeque<Pending>,
     /// Number of files that belong to no document.
     pub n_other: u64,
+}
+
+/// A file with documents, or a brat text with its annotations.
+#[derive(Debug, Clone)]
+pub struct InputFile {
+    pub(super) pending: Pending,
+}
+
+impl InputFile {
+    /// Its path; of a brat document the path of the text.
+    pub fn path(&self) -> &Path {
+        match &self.pending {
+            Pending::File(path) | Pending::Unpaired(path) => path,
+            Pending::Source(source) | Pending::Brat(source, _) => source.path(),
+        }
+    }
+
+    /// The paths of all its parts: the file, or a brat text and its annotations.
+    pub fn parts(&self) -> Vec<&Path> {
+        match &self.pending {
+            Pending::Brat(text, Some(annotations)) => vec![text.path(), annotations.path()],
+            _ => vec![self.path()],
+        }
+    }
+}
+
+/// The files under `path`, a file or folder, in the order in which a reader of `path` opens them, and the number of
+/// files that belong to no document.
+///
+/// # Errors
+/// If `path` does not exist, or is a folder that cannot be read or contains no files.
+pub fn input_files(path: &Path, format: Option<CorpusFormat>) -> Result<(Vec<InputFile>, u64)> {
+    let Listing { waiting, n_other } = list(path, format)?;
+    Ok((waiting.into_iter().map(|pending| InputFile { pending }).collect(), n_other))
 }
 
 /// Lists the documents under `path`, a file or folder.
