@@ -40,9 +40,9 @@ use tracing_subscriber::prelude::*;
 /// Link mentions in biomedical text to concepts of any terminology.
 #[derive(Debug, Parser)]
 #[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
     /// Print only results and errors.
     #[arg(long, short, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     quiet: bool,
@@ -52,7 +52,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Find and link mentions in texts.
     Link(link::LinkArguments),
     /// Link names, one per line, without context.

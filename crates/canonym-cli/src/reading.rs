@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use canonym_core::batch::Skipped;
 use canonym_core::corpus::conll::Tags;
+use canonym_core::corpus::files::InputFile;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
 
 use crate::output::counted;
@@ -37,6 +39,13 @@ impl ReadArguments {
         self.open_with(path, format, OnMismatch::Drop, Purpose::Texts)
     }
 
+    /// Opens one file of a listing. Annotations are used, or ignored as in [`ReadArguments::open_texts`].
+    pub fn open_file(&self, file: &InputFile, format: Option<CorpusFormat>, uses_annotations: bool) -> Documents {
+        let on_mismatch = if self.skip_bad_offsets || !uses_annotations { OnMismatch::Drop } else { OnMismatch::Error };
+        let purpose = if uses_annotations { Purpose::Annotations } else { Purpose::Texts };
+        self.documents(Reader::open_file(file, format), file.path(), on_mismatch, purpose)
+    }
+
     fn open_with(
         &self,
         path: &Path,
@@ -44,12 +53,13 @@ impl ReadArguments {
         on_mismatch: OnMismatch,
         purpose: Purpose,
     ) -> canonym_core::Result<Documents> {
-        let reader = Reader::open(path, format)?
-            .with_on_mismatch(on_mismatch)
-            .with_repairs(self.fix_offsets)
-            .with_tags(self.tags);
+        Ok(self.documents(Reader::open(path, format)?, path, on_mismatch, purpose))
+    }
+
+    fn documents(&self, reader: Reader, path: &Path, on_mismatch: OnMismatch, purpose: Purpose) -> Documents {
+        let reader = reader.with_on_mismatch(on_mismatch).with_repairs(self.fix_offsets).with_tags(self.tags);
         let path = path.to_path_buf();
-        Ok(Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_reported: false })
+        Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_reported: false }
     }
 }
 
@@ -114,6 +124,25 @@ impl Documents {
             self.on_fault = OnFault::SkipFile;
         }
         self
+    }
+
+    /// Refuses documents with the id of an earlier one, and leaves all errors to the caller, who may continue after them.
+    #[must_use]
+    pub fn strict(mut self) -> Documents {
+        self.reader = self.reader.with_repeated_ids_refused(true);
+        self
+    }
+
+    /// Reports a file that cannot be read and skips the rest of it instead of failing.
+    #[must_use]
+    pub fn skipping_files(mut self) -> Documents {
+        self.on_fault = OnFault::SkipFile;
+        self
+    }
+
+    /// What is skipped because of the last error.
+    pub fn skipped(&self, error: &canonym_core::Error) -> Skipped {
+        Skipped::new(error, self.reader.path(), self.reader.failed_id())
     }
 
     /// Number of files skipped or partly read so far.
