@@ -230,15 +230,16 @@ fn link_all(arguments: &LinkArguments, system: &System, to: ResultFormat) -> any
     let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
     let sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
     let mut outputs = Outputs::Single(Box::new(sink), false);
-    let n_linked = link_batches(arguments, system, to, (first, &mut batches), &mut outputs, &mut skipped)?;
+    let counts = link_batches(arguments, system, to, (first, &mut batches), &mut outputs, &mut skipped)?;
     outputs.finish()?;
+    report(arguments, &batches, counts);
     if let Some(skipped) = skipped {
-        skipped.finish(n_linked)?;
+        skipped.finish(counts.n_documents)?;
     }
     errors::left_out(batches.n_left_out)
 }
 
-/// Links a first batch and all that follow. Returns the number of linked documents.
+/// Links a first batch and all that follow.
 fn link_batches(
     arguments: &LinkArguments,
     system: &System,
@@ -246,9 +247,9 @@ fn link_batches(
     (first, batches): (Batch, &mut Batches),
     outputs: &mut Outputs,
     list: &mut Option<SkipList>,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<Counts> {
     let bar = progress::counter("documents", None);
-    let (mut batch, mut counts, mut n_linked) = (first, Counts::default(), 0);
+    let (mut batch, mut counts) = (first, Counts::default());
     while !batch.is_empty() {
         let Batch { documents, files, frames, checksums, ended, skipped } = batch;
         // Read the next batch while this one is linked.
@@ -272,7 +273,6 @@ fn link_batches(
                 Linked::Document(document, counts_here) => {
                     outputs.write(file, document, counts_here.n_mentions)?;
                     counts.add(counts_here);
-                    n_linked += 1;
                 }
                 Linked::Skipped(id, error) => {
                     let skipped = Skipped::new(&error, &outputs.input_path(file, arguments), Some(&id));
@@ -285,6 +285,11 @@ fn link_batches(
         batch = next?;
     }
     progress::finish(&bar, "documents");
+    Ok(counts)
+}
+
+/// Reports a lack of given mentions, and dropped mentions.
+fn report(arguments: &LinkArguments, batches: &Batches, counts: Counts) {
     if arguments.mentions == Mentions::Gold && batches.n_given == 0 {
         progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
     }
@@ -293,7 +298,6 @@ fn link_batches(
             progress::say(&format!("dropped {} by `{option}`", counted(n, "mention")));
         }
     }
-    Ok(n_linked)
 }
 
 /// A linked and encoded document, or the id of one that was skipped and the reason.
@@ -328,9 +332,11 @@ fn link_or_skip(
     }
 }
 
-/// Numbers of written and dropped mentions.
+/// Numbers of linked documents, and of written and dropped mentions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
+    /// Documents.
+    n_documents: u64,
     /// Written.
     n_mentions: u64,
     /// Dropped without a concept.
@@ -341,6 +347,7 @@ struct Counts {
 
 impl Counts {
     fn add(&mut self, other: Counts) {
+        self.n_documents += other.n_documents;
         self.n_mentions += other.n_mentions;
         self.by_nil += other.by_nil;
         self.by_context += other.by_context;
@@ -400,7 +407,7 @@ fn drop_unwanted(
     document: &mut AnnotatedDocument,
     explanations: &mut Vec<Explanation>,
 ) -> Counts {
-    let mut dropped = Counts::default();
+    let mut dropped = Counts { n_documents: 1, ..Counts::default() };
     if arguments.nil == Nil::Drop {
         dropped.by_nil = drop_unlinked(document, explanations);
     }

@@ -126,7 +126,10 @@ impl Batches {
         }
         let mut n_bytes = 0;
         let is_full = |batch: &Batch, n_bytes: usize| {
-            batch.documents.len() >= BATCH || batch.ended.len() >= BATCH || batch.skipped.len() >= BATCH_SKIPPED || n_bytes >= BATCH_BYTES
+            batch.documents.len() >= BATCH
+                || batch.ended.len() >= BATCH
+                || batch.skipped.len() >= BATCH_SKIPPED
+                || n_bytes >= BATCH_BYTES
         };
         while !is_full(&batch, n_bytes) {
             let Some(current) = &mut self.current else {

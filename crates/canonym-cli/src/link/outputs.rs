@@ -130,7 +130,12 @@ struct Current {
 
 impl RunOutputs {
     /// The outputs of `files` in `folder`.
-    pub fn new(path: &Path, folder: RunFolder, files: BTreeMap<usize, BatchFile>, to: Option<CorpusFormat>) -> RunOutputs {
+    pub fn new(
+        path: &Path,
+        folder: RunFolder,
+        files: BTreeMap<usize, BatchFile>,
+        to: Option<CorpusFormat>,
+    ) -> RunOutputs {
         RunOutputs {
             path: path.to_path_buf(),
             folder,

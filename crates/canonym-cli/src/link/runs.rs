@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::batches::{Batches, input_format};
 use super::outputs::{Outputs, RunOutputs, SkipList};
-use super::{Compression, LinkArguments, link_batches, settings};
+use super::{Compression, Counts, LinkArguments, link_batches, report, settings};
 use crate::output::counted;
 use crate::result_format::ResultFormat;
 use crate::sink::check_output;
@@ -64,14 +64,18 @@ pub fn run(
     let mut batches = Batches::of_files(arguments, to.corpus(), waiting.clone().into_iter())?;
     let mut run = Outputs::Run(Box::new(RunOutputs::new(path, folder, waiting, to.corpus())));
     let first = batches.next_batch()?;
+    let mut counts = Counts::default();
     if !first.is_empty() {
-        link_batches(arguments, &open_system()?, to, (first, &mut batches), &mut run, &mut skipped)?;
+        counts = link_batches(arguments, &open_system()?, to, (first, &mut batches), &mut run, &mut skipped)?;
     }
     let n_written = match (&run, &mut skipped) {
         (Outputs::Run(run), Some(list)) => run.collect_skipped(&outputs, list)?,
         _ => 0,
     };
     run.finish()?;
+    if counts.n_documents > 0 {
+        report(arguments, &batches, counts);
+    }
     if let Some(skipped) = skipped {
         skipped.finish(n_written)?;
     }

@@ -11,11 +11,12 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 23] = [
+const DOCUMENTS: [&str; 24] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
     "docs/guide/corpora.md",
+    "docs/guide/batch.md",
     "docs/guide/link-options.md",
     "docs/guide/abbreviations.md",
     "docs/guide/context.md",
@@ -57,7 +58,12 @@ const SHOWN: [(&str, &str); 9] = [
 ];
 
 /// Files that the documents mention without showing them.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
+    (
+        "day.jsonl",
+        "{\"id\":\"1\",\"text\":\"Dry cough at night.\"}\n{\"id\":\"2\",\"text\":\"Dry cou\n\
+         {\"id\":\"1\",\"text\":\"Barking.\"}\n{\"id\":\"3\",\"text\":\"Night sweats.\"}\n",
+    ),
     ("visit.txt", "She reports dry coughs and nocturnal sweating, but no dizziness when standing.\n"),
     ("bad.pubtator", "101|t|Two weeks of dry cough.\n101|a|\n101\t14\t23\tdry cough\tSymptom\tCLINIC:L2\n"),
     ("names.txt", "sweating at night\ndry couhg\nrash\n"),
@@ -201,7 +207,7 @@ fn run(place: &Workplace, command: &str, shown: &[&str]) -> Option<Vec<String>> 
     }
     let mut command = command.to_owned();
     // On a terminal the output is a table.
-    let elsewhere = ["--to ", "--output ", " -o ", " | ", " > "];
+    let elsewhere = ["--to ", "--output ", "--resume ", " -o ", " | ", " > "];
     if command.starts_with("canonym link ") && !elsewhere.iter().any(|option| command.contains(option)) {
         command += " --to table";
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod adapt;
+mod batch;
 mod compare;
 mod convert;
 mod damaged;

@@ -203,7 +203,8 @@ fn check_equal(path: &Path, stored: &RunSettings, settings: &RunSettings) -> Res
         let was = stored.options.get(name).unwrap_or(&none);
         let is = settings.options.get(name).unwrap_or(&none);
         if was != is {
-            let message = format!("the run in {path} has other options: `{name}` was {}, now {}", shown(was), shown(is));
+            let message =
+                format!("the run in {path} has other options: `{name}` was {}, now {}", shown(was), shown(is));
             let hint = format!("resume it with `canonym link --resume {path}` alone, or start a new run");
             return Err(Error::Usage { message, hint: Some(hint) });
         }
@@ -301,7 +302,8 @@ mod tests {
     fn other_settings_and_folders_in_use_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("run");
-        let message = |result: Result<RunFolder>| result.unwrap_err().to_string().replace(&run.display().to_string(), "run");
+        let message =
+            |result: Result<RunFolder>| result.unwrap_err().to_string().replace(&run.display().to_string(), "run");
         assert_eq!(message(RunFolder::resume(&run, &settings("k", "5"))), "run contains no run to resume");
         let first = RunFolder::create(&run, settings("k", "5")).unwrap();
         assert_eq!(

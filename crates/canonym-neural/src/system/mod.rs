@@ -198,7 +198,8 @@ impl Models {
     pub fn fingerprint(&self) -> String {
         let shown = |fingerprint: u128| format!(" {fingerprint:032x}");
         let linking = self.linking.fingerprint().map(shown).unwrap_or_default();
-        let rerank = self.rerank.as_ref().map(|bundle| format!(" + {}{}", cross_encoder::SYSTEM, shown(bundle.fingerprint)));
+        let rerank =
+            self.rerank.as_ref().map(|bundle| format!(" + {}{}", cross_encoder::SYSTEM, shown(bundle.fingerprint)));
         format!("{}{linking}{}", self.linking.info().kind, rerank.unwrap_or_default())
     }
 
