@@ -21,5 +21,5 @@ mod skipped;
 pub use checksum::{Checksum, checksum};
 pub use journal::FinishedFile;
 pub use outputs::{BatchFile, list};
-pub use run_folder::{JOURNAL, RUN_FILE, RunFolder, RunSettings, State};
+pub use run_folder::{RunFolder, RunSettings, State};
 pub use skipped::Skipped;

@@ -13,13 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::journal::{FinishedFile, Journal};
 use super::{BatchFile, checksum};
 use crate::artifact::AtomicFile;
+use crate::corpus::files::{JOURNAL, RUN_FILE};
 use crate::{Error, Result};
-
-/// Name of the file with the settings.
-pub const RUN_FILE: &str = "run.json";
-
-/// Name of the journal.
-pub const JOURNAL: &str = "run.journal";
 
 /// Name of the lock file.
 const LOCK: &str = ".lock";

@@ -184,6 +184,20 @@ pub(super) fn unpaired(path: &Path) -> Error {
     Error::invalid(format!("{} {UNPAIRED}", path.display())).with_hint("add the text file, or remove this file")
 }
 
+/// Name of the settings in a run folder of [`crate::batch`].
+pub const RUN_FILE: &str = "run.json";
+
+/// Name of the journal in a run folder.
+pub const JOURNAL: &str = "run.journal";
+
+/// Whether a file of a run folder is not an output.
+fn is_run_file(folder: &Path, path: &Path) -> bool {
+    let is_named = |name: &str| path.file_name().is_some_and(|own| own == name);
+    is_named(JOURNAL)
+        || is_named(RUN_FILE) && folder.join(JOURNAL).exists()
+        || path.to_str().and_then(|path| path.strip_suffix(".skipped")).is_some_and(|output| Path::new(output).exists())
+}
+
 /// The files under `folder`, sorted by path.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
@@ -196,7 +210,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
         for entry in entries {
             let entry = entry.map_err(|source| Error::io("read", &folder, source))?;
             let path = entry.path();
-            if entry.file_name().to_string_lossy().starts_with('.') {
+            if entry.file_name().to_string_lossy().starts_with('.') || is_run_file(&folder, &path) {
                 continue;
             }
             let kind = entry.file_type().map_err(|source| Error::io("read", &path, source))?;
