@@ -1,6 +1,7 @@
 //! `canonym link`: finds and links mentions in texts.
 
 mod batches;
+mod changed;
 mod outputs;
 mod rows;
 mod runs;
@@ -23,10 +24,11 @@ use canonym_neural::system::{Models, terminology};
 use rayon::prelude::*;
 
 use self::batches::{Batch, Batches};
+use self::changed::Changed;
 use self::outputs::{Outputs, SkipList};
 use crate::filter::FilterArguments;
 use crate::output::counted;
-use crate::reading::ReadArguments;
+use crate::reading::{ColumnArguments, ReadArguments};
 use crate::result_format::ResultFormat;
 use crate::sink::{Encoded, Sink, check_output};
 use crate::system::{Mentions, Nil};
@@ -53,7 +55,8 @@ pub struct LinkArguments {
     /// Where mentions come from.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
-    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
+    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo, biosyn, jats or
+    /// csv.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
     /// Output format: table, tsv, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, texoo or biosyn [default: table on
@@ -86,8 +89,14 @@ pub struct LinkArguments {
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
+    /// The input was linked with this older knowledge base: link only documents again that a changed name or concept can
+    /// touch, and keep the links of all others.
+    #[arg(long, value_name = "OLD.kb", conflicts_with_all = ["text", "explain", "rerank"])]
+    changed_only: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadArguments,
+    #[command(flatten)]
+    columns: ColumnArguments,
     /// Print ids as written in the source.
     #[arg(long)]
     raw_ids: bool,
@@ -157,7 +166,13 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let fingerprint = models.fingerprint();
-    let open_system = || -> anyhow::Result<System> {
+    let to = output_format(arguments)?;
+    if arguments.changed_only.is_some() {
+        changed::check(arguments, to)?;
+    }
+    let open = || -> anyhow::Result<Linking<'_>> {
+        let open_changed = |old: &PathBuf| Changed::open(arguments, old, &kb, models.senses.clone());
+        let changed = arguments.changed_only.as_ref().map(open_changed).transpose()?;
         let config = SystemConfig {
             mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,
@@ -167,12 +182,11 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
             subset: arguments.filter.choose(&kb)?,
             leaky_tokenisation: false,
         };
-        Ok(System::new(&kb, models, &config)?)
+        Ok(Linking { arguments, system: System::new(&kb, models, &config)?, changed, to })
     };
-    let to = output_format(arguments)?;
     match run_folder(arguments, to) {
-        Some(folder) => runs::run(arguments, &folder, to, &kb, &fingerprint, open_system),
-        None => link_all(arguments, &open_system()?, to),
+        Some(folder) => runs::run(arguments, &folder, to, &kb, &fingerprint, open),
+        None => link_all(&open()?),
     }
 }
 
@@ -214,8 +228,18 @@ fn output_format(arguments: &LinkArguments) -> anyhow::Result<ResultFormat> {
     Ok(to)
 }
 
+/// What links documents, and how they are written.
+struct Linking<'a> {
+    arguments: &'a LinkArguments,
+    system: System,
+    /// The changes since the input was linked, with `--changed-only`.
+    changed: Option<Changed>,
+    to: ResultFormat,
+}
+
 /// Links all documents into one output.
-fn link_all(arguments: &LinkArguments, system: &System, to: ResultFormat) -> anyhow::Result<()> {
+fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
+    let Linking { arguments, to, .. } = *linking;
     if arguments.compress.is_some() {
         return Err(errors::usage("`--compress` is for run folders", "end the name of the output in `.gz` or `.zst`"));
     }
@@ -230,9 +254,9 @@ fn link_all(arguments: &LinkArguments, system: &System, to: ResultFormat) -> any
     let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
     let sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
     let mut outputs = Outputs::Single(Box::new(sink), false);
-    let counts = link_batches(arguments, system, to, (first, &mut batches), &mut outputs, &mut skipped)?;
+    let counts = link_batches(linking, (first, &mut batches), &mut outputs, &mut skipped)?;
     outputs.finish()?;
-    report(arguments, &batches, counts);
+    report(linking, &batches, counts);
     if let Some(skipped) = skipped {
         skipped.finish(counts.n_documents)?;
     }
@@ -241,9 +265,7 @@ fn link_all(arguments: &LinkArguments, system: &System, to: ResultFormat) -> any
 
 /// Links a first batch and all that follow.
 fn link_batches(
-    arguments: &LinkArguments,
-    system: &System,
-    to: ResultFormat,
+    linking: &Linking<'_>,
     (first, batches): (Batch, &mut Batches),
     outputs: &mut Outputs,
     list: &mut Option<SkipList>,
@@ -253,8 +275,8 @@ fn link_batches(
     while !batch.is_empty() {
         let Batch { documents, files, frames, checksums, ended, skipped } = batch;
         // Read the next batch while this one is linked.
-        let (linked, next) = rayon::join(|| link_or_skip(arguments, system, documents, to), || batches.next_batch());
-        system.check_kb()?;
+        let (linked, next) = rayon::join(|| link_or_skip(linking, documents), || batches.next_batch());
+        linking.system.check_kb()?;
         for (file, frame) in frames {
             outputs.start(file, frame)?;
         }
@@ -275,7 +297,7 @@ fn link_batches(
                     counts.add(counts_here);
                 }
                 Linked::Skipped(id, error) => {
-                    let skipped = Skipped::new(&error, &outputs.input_path(file, arguments), Some(&id));
+                    let skipped = Skipped::new(&error, &outputs.input_path(file, linking.arguments), Some(&id));
                     outputs.skip(file, skipped, list)?;
                 }
             }
@@ -289,8 +311,11 @@ fn link_batches(
 }
 
 /// Reports a lack of given mentions, and dropped mentions.
-fn report(arguments: &LinkArguments, batches: &Batches, counts: Counts) {
-    if arguments.mentions == Mentions::Gold && batches.n_given == 0 {
+fn report(linking: &Linking<'_>, batches: &Batches, counts: Counts) {
+    if let Some(changed) = &linking.changed {
+        changed.report(counts.n_documents);
+    }
+    if linking.arguments.mentions == Mentions::Gold && batches.n_given == 0 {
         progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
     }
     for (n, option) in [(counts.by_nil, "--nil drop"), (counts.by_context, "--drop-context")] {
@@ -307,22 +332,17 @@ enum Linked {
 }
 
 /// Links a batch; with `--skip-bad-documents`, documents that fail are skipped.
-fn link_or_skip(
-    arguments: &LinkArguments,
-    system: &System,
-    batch: Vec<AnnotatedDocument>,
-    to: ResultFormat,
-) -> anyhow::Result<Vec<Linked>> {
+fn link_or_skip(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<Linked>> {
     let linked = |(document, counts)| Linked::Document(document, counts);
-    if arguments.skip_bad_documents.is_none() {
-        return Ok(link(arguments, system, batch, to)?.into_iter().map(linked).collect());
+    if linking.arguments.skip_bad_documents.is_none() {
+        return Ok(link(linking, batch)?.into_iter().map(linked).collect());
     }
-    match link(arguments, system, batch.clone(), to) {
+    match link(linking, batch.clone()) {
         Ok(all) => Ok(all.into_iter().map(linked).collect()),
         Err(_) => {
             let alone = |document: AnnotatedDocument| {
                 let id = document.document.id.clone();
-                match link(arguments, system, vec![document], to) {
+                match link(linking, vec![document]) {
                     Ok(mut one) => Ok(linked(one.remove(0))),
                     Err(error) => error.downcast().map(|error| Linked::Skipped(id, error)),
                 }
@@ -355,28 +375,43 @@ impl Counts {
 }
 
 /// Links a batch and encodes each document; also returns the numbers of mentions.
-fn link(
-    arguments: &LinkArguments,
-    system: &System,
-    batch: Vec<AnnotatedDocument>,
-    to: ResultFormat,
-) -> anyhow::Result<Vec<(Encoded, Counts)>> {
+fn link(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(Encoded, Counts)>> {
+    let Linking { arguments, system, changed, to } = linking;
     if arguments.explain {
-        return link_explained(arguments, system, batch, to);
+        return link_explained(arguments, system, batch, *to);
     }
-    let mut linked = system.link(batch)?;
-    let encode = |document: &mut AnnotatedDocument| -> anyhow::Result<(Encoded, Counts)> {
+    let encode = |(mut document, is_linked): (AnnotatedDocument, bool)| -> anyhow::Result<(Encoded, Counts)> {
         let mut unexplained = Vec::new();
-        let counts = drop_unwanted(arguments, document, &mut unexplained);
+        let counts = match is_linked {
+            true => drop_unwanted(arguments, &mut document, &mut unexplained),
+            false => Counts { n_documents: 1, n_mentions: document.annotations.len() as u64, ..Counts::default() },
+        };
         let mut bytes = Vec::new();
         match to {
-            ResultFormat::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, counts)),
-            ResultFormat::Table => rows::table(&mut bytes, document)?,
-            ResultFormat::Tsv => rows::tsv(&mut bytes, document)?,
+            ResultFormat::Corpus(format) => return Ok((Encoded::new(&document, *format, Scheme::default())?, counts)),
+            ResultFormat::Table => rows::table(&mut bytes, &document)?,
+            ResultFormat::Tsv => rows::tsv(&mut bytes, &document)?,
         }
         Ok((Encoded { bytes, ..Encoded::default() }, counts))
     };
-    linked.par_iter_mut().map(encode).collect()
+    link_changed(system, changed.as_ref(), batch)?.into_par_iter().map(encode).collect()
+}
+
+/// Links those documents of a batch that a change can touch, or all; tells which were linked.
+fn link_changed(
+    system: &System,
+    changed: Option<&Changed>,
+    batch: Vec<AnnotatedDocument>,
+) -> anyhow::Result<Vec<(AnnotatedDocument, bool)>> {
+    let Some(changed) = changed else {
+        return Ok(system.link(batch)?.into_iter().map(|document| (document, true)).collect());
+    };
+    let is_touched: Vec<bool> = batch.par_iter().map(|document| changed.may_touch(document)).collect();
+    let mut touched = is_touched.iter();
+    let (again, kept): (Vec<_>, Vec<_>) = batch.into_iter().partition(|_| touched.next().copied().unwrap_or(true));
+    let (mut again, mut kept) = (system.link(again)?.into_iter(), kept.into_iter());
+    let next = |is_touched: bool| Some((if is_touched { again.next()? } else { kept.next()? }, is_touched));
+    Ok(is_touched.into_iter().map_while(next).collect())
 }
 
 /// As [`link`], with explanations in a field of each annotation or below the table.

@@ -8,6 +8,7 @@ mod download;
 mod errors;
 mod eval;
 mod eval_report;
+mod expect;
 mod explain;
 mod filter;
 mod help;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Kb(kb::KbCommand),
     /// Score predictions against gold annotations.
     Eval(Box<eval::EvalArgs>),
+    /// Test a release: check links that texts and names must have.
+    Expect(expect::ExpectArguments),
     /// Convert a corpus to another format.
     Convert(convert::ConvertArguments),
     /// Compare two prediction files on the same gold annotations.
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Expect(arguments) => expect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),

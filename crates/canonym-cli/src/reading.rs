@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use canonym_core::batch::Skipped;
 use canonym_core::corpus::conll::Tags;
+use canonym_core::corpus::csv::CsvColumns;
 use canonym_core::corpus::files::InputFile;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
 
@@ -25,6 +26,17 @@ pub struct ReadArguments {
     /// CoNLL tagging scheme: auto, bio, bioes or bilou. Append `-strict` to skip mentions with invalid tag sequences.
     #[arg(long, value_name = "TAGS", default_value = "auto", value_parser = errors::parse::<Tags>)]
     pub tags: Tags,
+}
+
+/// Columns of CSV files.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ColumnArguments {
+    /// Column of a CSV file with the text [default: text].
+    #[arg(long, value_name = "NAME")]
+    pub text_column: Option<String>,
+    /// Column of a CSV file with the document id [default: id, or the number of the record].
+    #[arg(long, value_name = "NAME")]
+    pub id_column: Option<String>,
 }
 
 impl ReadArguments {
@@ -123,6 +135,14 @@ impl Documents {
         if self.path.is_dir() {
             self.on_fault = OnFault::SkipFile;
         }
+        self
+    }
+
+    /// Sets the columns of CSV files.
+    #[must_use]
+    pub fn with_columns(mut self, columns: &ColumnArguments) -> Documents {
+        let columns = CsvColumns { id: columns.id_column.clone(), text: columns.text_column.clone() };
+        self.reader = self.reader.with_columns(columns);
         self
     }
 

@@ -10,7 +10,7 @@ use canonym_core::text::Document;
 
 use super::LinkArguments;
 use crate::errors;
-use crate::reading::{Documents, ReadArguments};
+use crate::reading::{ColumnArguments, Documents, ReadArguments};
 use crate::system::Mentions;
 
 /// Limits of a batch, in documents and bytes.
@@ -69,7 +69,8 @@ pub struct Batches {
     format: Option<CorpusFormat>,
     to: Option<CorpusFormat>,
     reading: ReadArguments,
-    mentions: Mentions,
+    columns: ColumnArguments,
+    uses_annotations: bool,
     /// Whether bad documents are skipped.
     skips: bool,
     current: Option<Current>,
@@ -95,7 +96,8 @@ impl Batches {
             format: input_format(arguments)?,
             to,
             reading: arguments.reading,
-            mentions: arguments.mentions,
+            columns: arguments.columns.clone(),
+            uses_annotations: arguments.mentions == Mentions::Gold || arguments.changed_only.is_some(),
             skips: arguments.skip_bad_documents.is_some(),
             current: None,
             n_given: 0,
@@ -168,7 +170,7 @@ impl Batches {
     }
 
     fn open(&mut self, waiting: Waiting, batch: &mut Batch) -> anyhow::Result<()> {
-        let uses_annotations = self.mentions == Mentions::Gold;
+        let uses_annotations = self.uses_annotations;
         let (file, documents, is_single) = match waiting {
             Waiting::Path(path) => {
                 let documents = match uses_annotations {
@@ -189,6 +191,7 @@ impl Batches {
                 (number, if self.skips { documents.strict() } else { documents.skipping_files() }, true)
             }
         };
+        let documents = documents.with_columns(&self.columns);
         self.current = Some(Current { file, documents, is_single, has_documents: false });
         Ok(())
     }

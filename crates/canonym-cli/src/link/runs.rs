@@ -6,25 +6,24 @@ use std::path::Path;
 use canonym_core::batch::{self, RunFolder, State};
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::kb::KnowledgeBase;
-use canonym_neural::system::linked::System;
 use rayon::prelude::*;
 
 use super::batches::{Batches, input_format};
 use super::outputs::{Outputs, RunOutputs, SkipList};
-use super::{Compression, Counts, LinkArguments, link_batches, report, settings};
+use super::{Compression, LinkArguments, Linking, link_batches, report, settings};
 use crate::output::counted;
 use crate::result_format::ResultFormat;
 use crate::sink::check_output;
 use crate::{errors, progress};
 
 /// Links all files that are not finished.
-pub fn run(
-    arguments: &LinkArguments,
+pub fn run<'a>(
+    arguments: &'a LinkArguments,
     path: &Path,
     to: ResultFormat,
     kb: &KnowledgeBase,
     model: &str,
-    open_system: impl FnOnce() -> anyhow::Result<System>,
+    open: impl FnOnce() -> anyhow::Result<Linking<'a>>,
 ) -> anyhow::Result<()> {
     if arguments.text.is_some() {
         return Err(errors::usage("`--text` cannot be linked into a run folder", "omit the `/` of `--output`"));
@@ -64,17 +63,19 @@ pub fn run(
     let mut batches = Batches::of_files(arguments, to.corpus(), waiting.clone().into_iter())?;
     let mut run = Outputs::Run(Box::new(RunOutputs::new(path, folder, waiting, to.corpus())));
     let first = batches.next_batch()?;
-    let mut counts = Counts::default();
+    let mut linked = None;
     if !first.is_empty() {
-        counts = link_batches(arguments, &open_system()?, to, (first, &mut batches), &mut run, &mut skipped)?;
+        let linking = open()?;
+        let counts = link_batches(&linking, (first, &mut batches), &mut run, &mut skipped)?;
+        linked = Some((linking, counts));
     }
     let n_written = match (&run, &mut skipped) {
         (Outputs::Run(run), Some(list)) => run.collect_skipped(&outputs, list)?,
         _ => 0,
     };
     run.finish()?;
-    if counts.n_documents > 0 {
-        report(arguments, &batches, counts);
+    if let Some((linking, counts)) = &linked {
+        report(linking, &batches, *counts);
     }
     if let Some(skipped) = skipped {
         skipped.finish(n_written)?;

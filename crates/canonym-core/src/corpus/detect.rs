@@ -34,6 +34,9 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     if name.ends_with(".concept") {
         return Ok(CorpusFormat::Biosyn);
     }
+    if name.ends_with(".csv") {
+        return Ok(CorpusFormat::Csv);
+    }
     if [".conll", ".bio", ".iob", ".iob2", ".bioes", ".bilou"].iter().any(|ending| name.ends_with(ending)) {
         return Ok(CorpusFormat::Conll);
     }
@@ -46,6 +49,7 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     }
     match xml_root(head) {
         Some(b"collection") => return Ok(CorpusFormat::BiocXml),
+        Some(b"article" | b"pmc-articleset") => return Ok(CorpusFormat::Jats),
         Some(root) if CITATIONS.contains(&root) => return Ok(CorpusFormat::PubmedXml),
         _ => {}
     }
@@ -103,7 +107,7 @@ fn has_member(head: &[u8], name: &str) -> bool {
 /// The file type of `head`, if it must not be read as plain text.
 fn foreign_kind(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(b"<?xml") || head.starts_with(b"<!DOCTYPE") {
-        return Some("XML (not BioC or PubMed)");
+        return Some("XML (not BioC, PubMed or JATS)");
     }
     if starts_with_both(head, b"[", b"{") {
         return Some("JSON list");
@@ -158,6 +162,9 @@ mod tests {
         check("a.xml", "<?xml version='1.0'?>\n<!-- x -->\n<collection>", CorpusFormat::BiocXml);
         check("a.xml", "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>", CorpusFormat::BiocXml);
         check("a.xml", "<!DOCTYPE PubmedArticleSet PUBLIC '' ''>\n", CorpusFormat::PubmedXml);
+        check("PMC1.nxml", "<?xml version='1.0'?><!DOCTYPE article PUBLIC '' ''>", CorpusFormat::Jats);
+        check("-", "<pmc-articleset>", CorpusFormat::Jats);
+        check("notes.csv.gz", "id,text", CorpusFormat::Csv);
         check("-", "<MedlineCitation Owner='NLM'>", CorpusFormat::PubmedXml);
         check("a.json", r#"{"source": "", "documents": [{"id": "1"#, CorpusFormat::BiocJson);
         check("a.json", r#"{"PubTator3": [{"#, CorpusFormat::BiocJson);
@@ -169,8 +176,8 @@ mod tests {
     #[test]
     fn foreign_files_are_not_taken_for_text() {
         let message = |head: &[u8]| detect(Path::new("a"), head).unwrap_err().to_string();
-        assert_eq!(message(b"<?xml version='1.0'?><pmc-articleset>"), "a: unsupported XML (not BioC or PubMed)");
-        assert_eq!(message(b"<?xml version='1.0'?>"), "a: unsupported XML (not BioC or PubMed)");
+        assert_eq!(message(b"<?xml version='1.0'?><feed>"), "a: unsupported XML (not BioC, PubMed or JATS)");
+        assert_eq!(message(b"<?xml version='1.0'?>"), "a: unsupported XML (not BioC, PubMed or JATS)");
         assert_eq!(message(b"[\n {\"id\": 1}"), "a: unsupported JSON list");
         assert_eq!(message(b"ab\0"), "a: unsupported binary file");
     }

@@ -22,11 +22,12 @@ use std::path::{Path, PathBuf};
 
 use crate::corpus::check::{Checker, quote};
 use crate::corpus::conll::{Scheme, Tags};
+use crate::corpus::csv::CsvColumns;
 use crate::corpus::files::{self, InputFile, Listing, Pending};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl,
-    plain, pubmed, pubtator, texoo,
+    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv, jats,
+    jsonl, plain, pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
 use crate::{Error, Result};
@@ -43,6 +44,8 @@ pub struct Reader {
     current: Option<Records>,
     /// The file of the last document or error.
     path: PathBuf,
+    /// Columns of CSV files.
+    columns: CsvColumns,
 }
 
 /// An open input with the state of its format.
@@ -57,6 +60,8 @@ enum Records {
     PubmedXml(pubmed::Documents),
     Texoo(texoo::Documents),
     Biosyn(biosyn::Documents),
+    Jats(jats::Documents),
+    Csv(csv::Documents),
 }
 
 impl Reader {
@@ -75,20 +80,20 @@ impl Reader {
         let Listing { waiting, n_other } = files::list(path, format)?;
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader { waiting, format, checker, current: None, path: path.to_path_buf() })
+        Ok(Reader { waiting, format, checker, current: None, path: path.to_path_buf(), columns: CsvColumns::default() })
     }
 
     /// Opens one file of a listing.
     pub fn open_file(file: &InputFile, format: Option<CorpusFormat>) -> Reader {
         let (path, waiting) = (file.path().to_path_buf(), VecDeque::from([file.pending.clone()]));
-        Reader { waiting, format, checker: Checker::default(), current: None, path }
+        Reader { waiting, format, checker: Checker::default(), current: None, path, columns: CsvColumns::default() }
     }
 
     /// Reads from an open input, detecting the format if none is given.
     pub fn from_input(input: Input, format: Option<CorpusFormat>) -> Result<Reader> {
         let path = input.path().to_path_buf();
-        let current = Some(Records::new(input, format)?);
-        Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current, path })
+        let current = Some(Records::new(input, format, &CsvColumns::default())?);
+        Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current, path, columns: CsvColumns::default() })
     }
 
     /// Reads a source. The members of an archive are read one by one; brat files that belong together form one
@@ -105,7 +110,7 @@ impl Reader {
         }
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader { waiting, format, checker, current: None, path: source.path().to_path_buf() })
+        Ok(Reader { waiting, format, checker, current: None, path: source.path().to_path_buf(), columns: CsvColumns::default() })
     }
 
     /// Sets whether a document with the id of an earlier one is an error. Otherwise it is read and counted.
@@ -126,6 +131,16 @@ impl Reader {
     #[must_use]
     pub fn with_repairs(mut self, repairs: bool) -> Reader {
         self.checker.repairs = repairs;
+        self
+    }
+
+    /// Sets which columns of CSV files are read.
+    #[must_use]
+    pub fn with_columns(mut self, columns: CsvColumns) -> Reader {
+        if let Some(Records::Csv(documents)) = &mut self.current {
+            documents.set_columns(columns.clone());
+        }
+        self.columns = columns;
         self
     }
 
@@ -179,7 +194,7 @@ impl Reader {
             Pending::File(path) | Pending::Unpaired(path) => path.clone_into(&mut self.path),
         }
         self.current = Some(match waiting {
-            Pending::Source(source) => Records::new(source.open()?, self.format)?,
+            Pending::Source(source) => Records::new(source.open()?, self.format, &self.columns)?,
             Pending::Brat(text, annotations) => {
                 let annotations = annotations.map(|source| source.open()).transpose()?;
                 Records::Brat(brat::Documents::new(text.open()?, annotations))
@@ -244,7 +259,7 @@ impl Iterator for Reader {
 }
 
 impl Records {
-    fn new(input: Input, format: Option<CorpusFormat>) -> Result<Records> {
+    fn new(input: Input, format: Option<CorpusFormat>, columns: &CsvColumns) -> Result<Records> {
         let format = match format {
             Some(format) => format,
             None => detect(input.path(), input.head())?,
@@ -260,6 +275,8 @@ impl Records {
             CorpusFormat::PubmedXml => Records::PubmedXml(pubmed::Documents::new(input)?),
             CorpusFormat::Texoo => Records::Texoo(texoo::Documents::new(input)?),
             CorpusFormat::Biosyn => Records::Biosyn(biosyn::Documents::new(input)),
+            CorpusFormat::Jats => Records::Jats(jats::Documents::new(input)?),
+            CorpusFormat::Csv => Records::Csv(csv::Documents::new(input, columns.clone())),
         })
     }
 
@@ -276,6 +293,8 @@ impl Records {
             Records::PubmedXml(documents) => documents.n_passed(),
             Records::Texoo(documents) => documents.n_passed(),
             Records::Biosyn(documents) => documents.n_passed(),
+            Records::Jats(documents) => documents.n_passed(),
+            Records::Csv(documents) => documents.n_lines(),
         }
     }
 
@@ -295,6 +314,8 @@ impl Records {
             Records::Jsonl(input) => Some(input.n_lines()),
             Records::Pubtator(blocks) => Some(blocks.location().1),
             Records::PubmedXml(documents) => Some(documents.line()),
+            Records::Jats(documents) => Some(documents.line()),
+            Records::Csv(documents) => Some(documents.line()),
             _ => None,
         }
     }
@@ -311,8 +332,14 @@ impl Records {
             Records::PubmedXml(documents) => documents.read_next(checker).transpose(),
             Records::Texoo(documents) => documents.read_next(checker).transpose(),
             Records::Biosyn(documents) => documents.read_next().transpose(),
+            Records::Jats(documents) => documents.read_next().transpose(),
+            Records::Csv(documents) => documents.read_next(checker).transpose(),
         }
     }
+}
+
+fn input_only(format: CorpusFormat) -> Error {
+    Error::invalid(format!("`{format}` is an input format only")).with_hint("use jsonl or pubtator")
 }
 
 fn repeated_id(path: &Path, line: Option<u64>, id: &str) -> Error {
@@ -337,7 +364,7 @@ pub fn encode_with(
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
     match format {
-        CorpusFormat::Text => Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator")),
+        CorpusFormat::Text | CorpusFormat::Jats | CorpusFormat::Csv => Err(input_only(format)),
         CorpusFormat::Jsonl => jsonl::write(document, buffer),
         CorpusFormat::Pubtator => pubtator::write(document, buffer),
         CorpusFormat::BiocXml => bioc_xml::write(document, buffer),
@@ -396,8 +423,8 @@ impl<W: Write> Writer<W> {
     /// A writer to `out`; `path` is used in messages. Plain text cannot be written because it has no annotations; for
     /// brat see [`crate::corpus::folder`].
     pub fn new(out: W, path: &Path, format: CorpusFormat) -> Result<Writer<W>> {
-        if format == CorpusFormat::Text {
-            return Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator"));
+        if !format.is_written() {
+            return Err(input_only(format));
         }
         if format == CorpusFormat::Brat {
             return Err(Error::invalid("cannot write brat to a stream: each document has two files")
