@@ -39,8 +39,7 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     let new = terminology::open(Some(&arguments.new))?;
     if arguments.json {
         let mut out = Lines::default();
-        let n_changes =
-            write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output")?;
+        let n_changes = write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output")?;
         return status(arguments, n_changes);
     }
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);

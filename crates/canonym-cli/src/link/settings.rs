@@ -76,7 +76,9 @@ fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, String>
         ("--skip-bad-documents", arguments.skip_bad_documents.is_some()),
     ];
     flags.into_iter().filter(|(_, is_set)| *is_set).for_each(|(name, _)| add(name, "set".to_owned()));
-    for (name, column) in [("--text-column", &arguments.columns.text_column), ("--id-column", &arguments.columns.id_column)] {
+    for (name, column) in
+        [("--text-column", &arguments.columns.text_column), ("--id-column", &arguments.columns.id_column)]
+    {
         column.iter().for_each(|column| add(name, column.clone()));
     }
     if let Some(old) = &arguments.changed_only {

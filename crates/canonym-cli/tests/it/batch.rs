@@ -310,3 +310,31 @@ fn a_killed_run_is_resumed_without_losing_or_repeating_a_document() {
     killed.remove("run.json");
     assert!(whole == killed, "{:?}", killed.keys());
 }
+
+#[test]
+fn full_texts_and_tables_of_notes_are_linked() {
+    let place = Workplace::with_shapes();
+    std::fs::create_dir(place.path("in")).unwrap();
+    place.write(
+        "in/1.nxml",
+        "<?xml version='1.0'?><article><front><article-meta><article-id pub-id-type='pmc'>5</article-id></article-meta></front>\
+         <body><sec><title>Results</title><p>A trigon.</p><fig><caption><p>A ring shape.</p></caption></fig></sec></body></article>",
+    );
+    place.write("in/2.csv", "note_id,note\nn1,\"A circle,\nand a square.\"\nn2\nn3,A trigon.\n");
+    let columns = ["in", "--id-column", "note_id", "--text-column", "note", "--skip-bad-documents", "bad.jsonl"];
+    let output = place.run(&link(&[&columns[..], &["--to", "tsv"]].concat()), "");
+    let rows = String::from_utf8(output.stdout).unwrap();
+    let columns: Vec<String> = rows.lines().map(|line| line.rsplit_once('\t').unwrap().0.to_owned()).collect();
+    expect![[r#"
+        PMC5	10	16	trigon	Polygon	X:S4	Triangle
+        PMC5	20	30	ring shape	Curve	X:S1	Circle
+        n1	2	8	circle	Curve	X:S1	Circle
+        n1	16	22	square	Polygon	X:S2	Square
+        n3	2	8	trigon	Polygon	X:S4	Triangle
+    "#]]
+    .assert_eq(&(columns.join("\n") + "\n"));
+    expect![[r#"
+        {"file":"in/2.csv","line":4,"error":"expected 2 fields as in the header, found 1","hint":"put fields that contain separators or line breaks in quotes"}
+    "#]]
+    .assert_eq(&std::fs::read_to_string(place.path("bad.jsonl")).unwrap());
+}

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 24] = [
+const DOCUMENTS: [&str; 25] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
@@ -29,6 +29,7 @@ const DOCUMENTS: [&str; 24] = [
     "docs/guide/train-dual-encoder.md",
     "docs/guide/train-multitask.md",
     "docs/guide/rerank.md",
+    "docs/guide/expect.md",
     "docs/guide/check-terminology.md",
     "docs/guide/serve.md",
     "docs/guide/annotate.md",
@@ -42,7 +43,8 @@ const DOCUMENTS: [&str; 24] = [
 const LEEWAY: f64 = 0.25;
 
 /// Files shown in the guide, and the start of each.
-const SHOWN: [(&str, &str); 9] = [
+const SHOWN: [(&str, &str); 10] = [
+    ("release.toml", "[[text]]"),
     ("clinic.tsv", "L1⇥"),
     ("papers.pubtator", "101|t|"),
     (
@@ -58,7 +60,11 @@ const SHOWN: [(&str, &str); 9] = [
 ];
 
 /// Files that the documents mention without showing them.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
+    (
+        "wrong.toml",
+        "[[text]]\nid = \"visit\"\ntext = \"A dry cough.\"\nrequire = [{ mention = \"dry cough\", id = \"CLINIC:L3\" }]\n",
+    ),
     (
         "day.jsonl",
         "{\"id\":\"1\",\"text\":\"Dry cough at night.\"}\n{\"id\":\"2\",\"text\":\"Dry cou\n\
@@ -161,6 +167,11 @@ fn prepare(place: &Workplace) {
     let gold = std::fs::read_to_string(place.path("gold.pubtator")).unwrap();
     let (theirs, _) = gold.trim_end().rsplit_once('\n').unwrap();
     place.write("theirs.pubtator", format!("{theirs}\n"));
+    // The release before that of the guide: orthostatic dizziness was no name yet.
+    let clinic = std::fs::read_to_string(place.path("clinic.tsv")).unwrap();
+    place.write("old.tsv", clinic.replace("|orthostatic dizziness", ""));
+    let built = place.run(&["kb", "build", "old.tsv", "--prefix", "CLINIC", "--out", "old.kb"], "");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     for name in ["clean", "leaky"] {
         let (source, out) = (format!("{name}.txt"), format!("{name}.kb"));
         let built = place.run(&["kb", "build", &source, "--format", "biosyn", "--out", &out], "");

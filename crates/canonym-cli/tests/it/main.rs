@@ -3,6 +3,7 @@
 
 mod adapt;
 mod batch;
+mod changed;
 mod compare;
 mod convert;
 mod damaged;
@@ -12,6 +13,7 @@ mod eval;
 mod eval_report;
 mod eval_warnings;
 mod everyday;
+mod expect;
 mod filter;
 mod frozen;
 mod generative;

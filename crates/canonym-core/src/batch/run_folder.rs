@@ -273,7 +273,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (input, run) = (folder.path().join("a.txt"), folder.path().join("run"));
         std::fs::write(&input, "No pain.").unwrap();
-        let file = list(&[input.clone()], None, "jsonl").unwrap().0.remove(0);
+        let file = list(std::slice::from_ref(&input), None, "jsonl").unwrap().0.remove(0);
         let mut made = RunFolder::create(&run, settings("k", "5")).unwrap();
         assert_eq!(made.state(&file), State::New);
         let output = made.output_path(&file.output).unwrap();

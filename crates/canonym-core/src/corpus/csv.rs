@@ -83,7 +83,7 @@ impl Documents {
         let name = id.and_then(|id| fields.get(id)).map(|id| id.trim().to_owned());
         if fields.len() != n_columns {
             checker.failed_id = name.filter(|_| fields.len() > id.unwrap_or_default());
-            let message = format!("the record has {} fields, the header {n_columns}", fields.len());
+            let message = format!("expected {n_columns} fields as in the header, found {}", fields.len());
             return Err(self.error(message, "put fields that contain separators or line breaks in quotes"));
         }
         let id = name.unwrap_or_else(|| self.n_records.to_string());
@@ -231,12 +231,22 @@ mod tests {
                 a: "Fever, chills"
             "#]],
         );
-        check("text\nFever\n", None, None, expect![[r#"
+        check(
+            "text\nFever\n",
+            None,
+            None,
+            expect![[r#"
             1: "Fever"
-        "#]]);
-        check("a,b\n1,2\n", None, None, expect![[r#"
+        "#]],
+        );
+        check(
+            "a,b\n1,2\n",
+            None,
+            None,
+            expect![[r#"
             a.csv:1: the table has no column `text` (name the column with `--text-column`; the columns are `a`, `b`)
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
@@ -246,7 +256,7 @@ mod tests {
             None,
             None,
             expect![[r#"
-                a.csv:2: the record has 3 fields, the header 2 (put fields that contain separators or line breaks in quotes)
+                a.csv:2: expected 2 fields as in the header, found 3 (put fields that contain separators or line breaks in quotes)
                 a.csv:3: there is text after a closing quote (double quotes inside a quoted field: `""`)
                 3: "good"
                 a.csv:5: a quoted field is not closed (close the quote, or double it: `""`)

@@ -26,8 +26,8 @@ use crate::corpus::csv::CsvColumns;
 use crate::corpus::files::{self, InputFile, Listing, Pending};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv, jats,
-    jsonl, plain, pubmed, pubtator, texoo,
+    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv,
+    jats, jsonl, plain, pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
 use crate::{Error, Result};
@@ -93,7 +93,14 @@ impl Reader {
     pub fn from_input(input: Input, format: Option<CorpusFormat>) -> Result<Reader> {
         let path = input.path().to_path_buf();
         let current = Some(Records::new(input, format, &CsvColumns::default())?);
-        Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current, path, columns: CsvColumns::default() })
+        Ok(Reader {
+            waiting: VecDeque::new(),
+            format,
+            checker: Checker::default(),
+            current,
+            path,
+            columns: CsvColumns::default(),
+        })
     }
 
     /// Reads a source. The members of an archive are read one by one; brat files that belong together form one
@@ -110,7 +117,14 @@ impl Reader {
         }
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader { waiting, format, checker, current: None, path: source.path().to_path_buf(), columns: CsvColumns::default() })
+        Ok(Reader {
+            waiting,
+            format,
+            checker,
+            current: None,
+            path: source.path().to_path_buf(),
+            columns: CsvColumns::default(),
+        })
     }
 
     /// Sets whether a document with the id of an earlier one is an error. Otherwise it is read and counted.

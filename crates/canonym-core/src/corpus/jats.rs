@@ -18,8 +18,23 @@ const SETS: [&str; 5] = ["pmc-articleset", "articleset", "articles", "OAI-PMH", 
 
 /// Elements whose content is not text of the article.
 const LEFT_OUT: [&str; 17] = [
-    "back", "ref-list", "sub-article", "response", "trans-abstract", "table", "graphic", "inline-graphic", "media", "tex-math",
-    "annotation", "mml:annotation", "supplementary-material", "permissions", "object-id", "processing-meta", "contrib-group",
+    "back",
+    "ref-list",
+    "sub-article",
+    "response",
+    "trans-abstract",
+    "table",
+    "graphic",
+    "inline-graphic",
+    "media",
+    "tex-math",
+    "annotation",
+    "mml:annotation",
+    "supplementary-material",
+    "permissions",
+    "object-id",
+    "processing-meta",
+    "contrib-group",
 ];
 
 /// Reader of documents.
@@ -174,9 +189,26 @@ impl Article {
             };
         }
         match name {
-            "front" | "article-meta" | "journal-meta" | "journal-title-group" | "title-group" | "floats-group" | "caption"
-            | "list" | "list-item" | "def-list" | "def-item" | "def" | "disp-quote" | "boxed-text" | "table-wrap-foot"
-            | "fn" | "fn-group" | "statement" | "verse-group" | "disp-formula-group"
+            "front"
+            | "article-meta"
+            | "journal-meta"
+            | "journal-title-group"
+            | "title-group"
+            | "floats-group"
+            | "caption"
+            | "list"
+            | "list-item"
+            | "def-list"
+            | "def-item"
+            | "def"
+            | "disp-quote"
+            | "boxed-text"
+            | "table-wrap-foot"
+            | "fn"
+            | "fn-group"
+            | "statement"
+            | "verse-group"
+            | "disp-formula-group"
                 if parent.is_some() =>
             {
                 Some(Role::Around)
@@ -197,7 +229,9 @@ impl Article {
                 Some(Role::Block)
             }
             "title" if matches!(parent, Some(Role::Part(_))) => Some(Role::Heading),
-            "title" | "p" | "label" if self.kind.is_some() && (name != "label" || self.is_float(open)) => Some(Role::Block),
+            "title" | "p" | "label" if self.kind.is_some() && (name != "label" || self.is_float(open)) => {
+                Some(Role::Block)
+            }
             "term" | "attrib" | "verse-line" if self.kind.is_some() => Some(Role::Block),
             "article-id" => Some(Role::Id(kind.unwrap_or_default())),
             "journal-title" => Some(Role::Journal),
@@ -295,11 +329,13 @@ impl Article {
     }
 
     fn into_document(self, path: &std::path::Path, line: u64) -> Result<AnnotatedDocument> {
-        let pmc = self.id_of(&["pmcid", "pmc", "pmcaid"]).map(|id| match id.starts_with(|c: char| c.is_ascii_digit()) {
-            true => format!("PMC{id}"),
-            false => id.to_owned(),
-        });
-        let other = || self.id_of(&["pmid", "doi"]).or_else(|| Some(self.ids.first()?.1.as_str()).filter(|id| !id.is_empty()));
+        let pmc =
+            self.id_of(&["pmcid", "pmc", "pmcaid"]).map(|id| match id.starts_with(|c: char| c.is_ascii_digit()) {
+                true => format!("PMC{id}"),
+                false => id.to_owned(),
+            });
+        let other =
+            || self.id_of(&["pmid", "doi"]).or_else(|| Some(self.ids.first()?.1.as_str()).filter(|id| !id.is_empty()));
         let Some(id) = pmc.or_else(|| other().map(str::to_owned)) else {
             return Err(Error::parse(path, line, "the article has no id")
                 .with_hint("add an `article-id` with the `pub-id-type` `pmc`, `pmid` or `doi`"));
@@ -342,7 +378,11 @@ mod tests {
                     let attributes = read.attributes.iter().map(|one| format!(" {}={}", one.name, one.value));
                     shown += &format!("{}{}\n", read.document.id, attributes.collect::<String>());
                     for section in &read.document.sections {
-                        shown += &format!("  [{}] {}\n", section.kind, section.span.of(&read.document.text).replace('\n', " / "));
+                        shown += &format!(
+                            "  [{}] {}\n",
+                            section.kind,
+                            section.span.of(&read.document.text).replace('\n', " / ")
+                        );
                     }
                 }
             }

@@ -110,7 +110,9 @@ const ANY: &str = "*";
 impl Ids {
     /// Whether a written id, which may consist of several joined by `|`, is one of these; true if there are none.
     fn matches(&self, written: &str) -> bool {
-        let is_meant = |id: &String| id == ANY || id == written || id.split('|').any(|one| written.split('|').any(|other| one == other));
+        let is_meant = |id: &String| {
+            id == ANY || id == written || id.split('|').any(|one| written.split('|').any(|other| one == other))
+        };
         self.0.is_empty() || self.0.iter().any(is_meant)
     }
 }
@@ -173,7 +175,13 @@ impl fmt::Display for Failure {
         let is_linked = self.found.is_some();
         match kind {
             FailureKind::Required | FailureKind::Override => {
-                let verb = if is_linked { "is linked to" } else if self.is_mention { "is" } else { "was" };
+                let verb = if is_linked {
+                    "is linked to"
+                } else if self.is_mention {
+                    "is"
+                } else {
+                    "was"
+                };
                 write!(formatter, "{place}: “{mention}” should be linked to {ids}, but {verb} {found}")
             }
             FailureKind::Forbidden | FailureKind::Denied if ids.0.is_empty() || ids.0.iter().any(|id| id == ANY) => {
@@ -182,7 +190,9 @@ impl fmt::Display for Failure {
             FailureKind::Forbidden | FailureKind::Denied => {
                 write!(formatter, "{place}: “{mention}” should not be linked to {found}")
             }
-            FailureKind::Unexpected => write!(formatter, "{place}: “{mention}” is linked to {found}, which is not expected"),
+            FailureKind::Unexpected => {
+                write!(formatter, "{place}: “{mention}” is linked to {found}, which is not expected")
+            }
         }
     }
 }
@@ -217,7 +227,10 @@ impl Expectations {
         for (row, text) in self.text.iter().enumerate() {
             let place = text.place(row);
             if text.require.iter().any(|link| link.mention.is_none()) {
-                return wrong(format!("{place}: a required link has no `mention`"), "add the mention as it is in the text");
+                return wrong(
+                    format!("{place}: a required link has no `mention`"),
+                    "add the mention as it is in the text",
+                );
             }
             if text.forbid.iter().any(|link| link.mention.is_none() && link.id.0.is_empty()) {
                 return wrong(format!("{place}: a forbidden link has neither `mention` nor `id`"), "add one of them");
@@ -225,13 +238,19 @@ impl Expectations {
             for link in &text.require {
                 let mention = link.mention.as_deref().map(plain).unwrap_or_default();
                 if !plain(&text.text).contains(&mention) {
-                    return wrong(format!("{place}: the text does not contain “{mention}”"), "correct the mention or the text");
+                    return wrong(
+                        format!("{place}: the text does not contain “{mention}”"),
+                        "correct the mention or the text",
+                    );
                 }
             }
         }
         for list in &self.names {
             if let Some((name, _)) = list.overrides.iter().chain(&list.deny).find(|(_, ids)| ids.0.is_empty()) {
-                return wrong(format!("the name “{name}” has no concept"), "add an id; in `deny`, `\"*\"` is any concept");
+                return wrong(
+                    format!("the name “{name}” has no concept"),
+                    "add an id; in `deny`, `\"*\"` is any concept",
+                );
             }
         }
         Ok(())
@@ -295,8 +314,11 @@ pub fn check_text(text: &TextExpectation, row: usize, found: &[Annotation]) -> V
     if text.complete {
         let is_expected = |one: &&Annotation| text.require.iter().chain(&text.open).any(|link| link.matches(one));
         let is_forbidden = |one: &&Annotation| text.forbid.iter().any(|link| link.matches(one));
-        let unexpected = found.iter().filter(|one| one.concept_id().is_some() && !is_expected(one) && !is_forbidden(one));
-        failures.extend(unexpected.map(|one| failure(&place, FailureKind::Unexpected, &one.text, &Ids::default(), Some(one))));
+        let unexpected =
+            found.iter().filter(|one| one.concept_id().is_some() && !is_expected(one) && !is_forbidden(one));
+        failures.extend(
+            unexpected.map(|one| failure(&place, FailureKind::Unexpected, &one.text, &Ids::default(), Some(one))),
+        );
     }
     failures
 }
@@ -305,7 +327,8 @@ pub fn check_text(text: &TextExpectation, row: usize, found: &[Annotation]) -> V
 pub fn check_denied(lists: &[NameLists], text: &TextExpectation, row: usize, found: &[Annotation]) -> Vec<Failure> {
     let denied = lists.iter().flat_map(|list| &list.deny);
     let links = denied.flat_map(|(name, ids)| {
-        let is_denied = |one: &&Annotation| plain(&one.text) == plain(name) && one.concept_id().is_some_and(|id| ids.matches(id));
+        let is_denied =
+            |one: &&Annotation| plain(&one.text) == plain(name) && one.concept_id().is_some_and(|id| ids.matches(id));
         found.iter().filter(is_denied).map(move |one| (one, ids))
     });
     links.map(|(one, ids)| failure(&text.place(row), FailureKind::Denied, &one.text, ids, Some(one))).collect()

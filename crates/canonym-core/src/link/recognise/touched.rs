@@ -13,9 +13,9 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
+use super::root_of;
 use super::scan::{ScanScratch, Word, words};
 use super::senses::{Hashed, SenseInventory};
-use super::root_of;
 use crate::kb::lexicon::{hash_form, hash_token};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::analysis::Analysis;
@@ -268,12 +268,34 @@ mod tests {
     }
 
     const NAMES: [&str; 12] = [
-        "heart failure", "failure", "sclerosis", "multiple sclerosis", "MS", "pre-frontal cortex", "prefrontal cortex", "cortex",
-        "breast cancer", "ovarian cancer", "cancer of the breast", "L-dopa",
+        "heart failure",
+        "failure",
+        "sclerosis",
+        "multiple sclerosis",
+        "MS",
+        "pre-frontal cortex",
+        "prefrontal cortex",
+        "cortex",
+        "breast cancer",
+        "ovarian cancer",
+        "cancer of the breast",
+        "L-dopa",
     ];
     const PIECES: [&str; 14] = [
-        "heart failure", "failure of the heart", "MS", "multiple sclerosis (MS)", "pre-frontal", "cortex", "breast and ovarian cancer",
-        "cancers", "L-dopa-induced", "the", "patients, with", "sclerosis", "aspirin", "was treated.",
+        "heart failure",
+        "failure of the heart",
+        "MS",
+        "multiple sclerosis (MS)",
+        "pre-frontal",
+        "cortex",
+        "breast and ovarian cancer",
+        "cancers",
+        "L-dopa-induced",
+        "the",
+        "patients, with",
+        "sclerosis",
+        "aspirin",
+        "was treated.",
     ];
 
     proptest! {
