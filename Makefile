@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-scale fuzz attack deny package
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale fuzz attack deny package
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -54,6 +54,11 @@ bench-names:
 bench-lookalikes:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/lookalikes.py --binary $(BINARY) --report experiments/reports/lookalikes.json
+
+# Batch runs killed at random moments and resumed; two minutes, needs no data.
+bench-resume:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/kill_resume.py $(BINARY) --kills 200
 
 # Short forms and words of several senses, each in a text that decides.
 bench-ambiguous:

@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
     let place = Workplace::with_shapes();
     std::fs::create_dir(place.path("notes")).unwrap();
     place.write("notes/1.txt", "A circle.");
-    place.write("notes/2.xml", "<?xml version='1.0'?><article/>");
+    place.write("notes/2.xml", "<?xml version='1.0'?><feed/>");
     place.write("notes/3.jsonl", "{\"id\":\"3\",\"text\":\"A square.\"}\n{\"id\":\n{\"id\":\"4\",\"text\":\"\"}\n");
     place.write("notes/4.txt", "A trigon.");
     place.check(
@@ -114,7 +114,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
         expect![[r#"
         status 1
         --- stderr
-        error: notes/2.xml: unsupported XML (not BioC or PubMed)
+        error: notes/2.xml: unsupported XML (not BioC, PubMed or JATS)
         hint: specify the format; `text` reads any text file
         error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
         hint: each line is one JSON object with `id`, `text` and `annotations`
@@ -143,7 +143,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
     assert_eq!(converted.status.code(), Some(1));
     assert_eq!(String::from_utf8(converted.stdout).unwrap().lines().count(), 3);
     std::fs::create_dir(place.path("bad")).unwrap();
-    place.write("bad/2.xml", "<?xml version='1.0'?><article/>");
+    place.write("bad/2.xml", "<?xml version='1.0'?><feed/>");
     for arguments in [&["link", "bad", "-o", "none"][..], &["convert", "bad", "none", "--to", "jsonl"]] {
         assert_eq!(place.run(arguments, "").status.code(), Some(1));
         assert!(!place.path("none").exists());
@@ -153,7 +153,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
         expect![[r#"
         status 1
         --- stderr
-        error: notes/2.xml: unsupported XML (not BioC or PubMed)
+        error: notes/2.xml: unsupported XML (not BioC, PubMed or JATS)
         hint: specify the format; `text` reads any text file
     "#]],
     );

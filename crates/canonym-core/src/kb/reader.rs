@@ -358,6 +358,11 @@ impl KnowledgeBase {
         self.u32s(&self.sections.form_token_row).slice(range)
     }
 
+    /// Number of canonical tokens in the vocabulary.
+    pub fn n_tokens(&self) -> u32 {
+        (self.bytes(&self.sections.vocab_hash).len() / size_of::<u64>()) as u32
+    }
+
     /// Row of the canonical token with this hash in the vocabulary.
     pub fn token_row(&self, hash: u64) -> Option<u32> {
         U64s(self.bytes(&self.sections.vocab_hash)).find(hash).map(|row| row as u32)
