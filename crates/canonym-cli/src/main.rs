@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Find and link mentions in texts.
-    Link(link::LinkArguments),
+    Link(Box<link::LinkArguments>),
     /// Link names, one per line, without context.
     Map(map::MapArguments),
     /// Build, inspect and search knowledge bases.

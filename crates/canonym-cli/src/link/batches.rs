@@ -59,7 +59,7 @@ enum Waiting {
     /// A file, a folder, or standard input; part of file 0.
     Path(PathBuf),
     /// A file of a run folder, with its number.
-    File(usize, BatchFile),
+    File(usize, Box<BatchFile>),
 }
 
 /// Reads documents in batches.
@@ -111,7 +111,7 @@ impl Batches {
         to: Option<CorpusFormat>,
         files: impl Iterator<Item = (usize, BatchFile)>,
     ) -> anyhow::Result<Batches> {
-        let waiting = files.map(|(number, file)| Waiting::File(number, file)).collect();
+        let waiting = files.map(|(number, file)| Waiting::File(number, Box::new(file))).collect();
         Ok(Batches { waiting, text: None, ..Batches::new(arguments, to)? })
     }
 

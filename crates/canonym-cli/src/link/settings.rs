@@ -107,7 +107,7 @@ pub fn stored(folder: &Path, arguments: &LinkArguments) -> anyhow::Result<LinkAr
     match parsed.map(|arguments| arguments.command) {
         Ok(Command::Link(stored)) => {
             let threads = arguments.threads.or(stored.threads);
-            Ok(LinkArguments { resume: Some(folder.to_path_buf()), output: None, threads, ..stored })
+            Ok(LinkArguments { resume: Some(folder.to_path_buf()), output: None, threads, ..*stored })
         }
         _ => {
             let error = canonym_core::Error::artifact(folder, "the stored command line of the run cannot be read");

@@ -334,7 +334,7 @@ fn full_texts_and_tables_of_notes_are_linked() {
     "#]]
     .assert_eq(&(columns.join("\n") + "\n"));
     expect![[r#"
-        {"file":"in/2.csv","line":4,"error":"expected 2 fields as in the header, found 1","hint":"put fields that contain separators or line breaks in quotes"}
+        {"file":"in/2.csv","line":4,"id":"n2","error":"expected 2 fields as in the header, found 1","hint":"put fields that contain separators or line breaks in quotes"}
     "#]]
     .assert_eq(&std::fs::read_to_string(place.path("bad.jsonl")).unwrap());
 }

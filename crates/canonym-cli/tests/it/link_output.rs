@@ -112,17 +112,17 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
     place.check(
         &["link", "notes", "--kb", "shapes.kb", "--to", "pubtator", "--output", "links.txt"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: notes/2.xml: unsupported XML (not BioC, PubMed or JATS)
-        hint: specify the format; `text` reads any text file
-        error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
-        hint: each line is one JSON object with `id`, `text` and `annotations`
-        3 scores were dropped (first in document `1`)
-        3 lists of candidates were reduced to the first id (first in document `1`)
-        error: 2 files were skipped or only partly read
-        hint: all other files were processed; fix or remove the files named above
-    "#]],
+            status 1
+            --- stderr
+            error: notes/2.xml: unsupported XML (not BioC, PubMed or JATS)
+            hint: specify the format; `text` reads any text file
+            error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
+            hint: each line is one JSON object with `id`, `text` and `annotations`
+            2 scores were dropped (first in document `1`)
+            2 lists of candidates were reduced to the first id (first in document `1`)
+            error: 2 files were skipped or only partly read
+            hint: all other files were processed; fix or remove the files named above
+        "#]],
     );
     expect![[r#"
         1|t|A circle.
@@ -131,7 +131,6 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
 
         3|t|A square.
         3|a|
-        3	2	8	square	Polygon	X:S2
 
         4|t|A trigon.
         4|a|
