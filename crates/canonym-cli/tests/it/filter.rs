@@ -83,7 +83,7 @@ fn text_and_evaluation_take_the_same_filters() {
     place.write("gold.pubtator", "7|t|A circle in a square.\n7\t2\t8\tcircle\tCurve\tX:S1\n");
     let run = |filter: &[&str]| {
         let mut arguments =
-            vec!["eval", "--gold", "gold.pubtator", "--model", "default", "--kb", "shapes.kb", "--json"];
+            vec!["eval", "--gold", "gold.pubtator", "--model", "lexical", "--kb", "shapes.kb", "--json"];
         arguments.extend(filter);
         place.run(&arguments, "")
     };
