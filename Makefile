@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous fuzz attack deny package wheel python bench-python
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale fuzz attack deny package wheel python bench-python
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -70,10 +70,20 @@ bench-lookalikes:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/lookalikes.py --binary $(BINARY) --report experiments/reports/lookalikes.json
 
+# Batch runs killed at random moments and resumed; two minutes, needs no data.
+bench-resume:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/kill_resume.py $(BINARY) --kills 200
+
 # Short forms and words of several senses, each in a text that decides.
 bench-ambiguous:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/ambiguous.py --binary $(BINARY) --report experiments/reports/ambiguous.json
+
+# All open terminologies together, and one of the size of UMLS grown from them; needs 10 GB of disk and 8 GB of memory.
+bench-scale:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/scale/bench.py --binary $(BINARY) --report experiments/reports/scale.json
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
 fuzz:

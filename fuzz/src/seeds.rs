@@ -36,6 +36,8 @@ pub fn corpus_seeds() -> Vec<Vec<u8>> {
         "-DOCSTART- (7)\n\nA\tO\t_\ncircle\tB-Shape\tS1\n\n# id = 8\nred circle O\nx B-GEO:7\n",
         "{\"id\":\"7\",\"passages\":[{\"offset\":0,\"infons\":{\"type\":\"title\"},\"text\":\"A circle\",\"annotations\":[],\"relations\":[{\"id\":\"R1\",\"infons\":{\"type\":\"near\"},\"nodes\":[{\"refid\":\"1\",\"role\":\"a\"},{\"refid\":\"2\",\"role\":\"b\"}]}]},{\"offset\":12,\"sentences\":[{\"offset\":12,\"text\":\"in 😀.\",\"annotations\":[{\"id\":\"2\",\"infons\":{\"identifier\":\"S2\",\"type\":\"Shape\"},\"text\":\"😀\",\"locations\":[{\"offset\":15,\"length\":1}]}]}]}]}\n",
         "A\tO\ncircle\tB-Shape\nof\tI-Shape\nlines\tO\n\n",
+        "<?xml version=\"1.0\"?><article><front><article-meta><article-id pub-id-type=\"pmc\">7</article-id><title-group><article-title>A <i>circle</i></article-title></title-group><abstract><p>Round.</p></abstract></article-meta></front><body><sec><title>Results</title><p>In<fig><label>1</label><caption><p>Lines.</p></caption></fig> red.</p></sec></body></article>",
+        "id;text;x\n7;\"A circle;\n\"\"red\"\"\";\n8;😀;\"\"\n",
     ]
     .iter()
     .map(|text| text.as_bytes().to_vec())

@@ -277,6 +277,8 @@ test('a decision is applied to identical mentions in another document, and undon
   await drag(page, 'fever');
   await page.locator('aside .mention', { hasText: 'fever' }).waitFor();
   await page.keyboard.press('1');
+  // A pick waits for its candidates; "saved" alone may still mean the state before it.
+  await until('the decision', async () => (await marks(a)).length === 1);
   await saved();
   await page.keyboard.press('g');
   await page.getByRole('button', { name: 'Apply to 2 mentions' }).click();

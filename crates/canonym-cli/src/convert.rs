@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::conll::Tags;
 
-use crate::reading::ReadArguments;
+use crate::reading::{ColumnArguments, ReadArguments};
 use crate::sink::{Encoded, Sink, check_output};
 use crate::{errors, progress};
 
@@ -16,7 +16,8 @@ pub struct ConvertArguments {
     input: PathBuf,
     /// Output file, or a new folder for brat; `-` is standard output. A name ending in `.gz` or `.zst` is compressed.
     output: PathBuf,
-    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
+    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo, biosyn, jats or
+    /// csv.
     #[arg(long, value_name = "F", default_value = "auto")]
     from: String,
     /// Output format: jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
@@ -24,6 +25,8 @@ pub struct ConvertArguments {
     to: String,
     #[command(flatten)]
     reading: ReadArguments,
+    #[command(flatten)]
+    columns: ColumnArguments,
 }
 
 /// Runs the command.
@@ -39,7 +42,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
         // `--tags` selects the output scheme here; that of the input is detected.
         reading.tags = Tags { scheme: None, ..reading.tags };
     }
-    let mut documents = reading.open(&arguments.input, from)?.going_on();
+    let mut documents = reading.open(&arguments.input, from)?.with_columns(&arguments.columns).going_on();
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
     check_output(output, std::slice::from_ref(&arguments.input))?;
     let mut sink = Sink::create(output, Some(to), "a folder instead of `-`")?;
@@ -61,13 +64,15 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
 
 /// Parses the name of an output format.
 fn written_format(name: &str) -> anyhow::Result<CorpusFormat> {
-    let written = CorpusFormat::ALL.into_iter().filter(|format| *format != CorpusFormat::Text);
+    let written = CorpusFormat::ALL.into_iter().filter(|format| format.is_written());
     let hint = || match written.clone().find(|known| known.name().starts_with(name)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use one of {}", written.clone().map(CorpusFormat::name).collect::<Vec<_>>().join(", ")),
     };
-    match name.parse() {
-        Ok(CorpusFormat::Text) => Err(errors::usage("`text` is an input format only", &hint())),
+    match name.parse::<CorpusFormat>() {
+        Ok(format) if !format.is_written() => {
+            Err(errors::usage(format!("`{format}` is an input format only"), &hint()))
+        }
         Ok(format) => Ok(format),
         Err(_) => Err(errors::usage(format!("unknown output format `{name}`"), &hint())),
     }

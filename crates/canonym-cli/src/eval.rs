@@ -503,6 +503,6 @@ mod tests {
         assert!(message(evaluated(GOLD, LINKS, &["--composite", "first"])).contains("--composite"));
         assert!(message(evaluated(QUERIES, ANSWERS, &["--format", "biosyn", "--bat"])).contains("--bat"));
         assert!(message(evaluated(GOLD, LINKS, &["--match", "loose"])).contains("unknown measure `loose`"));
-        assert!(message(evaluated(GOLD, LINKS, &["--format", "csv"])).contains("biosyn"));
+        assert!(message(evaluated(GOLD, LINKS, &["--format", "xls"])).contains("biosyn"));
     }
 }

@@ -39,6 +39,20 @@ impl FilterArguments {
         !self.config().is_all()
     }
 
+    /// The options that are set, with their values.
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let config = self.config();
+        let all = [
+            ("--only-sources", config.only_sources),
+            ("--only-types", config.only_types),
+            ("--only-under", config.only_under),
+            ("--not-sources", config.not_sources),
+            ("--not-types", config.not_types),
+            ("--not-under", config.not_under),
+        ];
+        all.into_iter().filter(|(_, list)| !list.is_empty()).map(|(name, list)| (name, list.join(","))).collect()
+    }
+
     fn config(&self) -> SubsetConfig {
         let trimmed = |list: &[String]| -> Vec<String> {
             list.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()

@@ -99,6 +99,8 @@ fn formats() -> String {
         CorpusFormat::PubmedXml => "PubMed citations as XML",
         CorpusFormat::Texoo => "TeXoo documents as JSON",
         CorpusFormat::Biosyn => "BioSyn queries: mentions without text",
+        CorpusFormat::Jats => "JATS XML: full texts of PubMed Central; input only",
+        CorpusFormat::Csv => "a table of notes with columns for id and text; input only",
     };
     rows(CorpusFormat::ALL.into_iter().map(|format| (format.name(), about(format))))
 }

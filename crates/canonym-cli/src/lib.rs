@@ -10,9 +10,11 @@ mod download;
 mod errors;
 mod eval;
 mod eval_report;
+mod expect;
 mod explain;
 mod filter;
 mod help;
+mod index;
 mod interrupt;
 mod kb;
 mod link;
@@ -42,9 +44,9 @@ use tracing_subscriber::prelude::*;
 /// Link mentions in biomedical text to concepts of any terminology.
 #[derive(Debug, Parser)]
 #[command(name = "canonym", version, max_term_width = 120, disable_help_subcommand = true, after_help = help::topics_line())]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
     /// Print only results and errors.
     #[arg(long, short, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     quiet: bool,
@@ -54,16 +56,21 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Find and link mentions in texts.
-    Link(link::LinkArguments),
+    Link(Box<link::LinkArguments>),
     /// Link names, one per line, without context.
     Map(map::MapArguments),
     /// Build, inspect and search knowledge bases.
     #[command(subcommand)]
     Kb(kb::KbCommand),
+    /// Embed all names of a large knowledge base once.
+    #[command(subcommand)]
+    Index(index::IndexCommand),
     /// Score predictions against gold annotations.
     Eval(Box<eval::EvalArgs>),
+    /// Test a release: check links that texts and names must have.
+    Expect(expect::ExpectArguments),
     /// Convert a corpus to another format.
     Convert(convert::ConvertArguments),
     /// Compare two prediction files on the same gold annotations.
@@ -104,7 +111,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Link(arguments) => link::run(&arguments),
         Command::Map(arguments) => map::run(&arguments),
         Command::Kb(command) => kb::run(&command),
+        Command::Index(command) => index::run(&command),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Expect(arguments) => expect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Train(arguments) => train::run(&arguments),

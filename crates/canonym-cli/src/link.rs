@@ -1,42 +1,42 @@
 //! `canonym link`: finds and links mentions in texts.
 
+mod batches;
+mod changed;
+mod outputs;
 mod rows;
+mod runs;
+mod settings;
 
-use crate::options;
-use canonym_neural::system::Models;
-use canonym_neural::system::terminology;
-use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use canonym_core::batch::Skipped;
 use canonym_core::corpus::conll::Scheme;
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
 use canonym_core::link::recognise::senses::SenseInventory;
-use canonym_core::text::Document;
+use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
+use canonym_neural::system::{Models, terminology};
 use rayon::prelude::*;
 
+use self::batches::{Batch, Batches};
+use self::changed::Changed;
+use self::outputs::{Outputs, SkipList};
 use crate::filter::FilterArguments;
 use crate::output::counted;
-use crate::reading::{Documents, ReadArguments};
+use crate::reading::{ColumnArguments, ReadArguments};
+use crate::result_format::ResultFormat;
 use crate::sink::{Encoded, Sink, check_output};
 use crate::system::{Mentions, Nil};
-use crate::{context, errors, explain, progress};
-use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
-
-use crate::result_format::ResultFormat;
-
-/// Limits of a batch, in documents and bytes.
-const BATCH: usize = 256;
-const BATCH_BYTES: usize = 4 << 20;
+use crate::{context, errors, explain, options, progress};
 
 /// Arguments of `canonym link`.
 #[derive(Debug, clap::Args)]
 pub struct LinkArguments {
     /// Files or folders to link; `-` is standard input.
-    #[arg(required_unless_present = "text")]
+    #[arg(required_unless_present_any = ["text", "resume"])]
     files: Vec<PathBuf>,
     /// Text to link.
     #[arg(long, conflicts_with = "files")]
@@ -53,7 +53,8 @@ pub struct LinkArguments {
     /// Where mentions come from.
     #[arg(long, value_enum, default_value = "detect")]
     mentions: Mentions,
-    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo or biosyn.
+    /// Input format: auto, text, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, pubmed-xml, texoo, biosyn, jats or
+    /// csv.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
     /// Output format: table, tsv, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, texoo or biosyn [default: table on
@@ -86,8 +87,14 @@ pub struct LinkArguments {
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
+    /// The input was linked with this older knowledge base: link only documents again that a changed name or concept can
+    /// touch, and keep the links of all others.
+    #[arg(long, value_name = "OLD.kb", conflicts_with_all = ["text", "explain", "rerank"])]
+    changed_only: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadArguments,
+    #[command(flatten)]
+    columns: ColumnArguments,
     /// Print ids as written in the source.
     #[arg(long)]
     raw_ids: bool,
@@ -95,11 +102,29 @@ pub struct LinkArguments {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Output file, or a new folder for brat [default: standard output]. A name ending in `.gz` or `.zst` is
-    /// compressed.
+    /// compressed. A name ending in `/` is a run folder, with one output per input file, that `--resume` continues.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Continue the interrupted run in this folder, alone or with the options that it was started with.
+    #[arg(long, value_name = "RUN_FOLDER", conflicts_with_all = ["output", "text"])]
+    resume: Option<PathBuf>,
+    /// Compress the outputs in a run folder: gz or zst.
+    #[arg(long, value_enum, value_name = "gz|zst", hide_possible_values = true)]
+    compress: Option<Compression>,
+    /// Skip documents and files that cannot be read or linked, and list them in this file as JSON Lines.
+    #[arg(long, value_name = "FILE")]
+    skip_bad_documents: Option<PathBuf>,
     #[command(flatten)]
     filter: FilterArguments,
+}
+
+/// The values of `--compress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Compression {
+    /// gzip.
+    Gz,
+    /// Zstandard.
+    Zst,
 }
 
 /// The values of `--nested`.
@@ -126,15 +151,27 @@ fn nested(arguments: &LinkArguments) -> Nested {
 
 /// Runs the command.
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
+    match &arguments.resume {
+        Some(folder) if arguments.files.is_empty() => run_with(&settings::stored(folder, arguments)?),
+        _ => run_with(arguments),
+    }
+}
+
+fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
     let mut models = Models::named(&arguments.model)?;
     models.rerank = arguments.rerank.as_deref().map(canonym_neural::system::rerank::open).transpose()?;
     models.senses = SenseInventory::of_files(&arguments.abbreviations)?;
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
-    let system = System::new(
-        &kb,
-        models,
-        &SystemConfig {
+    let fingerprint = models.fingerprint();
+    let to = output_format(arguments)?;
+    if arguments.changed_only.is_some() {
+        changed::check(arguments, to)?;
+    }
+    let open = || -> anyhow::Result<Linking<'_>> {
+        let open_changed = |old: &PathBuf| Changed::open(arguments, old, &kb, models.senses.clone());
+        let changed = arguments.changed_only.as_ref().map(open_changed).transpose()?;
+        let config = SystemConfig {
             mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,
             min_score: arguments.min_score,
@@ -142,16 +179,31 @@ pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
             raw_ids: arguments.raw_ids,
             subset: arguments.filter.choose(&kb)?,
             leaky_tokenisation: false,
-        },
-    )?;
-    link_all(arguments, &system)
+        };
+        Ok(Linking { arguments, system: System::new(&kb, models, &config)?, changed, to })
+    };
+    match run_folder(arguments, to) {
+        Some(folder) => runs::run(arguments, &folder, to, &kb, &fingerprint, open),
+        None => link_all(&open()?),
+    }
 }
 
-fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
-    let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
+/// The run folder that the arguments name, if any.
+fn run_folder(arguments: &LinkArguments, to: ResultFormat) -> Option<PathBuf> {
+    if arguments.resume.is_some() {
+        return arguments.resume.clone();
+    }
+    let output = arguments.output.as_deref().filter(|_| to != ResultFormat::Corpus(CorpusFormat::Brat))?;
+    let ends_in_separator = output.to_string_lossy().ends_with(std::path::is_separator);
+    (ends_in_separator || output.is_dir()).then(|| output.to_path_buf())
+}
+
+/// The output format: as given, a table on a terminal, else jsonl.
+fn output_format(arguments: &LinkArguments) -> anyhow::Result<ResultFormat> {
+    let is_file = arguments.output.is_some() || arguments.resume.is_some();
     let to = match arguments.to.as_deref() {
         Some(name) => ResultFormat::parse(name)?,
-        None if on_terminal => ResultFormat::Table,
+        None if !is_file && std::io::stdout().is_terminal() => ResultFormat::Table,
         None => ResultFormat::Corpus(CorpusFormat::Jsonl),
     };
     // With `--drop-context`, contexts only select mentions, so any format will do.
@@ -161,75 +213,193 @@ fn link_all(arguments: &LinkArguments, system: &System) -> anyhow::Result<()> {
     if arguments.explain {
         explain::check_format(to)?;
     }
+    Ok(to)
+}
+
+/// What links documents, and how they are written.
+struct Linking<'a> {
+    arguments: &'a LinkArguments,
+    system: System,
+    /// The changes since the input was linked, with `--changed-only`.
+    changed: Option<Changed>,
+    to: ResultFormat,
+}
+
+/// Links all documents into one output.
+fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
+    let Linking { arguments, to, .. } = *linking;
+    if arguments.compress.is_some() {
+        return Err(errors::usage("`--compress` is for run folders", "end the name of the output in `.gz` or `.zst`"));
+    }
     let inputs: Vec<PathBuf> = arguments.files.iter().chain(&arguments.abbreviations).cloned().collect();
     check_output(arguments.output.as_deref(), &inputs)?;
-    let mut batches = Batches::new(arguments)?;
-    let mut sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
-    let bar = progress::counter("documents", None);
-    let mut batch = batches.next_batch()?;
-    if batch.is_empty() {
+    check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
+    let mut batches = Batches::new(arguments, to.corpus())?;
+    let first = batches.next_batch()?;
+    if first.is_empty() {
         errors::left_out(batches.n_left_out)?;
     }
-    let mut n_dropped = Dropped::default();
-    sink.start(batch.first())?;
-    while !batch.is_empty() {
-        let n_documents = batch.len() as u64;
-        // Read the next batch while this one is linked.
-        let (written, next) = rayon::join(|| link(arguments, system, batch, to), || batches.next_batch());
-        system.check_kb()?;
-        for (document, n_dropped_here) in written? {
-            sink.write(document)?;
-            n_dropped.by_nil += n_dropped_here.by_nil;
-            n_dropped.by_context += n_dropped_here.by_context;
-        }
-        bar.inc(n_documents);
-        batch = next?;
-    }
-    progress::finish(&bar, "documents");
-    sink.finish()?;
-    if arguments.mentions == Mentions::Gold && batches.n_given == 0 {
-        progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
-    }
-    for (n, option) in [(n_dropped.by_nil, "--nil drop"), (n_dropped.by_context, "--drop-context")] {
-        if n > 0 {
-            progress::say(&format!("dropped {} by `{option}`", counted(n, "mention")));
-        }
+    let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
+    let sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
+    let mut outputs = Outputs::Single(Box::new(sink), false);
+    let counts = link_batches(linking, (first, &mut batches), &mut outputs, &mut skipped)?;
+    outputs.finish()?;
+    report(linking, &batches, counts);
+    if let Some(skipped) = skipped {
+        skipped.finish(counts.n_documents)?;
     }
     errors::left_out(batches.n_left_out)
 }
 
-/// Numbers of dropped mentions.
+/// Links a first batch and all that follow.
+fn link_batches(
+    linking: &Linking<'_>,
+    (first, batches): (Batch, &mut Batches),
+    outputs: &mut Outputs,
+    list: &mut Option<SkipList>,
+) -> anyhow::Result<Counts> {
+    let bar = progress::counter("documents", None);
+    let (mut batch, mut counts) = (first, Counts::default());
+    while !batch.is_empty() {
+        let Batch { documents, files, frames, checksums, ended, skipped } = batch;
+        // Read the next batch while this one is linked.
+        let (linked, next) = rayon::join(|| link_or_skip(linking, documents), || batches.next_batch());
+        linking.system.check_kb()?;
+        for (file, frame) in frames {
+            outputs.start(file, frame)?;
+        }
+        for (file, checksum) in checksums {
+            outputs.set_checksum(file, checksum);
+        }
+        for (file, skipped) in skipped {
+            outputs.skip(file, skipped, list)?;
+        }
+        let mut ended = ended.iter().peekable();
+        for (place, (linked, file)) in linked?.into_iter().zip(files).enumerate() {
+            while let Some(end) = ended.next_if(|end| end.n_before <= place) {
+                outputs.end(end)?;
+            }
+            match linked {
+                Linked::Document(document, counts_here) => {
+                    outputs.write(file, document, counts_here.n_mentions)?;
+                    counts.add(counts_here);
+                }
+                Linked::Skipped(id, error) => {
+                    let skipped = Skipped::new(&error, &outputs.input_path(file, linking.arguments), Some(&id));
+                    outputs.skip(file, skipped, list)?;
+                }
+            }
+            bar.inc(1);
+        }
+        ended.try_for_each(|end| outputs.end(end))?;
+        batch = next?;
+    }
+    progress::finish(&bar, "documents");
+    Ok(counts)
+}
+
+/// Reports a lack of given mentions, and dropped mentions.
+fn report(linking: &Linking<'_>, batches: &Batches, counts: Counts) {
+    if let Some(changed) = &linking.changed {
+        changed.report(counts.n_documents);
+    }
+    if linking.arguments.mentions == Mentions::Gold && batches.n_given == 0 {
+        progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
+    }
+    for (n, option) in [(counts.by_nil, "--nil drop"), (counts.by_context, "--drop-context")] {
+        if n > 0 {
+            progress::say(&format!("dropped {} by `{option}`", counted(n, "mention")));
+        }
+    }
+}
+
+/// A linked and encoded document, or the id of one that was skipped and the reason.
+enum Linked {
+    Document(Encoded, Counts),
+    Skipped(String, canonym_core::Error),
+}
+
+/// Links a batch; with `--skip-bad-documents`, documents that fail are skipped.
+fn link_or_skip(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<Linked>> {
+    let linked = |(document, counts)| Linked::Document(document, counts);
+    if linking.arguments.skip_bad_documents.is_none() {
+        return Ok(link(linking, batch)?.into_iter().map(linked).collect());
+    }
+    match link(linking, batch.clone()) {
+        Ok(all) => Ok(all.into_iter().map(linked).collect()),
+        Err(_) => {
+            let alone = |document: AnnotatedDocument| {
+                let id = document.document.id.clone();
+                match link(linking, vec![document]) {
+                    Ok(mut one) => Ok(linked(one.remove(0))),
+                    Err(error) => error.downcast().map(|error| Linked::Skipped(id, error)),
+                }
+            };
+            batch.into_iter().map(alone).collect()
+        }
+    }
+}
+
+/// Numbers of linked documents, and of written and dropped mentions.
 #[derive(Debug, Clone, Copy, Default)]
-struct Dropped {
-    /// Without a concept.
+struct Counts {
+    /// Documents.
+    n_documents: u64,
+    /// Written.
+    n_mentions: u64,
+    /// Dropped without a concept.
     by_nil: u64,
-    /// With an unwanted context.
+    /// Dropped with an unwanted context.
     by_context: u64,
 }
 
-/// Links a batch and encodes each document; also returns the numbers of dropped mentions.
-fn link(
-    arguments: &LinkArguments,
-    system: &System,
-    batch: Vec<AnnotatedDocument>,
-    to: ResultFormat,
-) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
-    if arguments.explain {
-        return link_explained(arguments, system, batch, to);
+impl Counts {
+    fn add(&mut self, other: Counts) {
+        self.n_documents += other.n_documents;
+        self.n_mentions += other.n_mentions;
+        self.by_nil += other.by_nil;
+        self.by_context += other.by_context;
     }
-    let mut linked = system.link(batch)?;
-    let encode = |document: &mut AnnotatedDocument| -> anyhow::Result<(Encoded, Dropped)> {
+}
+
+/// Links a batch and encodes each document; also returns the numbers of mentions.
+fn link(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(Encoded, Counts)>> {
+    let Linking { arguments, system, changed, to } = linking;
+    if arguments.explain {
+        return link_explained(arguments, system, batch, *to);
+    }
+    let encode = |(mut document, is_linked): (AnnotatedDocument, bool)| -> anyhow::Result<(Encoded, Counts)> {
         let mut unexplained = Vec::new();
-        let n_dropped = drop_unwanted(arguments, document, &mut unexplained);
+        let counts = match is_linked {
+            true => drop_unwanted(arguments, &mut document, &mut unexplained),
+            false => Counts { n_documents: 1, n_mentions: document.annotations.len() as u64, ..Counts::default() },
+        };
         let mut bytes = Vec::new();
         match to {
-            ResultFormat::Corpus(format) => return Ok((Encoded::new(document, format, Scheme::default())?, n_dropped)),
-            ResultFormat::Table => rows::table(&mut bytes, document)?,
-            ResultFormat::Tsv => rows::tsv(&mut bytes, document)?,
+            ResultFormat::Corpus(format) => return Ok((Encoded::new(&document, *format, Scheme::default())?, counts)),
+            ResultFormat::Table => rows::table(&mut bytes, &document)?,
+            ResultFormat::Tsv => rows::tsv(&mut bytes, &document)?,
         }
-        Ok((Encoded { bytes, ..Encoded::default() }, n_dropped))
+        Ok((Encoded { bytes, ..Encoded::default() }, counts))
     };
-    linked.par_iter_mut().map(encode).collect()
+    link_changed(system, changed.as_ref(), batch)?.into_par_iter().map(encode).collect()
+}
+
+/// Links those documents of a batch that a change can touch, or all; tells which were linked.
+fn link_changed(
+    system: &System,
+    changed: Option<&Changed>,
+    batch: Vec<AnnotatedDocument>,
+) -> anyhow::Result<Vec<(AnnotatedDocument, bool)>> {
+    let Some(changed) = changed else {
+        return Ok(system.link(batch)?.into_iter().map(|document| (document, true)).collect());
+    };
+    let is_touched: Vec<bool> = batch.par_iter().map(|document| changed.may_touch(document)).collect();
+    let mut touched = is_touched.iter();
+    let (again, kept): (Vec<_>, Vec<_>) = batch.into_iter().partition(|_| touched.next().copied().unwrap_or(true));
+    let (mut again, mut kept) = (system.link(again)?.into_iter(), kept.into_iter());
+    let next = |is_touched: bool| Some((if is_touched { again.next()? } else { kept.next()? }, is_touched));
+    Ok(is_touched.into_iter().map_while(next).collect())
 }
 
 /// As [`link`], with explanations in a field of each annotation or below the table.
@@ -238,9 +408,9 @@ fn link_explained(
     system: &System,
     batch: Vec<AnnotatedDocument>,
     to: ResultFormat,
-) -> anyhow::Result<Vec<(Encoded, Dropped)>> {
+) -> anyhow::Result<Vec<(Encoded, Counts)>> {
     let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
-        let n_dropped = drop_unwanted(arguments, &mut document, &mut explanations);
+        let counts = drop_unwanted(arguments, &mut document, &mut explanations);
         let mut bytes = Vec::new();
         match to {
             ResultFormat::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
@@ -249,18 +419,18 @@ fn link_explained(
                 explain::write(&mut bytes, &document, &explanations)?;
             }
         }
-        Ok((Encoded { bytes, ..Encoded::default() }, n_dropped))
+        Ok((Encoded { bytes, ..Encoded::default() }, counts))
     };
     system.explain(batch)?.into_par_iter().map(encode).collect()
 }
 
-/// Adds contexts, and drops mentions as the options say. Returns the numbers of dropped mentions.
+/// Adds contexts, and drops mentions as the options say. Returns the numbers of mentions.
 fn drop_unwanted(
     arguments: &LinkArguments,
     document: &mut AnnotatedDocument,
     explanations: &mut Vec<Explanation>,
-) -> Dropped {
-    let mut dropped = Dropped::default();
+) -> Counts {
+    let mut dropped = Counts { n_documents: 1, ..Counts::default() };
     if arguments.nil == Nil::Drop {
         dropped.by_nil = drop_unlinked(document, explanations);
     }
@@ -268,75 +438,6 @@ fn drop_unwanted(
         corpus::contexts::add(document);
         dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
     }
+    dropped.n_mentions = document.annotations.len() as u64;
     dropped
-}
-
-/// Reads the documents of all inputs in batches.
-struct Batches {
-    text: Option<String>,
-    files: VecDeque<PathBuf>,
-    format: Option<CorpusFormat>,
-    reading: ReadArguments,
-    mentions: Mentions,
-    documents: Option<Documents>,
-    /// Number of annotations in the input.
-    n_given: usize,
-    /// Number of files skipped or partly read.
-    n_left_out: u64,
-}
-
-impl Batches {
-    fn new(arguments: &LinkArguments) -> anyhow::Result<Batches> {
-        let format = match arguments.format.as_str() {
-            "auto" => None,
-            name => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
-        };
-        Ok(Batches {
-            text: arguments.text.clone(),
-            files: arguments.files.iter().cloned().collect(),
-            format,
-            reading: arguments.reading,
-            mentions: arguments.mentions,
-            documents: None,
-            n_given: 0,
-            n_left_out: 0,
-        })
-    }
-
-    /// The next documents, until [`BATCH`] or [`BATCH_BYTES`] is reached; empty at the end.
-    fn next_batch(&mut self) -> anyhow::Result<Vec<AnnotatedDocument>> {
-        if let Some(text) = self.text.take() {
-            let document = Document { id: "text".to_owned(), text, sections: Vec::new() };
-            return Ok(vec![AnnotatedDocument { document, ..AnnotatedDocument::default() }]);
-        }
-        let (mut batch, mut n_bytes) = (Vec::new(), 0);
-        while batch.len() < BATCH && n_bytes < BATCH_BYTES {
-            let Some(documents) = &mut self.documents else {
-                match self.files.pop_front() {
-                    Some(file) => {
-                        let documents = match self.mentions {
-                            Mentions::Detect => self.reading.open_texts(&file, self.format)?,
-                            Mentions::Gold => self.reading.open(&file, self.format)?,
-                        };
-                        self.documents = Some(documents.going_on());
-                    }
-                    None => break,
-                }
-                continue;
-            };
-            match documents.next() {
-                Some(document) => {
-                    let document = document?;
-                    n_bytes += document.document.text.len();
-                    self.n_given += document.annotations.len();
-                    batch.push(document);
-                }
-                None => {
-                    self.n_left_out += documents.n_left_out();
-                    self.documents = None;
-                }
-            }
-        }
-        Ok(batch)
-    }
 }

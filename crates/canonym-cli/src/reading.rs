@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use canonym_core::batch::Skipped;
 use canonym_core::corpus::conll::Tags;
+use canonym_core::corpus::csv::CsvColumns;
+use canonym_core::corpus::files::InputFile;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
 
 use crate::output::counted;
@@ -25,6 +28,17 @@ pub struct ReadArguments {
     pub tags: Tags,
 }
 
+/// Columns of CSV files.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ColumnArguments {
+    /// Column of a CSV file with the text [default: text].
+    #[arg(long, value_name = "NAME")]
+    pub text_column: Option<String>,
+    /// Column of a CSV file with the document id [default: id, or the number of the record].
+    #[arg(long, value_name = "NAME")]
+    pub id_column: Option<String>,
+}
+
 impl ReadArguments {
     /// Opens the documents of a file, folder or standard input; wrong offsets are errors unless repaired or skipped.
     pub fn open(&self, path: &Path, format: Option<CorpusFormat>) -> canonym_core::Result<Documents> {
@@ -37,6 +51,13 @@ impl ReadArguments {
         self.open_with(path, format, OnMismatch::Drop, Purpose::Texts)
     }
 
+    /// Opens one file of a listing. Annotations are used, or ignored as in [`ReadArguments::open_texts`].
+    pub fn open_file(&self, file: &InputFile, format: Option<CorpusFormat>, uses_annotations: bool) -> Documents {
+        let on_mismatch = if self.skip_bad_offsets || !uses_annotations { OnMismatch::Drop } else { OnMismatch::Error };
+        let purpose = if uses_annotations { Purpose::Annotations } else { Purpose::Texts };
+        self.documents(Reader::open_file(file, format), file.path(), on_mismatch, purpose)
+    }
+
     fn open_with(
         &self,
         path: &Path,
@@ -44,12 +65,13 @@ impl ReadArguments {
         on_mismatch: OnMismatch,
         purpose: Purpose,
     ) -> canonym_core::Result<Documents> {
-        let reader = Reader::open(path, format)?
-            .with_on_mismatch(on_mismatch)
-            .with_repairs(self.fix_offsets)
-            .with_tags(self.tags);
+        Ok(self.documents(Reader::open(path, format)?, path, on_mismatch, purpose))
+    }
+
+    fn documents(&self, reader: Reader, path: &Path, on_mismatch: OnMismatch, purpose: Purpose) -> Documents {
+        let reader = reader.with_on_mismatch(on_mismatch).with_repairs(self.fix_offsets).with_tags(self.tags);
         let path = path.to_path_buf();
-        Ok(Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_reported: false })
+        Documents { reader, path, purpose, on_fault: OnFault::Stop, n_left_out: 0, n_shown: 0, is_reported: false }
     }
 }
 
@@ -114,6 +136,33 @@ impl Documents {
             self.on_fault = OnFault::SkipFile;
         }
         self
+    }
+
+    /// Sets the columns of CSV files.
+    #[must_use]
+    pub fn with_columns(mut self, columns: &ColumnArguments) -> Documents {
+        let columns = CsvColumns { id: columns.id_column.clone(), text: columns.text_column.clone() };
+        self.reader = self.reader.with_columns(columns);
+        self
+    }
+
+    /// Refuses documents with the id of an earlier one, and leaves all errors to the caller, who may continue after them.
+    #[must_use]
+    pub fn strict(mut self) -> Documents {
+        self.reader = self.reader.with_repeated_ids_refused(true);
+        self
+    }
+
+    /// Reports a file that cannot be read and skips the rest of it instead of failing.
+    #[must_use]
+    pub fn skipping_files(mut self) -> Documents {
+        self.on_fault = OnFault::SkipFile;
+        self
+    }
+
+    /// What is skipped because of the last error.
+    pub fn skipped(&self, error: &canonym_core::Error) -> Skipped {
+        Skipped::new(error, self.reader.path(), self.reader.failed_id())
     }
 
     /// Number of files skipped or partly read so far.

@@ -21,7 +21,7 @@ impl ResultFormat {
     /// All output formats.
     fn all() -> impl Iterator<Item = ResultFormat> {
         let formats = CorpusFormat::ALL.into_iter();
-        let holds_links = |format: &CorpusFormat| !matches!(format, CorpusFormat::Text | CorpusFormat::PubmedXml);
+        let holds_links = |format: &CorpusFormat| format.is_written() && *format != CorpusFormat::PubmedXml;
         [ResultFormat::Table, ResultFormat::Tsv]
             .into_iter()
             .chain(formats.filter(holds_links).map(ResultFormat::Corpus))

@@ -96,9 +96,12 @@ impl Sink {
 
     /// Writes the header, which may depend on the first document.
     pub fn start(&mut self, first: Option<&AnnotatedDocument>) -> anyhow::Result<()> {
-        if let Some(format) = self.format {
-            self.frame = frame(format, first);
-        }
+        self.start_with(self.format.map(|format| frame(format, first)).unwrap_or_default())
+    }
+
+    /// Writes the header of `frame`, which is written around the documents.
+    pub fn start_with(&mut self, frame: Frame) -> anyhow::Result<()> {
+        self.frame = frame;
         let before = std::mem::take(&mut self.frame.before);
         self.write_bytes(&before)
     }
@@ -118,7 +121,14 @@ impl Sink {
     }
 
     /// Completes the output and reports losses and renamed documents.
-    pub fn finish(mut self) -> anyhow::Result<()> {
+    pub fn finish(self) -> anyhow::Result<()> {
+        let (losses, renamed) = self.complete()?;
+        losses.lines().chain(renamed).for_each(|line| progress::say(&line));
+        Ok(())
+    }
+
+    /// Completes the output; returns the losses, and a message about renamed documents.
+    pub fn complete(mut self) -> anyhow::Result<(Losses, Option<String>)> {
         self.write_bytes(self.frame.after)?;
         let mut renamed = None;
         match self.out {
@@ -129,17 +139,12 @@ impl Sink {
                 renamed = Some(writer);
             }
         }
-        for line in self.losses.lines() {
-            progress::say(&line);
-        }
-        if let Some((id, name)) = renamed.as_ref().and_then(|writer| writer.renamed().first()) {
-            let n = renamed.as_ref().map_or(0, FolderWriter::n_renamed);
-            progress::say(&format!(
-                "{} written under a name other than the id (first: `{id}` as `{name}`)",
-                counted(n, "document")
-            ));
-        }
-        Ok(())
+        let message = renamed.and_then(|writer| {
+            let (id, name) = writer.renamed().first()?;
+            let n = counted(writer.n_renamed(), "document");
+            Some(format!("{n} written under a name other than the id (first: `{id}` as `{name}`)"))
+        });
+        Ok((self.losses, message))
     }
 
     fn write_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {

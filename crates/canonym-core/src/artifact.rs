@@ -368,26 +368,40 @@ impl Container {
 
     /// Like [`Container::open`]; only files larger than `in_memory` bytes are mapped.
     pub fn open_up_to(in_memory: u64, path: &Path, kind: ArtifactKind) -> Result<Container> {
-        let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
-        let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
-        if !metadata.is_file() {
-            return Err(Error::artifact(path, "it is not a regular file"));
+        Container::from_bytes(read_or_map(in_memory, path)?, path, kind)
+    }
+
+    /// Like [`Container::open_up_to`], but a mapped file is verified once: a note in `notes`, a folder of this user, says
+    /// which file was verified, with its size, time of modification and inode. Without a folder it is verified each time.
+    pub fn open_verified_once(
+        in_memory: u64,
+        path: &Path,
+        kind: ArtifactKind,
+        notes: Option<&Path>,
+    ) -> Result<Container> {
+        let container = Container::unverified(read_or_map(in_memory, path)?, path, kind)?;
+        let note = notes.map(|folder| folder.join(format!("verified-{:032x}", container.fingerprint)));
+        let state = container.file_state();
+        let noted = || note.as_ref().and_then(|note| std::fs::read_to_string(note).ok());
+        if state.is_some() && noted() == state {
+            return Ok(container);
         }
-        if metadata.len() < HEADER_LEN as u64 {
-            return Err(Error::artifact(path, format!("it has {} bytes, too few for a header", metadata.len()))
-                .with_hint("build it with `canonym kb build`"));
+        container.verify()?;
+        if let Some((note, state)) = note.zip(state) {
+            write_note(&note, &state);
         }
-        let bytes = if metadata.len() <= in_memory {
-            let mut bytes = Vec::with_capacity(metadata.len() as usize);
-            file.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
-            Bytes::Owned(bytes)
-        } else {
-            // SAFETY: The map is read-only and private to this process. Compiled files are never modified in place,
-            // only replaced by renaming, so the mapped pages do not change; `check_unchanged` detects violations.
-            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
-            Bytes::Mapped(map, MappedFile { file, opened: metadata })
-        };
-        Container::from_bytes(bytes, path, kind)
+        Ok(container)
+    }
+
+    /// What changes when a mapped file is written to or replaced.
+    fn file_state(&self) -> Option<String> {
+        let Bytes::Mapped(_, MappedFile { opened, .. }) = &self.bytes else { return None };
+        let modified = opened.modified().ok()?;
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(opened);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Some(format!("{} bytes, {modified:?}, inode {inode}\n", opened.len()))
     }
 
     /// Reads a container of `kind` from memory; `label` replaces its path in messages.
@@ -396,14 +410,18 @@ impl Container {
     }
 
     fn from_bytes(bytes: Bytes, path: &Path, kind: ArtifactKind) -> Result<Container> {
+        let container = Container::unverified(bytes, path, kind)?;
+        container.verify()?;
+        Ok(container)
+    }
+
+    fn unverified(bytes: Bytes, path: &Path, kind: ArtifactKind) -> Result<Container> {
         let (sections, fingerprint) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
             path: path.to_path_buf(),
             message: fault.message,
             hint: Some(fault.hint.to_owned()),
         })?;
-        let container = Container { bytes, path: path.to_path_buf(), sections, fingerprint };
-        container.verify()?;
-        Ok(container)
+        Ok(Container { bytes, path: path.to_path_buf(), sections, fingerprint })
     }
 
     /// Verifies the checksums of all sections.
@@ -472,6 +490,41 @@ impl Container {
     pub fn sections(&self) -> Vec<(String, usize)> {
         let trimmed = |name: &[u8; 16]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
         self.sections.iter().map(|(name, (range, _))| (trimmed(name), range.len())).collect()
+    }
+}
+
+/// The bytes of a file: read if it has up to `in_memory` bytes, else mapped.
+fn read_or_map(in_memory: u64, path: &Path) -> Result<Bytes> {
+    let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+    let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
+    if !metadata.is_file() {
+        return Err(Error::artifact(path, "it is not a regular file"));
+    }
+    if metadata.len() < HEADER_LEN as u64 {
+        return Err(Error::artifact(path, format!("it has {} bytes, too few for a header", metadata.len()))
+            .with_hint("build it with `canonym kb build`"));
+    }
+    Ok(if metadata.len() <= in_memory {
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        file.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
+        Bytes::Owned(bytes)
+    } else {
+        // SAFETY: The map is read-only and private to this process. Compiled files are never modified in place,
+        // only replaced by renaming, so the mapped pages do not change; `check_unchanged` detects violations.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
+        Bytes::Mapped(map, MappedFile { file, opened: metadata })
+    })
+}
+
+/// Writes a note; errors are ignored, because the file is then verified again.
+fn write_note(note: &Path, text: &str) {
+    if let Some(folder) = note.parent() {
+        std::fs::create_dir_all(folder).ok();
+    }
+    if let Ok(mut file) = AtomicFile::create(note)
+        && file.write_all(text.as_bytes()).is_ok()
+    {
+        file.commit().ok();
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod active;
 pub mod artifact;
+pub mod batch;
 pub mod corpus;
 pub mod error;
 pub mod eval;

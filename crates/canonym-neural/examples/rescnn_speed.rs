@@ -14,6 +14,7 @@ use canonym_core::link::lexical::LinkConfig;
 use canonym_core::text::normalise::fold;
 use canonym_neural::bundle::Bundle;
 use canonym_neural::index::FlatIndex;
+use canonym_neural::index::forms::FormVectors;
 use canonym_neural::system::hybrid::HybridLinker;
 
 fn main() {
@@ -66,9 +67,10 @@ fn encode(bundle: &Bundle, kb: &KnowledgeBase) -> serde_json::Value {
 
 fn map(bundle: &Bundle, kb: Arc<KnowledgeBase>, lines: &str) -> serde_json::Value {
     let encoder = Arc::new(bundle.name_encoder().expect("weights that were checked"));
-    let index = Arc::new(FlatIndex::new(encoder.encode_forms(&kb)));
+    let vectors = Arc::new(FormVectors::Indexed(FlatIndex::new(encoder.encode_forms(&kb))));
     let lexical = bundle.lexical().expect("weights that were checked");
-    let linker = HybridLinker::new(kb.clone(), encoder, index, lexical, bundle.manifest.fusion, LinkConfig::default());
+    let linker =
+        HybridLinker::new(kb.clone(), encoder, vectors, lexical, bundle.manifest.fusion, LinkConfig::default());
     let lines: Vec<&str> = lines.lines().collect();
     let link = |name: &&str| {
         let started = Instant::now();

@@ -28,6 +28,9 @@ pub struct DiffArguments {
     /// Print as JSON: one object, one line per concept.
     #[arg(long)]
     json: bool,
+    /// Exit with status 1 if there are changes.
+    #[arg(long)]
+    exit_code: bool,
 }
 
 /// Runs the command.
@@ -36,7 +39,8 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     let new = terminology::open(Some(&arguments.new))?;
     if arguments.json {
         let mut out = Lines::default();
-        return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");
+        let n_changes = write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output")?;
+        return status(arguments, n_changes);
     }
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     let (mut list, mut n_seen) = (String::new(), 0);
@@ -50,7 +54,17 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     if n_seen > limit {
         list += &format!("and {} more (use `--limit` to show more)\n", thousands(n_seen - limit));
     }
-    output::print(&(sheet(&old, &new, &summary) + &list))
+    output::print(&(sheet(&old, &new, &summary) + &list))?;
+    status(arguments, n_seen)
+}
+
+/// Fails with `--exit-code` if there are changes.
+fn status(arguments: &DiffArguments, n_changes: u64) -> anyhow::Result<()> {
+    if !arguments.exit_code || n_changes == 0 {
+        return Ok(());
+    }
+    let message = format!("{} in {}", counted(n_changes, "changed concept"), arguments.new.display());
+    Err(canonym_core::Error::invalid(message).with_hint("omit `--exit-code` if changes are wanted").into())
 }
 
 /// Streams the JSON object, since there may be many changes.
@@ -59,7 +73,7 @@ fn write_json(
     new: &KnowledgeBase,
     limit: Option<u64>,
     out: &mut impl Write,
-) -> std::io::Result<()> {
+) -> std::io::Result<u64> {
     let name = |kb: &KnowledgeBase| serde_json::to_string(&kb.meta().name);
     write!(out, "{{\n\"old\": {},\n\"new\": {},\n\"changes\": [", name(old)?, name(new)?)?;
     let mut n_seen = 0;
@@ -73,7 +87,8 @@ fn write_json(
     })?;
     writeln!(out, "\n],\n\"n_changes\": {n_seen},\n\"n_equal\": {},", summary.n_equal)?;
     writeln!(out, "\"counts\": {}\n}}", serde_json::to_string(&summary.counts)?)?;
-    out.flush()
+    out.flush()?;
+    Ok(n_seen)
 }
 
 fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String {

@@ -11,11 +11,12 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 23] = [
+const DOCUMENTS: [&str; 25] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
     "docs/guide/corpora.md",
+    "docs/guide/batch.md",
     "docs/guide/link-options.md",
     "docs/guide/abbreviations.md",
     "docs/guide/context.md",
@@ -28,6 +29,7 @@ const DOCUMENTS: [&str; 23] = [
     "docs/guide/train-dual-encoder.md",
     "docs/guide/train-multitask.md",
     "docs/guide/rerank.md",
+    "docs/guide/expect.md",
     "docs/guide/check-terminology.md",
     "docs/guide/serve.md",
     "docs/guide/annotate.md",
@@ -41,7 +43,8 @@ const DOCUMENTS: [&str; 23] = [
 const LEEWAY: f64 = 0.25;
 
 /// Files shown in the guide, and the start of each.
-const SHOWN: [(&str, &str); 9] = [
+const SHOWN: [(&str, &str); 10] = [
+    ("release.toml", "[[text]]"),
     ("clinic.tsv", "L1⇥"),
     ("papers.pubtator", "101|t|"),
     (
@@ -57,7 +60,16 @@ const SHOWN: [(&str, &str); 9] = [
 ];
 
 /// Files that the documents mention without showing them.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 9] = [
+    (
+        "wrong.toml",
+        "[[text]]\nid = \"visit\"\ntext = \"A dry cough.\"\nrequire = [{ mention = \"dry cough\", id = \"CLINIC:L3\" }]\n",
+    ),
+    (
+        "day.jsonl",
+        "{\"id\":\"1\",\"text\":\"Dry cough at night.\"}\n{\"id\":\"2\",\"text\":\"Dry cou\n\
+         {\"id\":\"1\",\"text\":\"Barking.\"}\n{\"id\":\"3\",\"text\":\"Night sweats.\"}\n",
+    ),
     ("visit.txt", "She reports dry coughs and nocturnal sweating, but no dizziness when standing.\n"),
     ("bad.pubtator", "101|t|Two weeks of dry cough.\n101|a|\n101\t14\t23\tdry cough\tSymptom\tCLINIC:L2\n"),
     ("names.txt", "sweating at night\ndry couhg\nrash\n"),
@@ -155,6 +167,11 @@ fn prepare(place: &Workplace) {
     let gold = std::fs::read_to_string(place.path("gold.pubtator")).unwrap();
     let (theirs, _) = gold.trim_end().rsplit_once('\n').unwrap();
     place.write("theirs.pubtator", format!("{theirs}\n"));
+    // The release before that of the guide: night sweats had no synonym yet.
+    let clinic = std::fs::read_to_string(place.path("clinic.tsv")).unwrap();
+    place.write("old.tsv", clinic.replace("\tnocturnal sweating\t", "\t\t"));
+    let built = place.run(&["kb", "build", "old.tsv", "--prefix", "CLINIC", "--out", "old.kb"], "");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     for name in ["clean", "leaky"] {
         let (source, out) = (format!("{name}.txt"), format!("{name}.kb"));
         let built = place.run(&["kb", "build", &source, "--format", "biosyn", "--out", &out], "");
@@ -201,7 +218,7 @@ fn run(place: &Workplace, command: &str, shown: &[&str]) -> Option<Vec<String>> 
     }
     let mut command = command.to_owned();
     // On a terminal the output is a table.
-    let elsewhere = ["--to ", "--output ", " -o ", " | ", " > "];
+    let elsewhere = ["--to ", "--output ", "--resume ", " -o ", " | ", " > "];
     if command.starts_with("canonym link ") && !elsewhere.iter().any(|option| command.contains(option)) {
         command += " --to table";
     }

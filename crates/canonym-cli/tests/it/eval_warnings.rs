@@ -17,7 +17,7 @@ fn told(place: &Workplace, arguments: &[&str]) -> String {
 fn ids_in_two_spellings_are_told_and_raw_ids_mend_them() {
     let place = Workplace::with_shapes();
     place.write("gold.txt", GOLD);
-    let run = ["--model", "default", "--kb", "shapes.kb", "--match", "strict", "--mentions", "detect"];
+    let run = ["--model", "lexical", "--kb", "shapes.kb", "--match", "strict", "--mentions", "detect"];
     expect![[r#"
         warning: gold and predictions use different kinds of ids: gold has `S1`, predictions have `X:S1`
         hint: link with raw ids (option `--raw-ids`), or build the knowledge base without a prefix (option `--prefix`)

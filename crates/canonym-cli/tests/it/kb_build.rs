@@ -14,7 +14,7 @@ fn a_build_ends_with_a_report() {
         expect![[r#"
             status 0
             --- stderr
-            built    shapes.kb ([SIZE] MiB) in [TIME] s
+            built    shapes.kb ([SIZE] KiB) in [TIME] s
             format   tsv
             read     5 records
             kept      4  concepts
@@ -53,17 +53,17 @@ fn standard_input_needs_a_format() {
         &["kb", "build", "-", "--out", "a.kb", "--format", "tsv"],
         SHAPES,
         expect![[r#"
-        status 0
-        --- stderr
-        built    a.kb ([SIZE] MiB) in [TIME] s
-        format   tsv
-        read     4 records
-        kept      4  concepts
-                 11  names
-                 10  distinct names, ignoring case and punctuation
-                  2  semantic types
-        dropped  nothing
-    "#]],
+            status 0
+            --- stderr
+            built    a.kb ([SIZE] KiB) in [TIME] s
+            format   tsv
+            read     4 records
+            kept      4  concepts
+                     11  names
+                     10  distinct names, ignoring case and punctuation
+                      2  semantic types
+            dropped  nothing
+        "#]],
     );
 }
 
@@ -228,18 +228,18 @@ fn sources_of_several_formats_are_merged() {
     place.check(
         &arguments,
         expect![[r#"
-        status 0
-        --- stderr
-        built    a.kb ([SIZE] MiB) in [TIME] s
-        format   tsv, biosyn
-        read     6 records
-        kept      5  concepts
-                 14  names
-                 12  distinct names, ignoring case and punctuation
-                  2  semantic types
-                  2  source vocabularies
-        dropped  nothing
-    "#]],
+            status 0
+            --- stderr
+            built    a.kb ([SIZE] KiB) in [TIME] s
+            format   tsv, biosyn
+            read     6 records
+            kept      5  concepts
+                     14  names
+                     12  distinct names, ignoring case and punctuation
+                      2  semantic types
+                      2  source vocabularies
+            dropped  nothing
+        "#]],
     );
     place.check(
         &["kb", "show", "a.kb", "X:S1"],
@@ -268,7 +268,7 @@ fn sources_of_several_formats_are_merged() {
         expect![[r#"
             status 0
             --- stderr
-            built    c.kb ([SIZE] MiB) in [TIME] s
+            built    c.kb ([SIZE] KiB) in [TIME] s
             format   tsv, biosyn
             read     6 records
             kept     3  concepts
@@ -315,7 +315,7 @@ fn mappings_join_concepts_of_two_sources() {
         expect![[r#"
             status 0
             --- stderr
-            built    a.kb ([SIZE] MiB) in [TIME] s
+            built    a.kb ([SIZE] KiB) in [TIME] s
             format   tsv, biosyn
             read     6 records
             kept      5  concepts
@@ -348,19 +348,19 @@ fn mappings_join_concepts_of_two_sources() {
     place.check(
         &close,
         expect![[r#"
-        status 0
-        --- stderr
-        built    a.kb ([SIZE] MiB) in [TIME] s
-        format   tsv, biosyn
-        read     6 records
-        kept      4  concepts
-                 13  names
-                 12  distinct names, ignoring case and punctuation
-                  2  semantic types
-                  2  source vocabularies
-        joined   2 concepts with an equivalent one
-        dropped  nothing
-    "#]],
+            status 0
+            --- stderr
+            built    a.kb ([SIZE] KiB) in [TIME] s
+            format   tsv, biosyn
+            read     6 records
+            kept      4  concepts
+                     13  names
+                     12  distinct names, ignoring case and punctuation
+                      2  semantic types
+                      2  source vocabularies
+            joined   2 concepts with an equivalent one
+            dropped  nothing
+        "#]],
     );
 }
 
@@ -467,35 +467,35 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
     place.check(
         &["kb", "build", "shapes.tsv", "--out", "a.kb"],
         expect![[r#"
-        status 0
-        --- stderr
-        built    a.kb ([SIZE] MiB) in [TIME] s
-        format   tsv
-        read     5 records
-        kept     1  concepts
-                 3  names
-                 3  distinct names, ignoring case and punctuation
-        merged   2  row: duplicate id (first: shapes.tsv:3)
-        dropped  2  concept: no name (first: shapes.tsv:2)
-                 2  name: empty (first: shapes.tsv:2)
-    "#]],
+            status 0
+            --- stderr
+            built    a.kb ([SIZE] KiB) in [TIME] s
+            format   tsv
+            read     5 records
+            kept     1  concepts
+                     3  names
+                     3  distinct names, ignoring case and punctuation
+            merged   2  row: duplicate id (first: shapes.tsv:3)
+            dropped  2  concept: no name (first: shapes.tsv:2)
+                     2  name: empty (first: shapes.tsv:2)
+        "#]],
     );
     let terms = "[Term]\nid: S1\nname: Circle\n\n[Term]\nid: S2\n\n[Term]\nid: S1\nname: Ring\n";
     place.write("shapes.obo", format!("format-version: 1.2\n\n{terms}"));
     place.check(
         &["kb", "build", "shapes.obo", "--out", "b.kb"],
         expect![[r#"
-        status 0
-        --- stderr
-        built    b.kb ([SIZE] MiB) in [TIME] s
-        format   obo
-        read     3 records
-        kept     1  concepts
-                 2  names
-                 2  distinct names, ignoring case and punctuation
-        merged   1  term: duplicate id (first: shapes.obo:10)
-        dropped  1  concept: no name (first: shapes.obo:7)
-    "#]],
+            status 0
+            --- stderr
+            built    b.kb ([SIZE] KiB) in [TIME] s
+            format   obo
+            read     3 records
+            kept     1  concepts
+                     2  names
+                     2  distinct names, ignoring case and punctuation
+            merged   1  term: duplicate id (first: shapes.obo:10)
+            dropped  1  concept: no name (first: shapes.obo:7)
+        "#]],
     );
     // Of two files the same ids are what is merged on purpose.
     place.write("more.tsv", "S1\tRound thing\n");

@@ -106,23 +106,23 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
     let place = Workplace::with_shapes();
     std::fs::create_dir(place.path("notes")).unwrap();
     place.write("notes/1.txt", "A circle.");
-    place.write("notes/2.xml", "<?xml version='1.0'?><article/>");
+    place.write("notes/2.xml", "<?xml version='1.0'?><feed/>");
     place.write("notes/3.jsonl", "{\"id\":\"3\",\"text\":\"A square.\"}\n{\"id\":\n{\"id\":\"4\",\"text\":\"\"}\n");
     place.write("notes/4.txt", "A trigon.");
     place.check(
         &["link", "notes", "--kb", "shapes.kb", "--to", "pubtator", "--output", "links.txt"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: notes/2.xml: unsupported XML (not BioC or PubMed)
-        hint: specify the format; `text` reads any text file
-        error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
-        hint: each line is one JSON object with `id`, `text` and `annotations`
-        3 scores were dropped (first in document `1`)
-        3 lists of candidates were reduced to the first id (first in document `1`)
-        error: 2 files were skipped or only partly read
-        hint: all other files were processed; fix or remove the files named above
-    "#]],
+            status 1
+            --- stderr
+            error: notes/2.xml: unsupported XML (not BioC, PubMed or JATS)
+            hint: specify the format; `text` reads any text file
+            error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
+            hint: each line is one JSON object with `id`, `text` and `annotations`
+            2 scores were dropped (first in document `1`)
+            2 lists of candidates were reduced to the first id (first in document `1`)
+            error: 2 files were skipped or only partly read
+            hint: all other files were processed; fix or remove the files named above
+        "#]],
     );
     expect![[r#"
         1|t|A circle.
@@ -131,7 +131,6 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
 
         3|t|A square.
         3|a|
-        3	2	8	square	Polygon	X:S2
 
         4|t|A trigon.
         4|a|
@@ -143,7 +142,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
     assert_eq!(converted.status.code(), Some(1));
     assert_eq!(String::from_utf8(converted.stdout).unwrap().lines().count(), 3);
     std::fs::create_dir(place.path("bad")).unwrap();
-    place.write("bad/2.xml", "<?xml version='1.0'?><article/>");
+    place.write("bad/2.xml", "<?xml version='1.0'?><feed/>");
     for arguments in [&["link", "bad", "-o", "none"][..], &["convert", "bad", "none", "--to", "jsonl"]] {
         assert_eq!(place.run(arguments, "").status.code(), Some(1));
         assert!(!place.path("none").exists());
@@ -153,7 +152,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
         expect![[r#"
         status 1
         --- stderr
-        error: notes/2.xml: unsupported XML (not BioC or PubMed)
+        error: notes/2.xml: unsupported XML (not BioC, PubMed or JATS)
         hint: specify the format; `text` reads any text file
     "#]],
     );

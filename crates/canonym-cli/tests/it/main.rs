@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod adapt;
+mod batch;
+mod changed;
 mod compare;
 mod convert;
 mod damaged;
@@ -11,6 +13,7 @@ mod eval;
 mod eval_report;
 mod eval_warnings;
 mod everyday;
+mod expect;
 mod filter;
 mod frozen;
 mod generative;

@@ -127,3 +127,38 @@ fn an_abandoned_file_keeps_the_old_one() {
     file.commit().unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
 }
+
+#[test]
+fn a_mapped_file_is_verified_once_until_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, notes) = (folder.path().join("sample"), folder.path().join("notes"));
+    let open = |notes: Option<&Path>| Container::open_verified_once(0, &path, KIND, notes);
+    std::fs::write(&path, sample()).unwrap();
+    open(Some(&notes)).unwrap();
+    assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 1);
+    open(Some(&notes)).unwrap();
+    // The same header and table, but another content: the file was modified.
+    let mut damaged = sample();
+    damaged[64] ^= 1;
+    let modified = || std::fs::metadata(&path).unwrap().modified().unwrap();
+    // Clocks of file systems are coarse.
+    let write = |bytes: &[u8]| {
+        let before = modified();
+        while modified() == before {
+            std::fs::write(&path, bytes).unwrap();
+        }
+    };
+    write(&damaged);
+    assert!(open(Some(&notes)).is_err());
+    assert!(open(None).is_err());
+    // A note is about one state of the file: without a change, damage is not looked for again.
+    write(&sample());
+    open(Some(&notes)).unwrap();
+    let noted = modified();
+    std::fs::write(&path, &damaged).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(noted).unwrap();
+    open(Some(&notes)).unwrap();
+    assert!(open(None).is_err());
+    // Files that are read into memory are always verified.
+    assert!(Container::open_verified_once(IN_MEMORY, &path, KIND, Some(&notes)).is_err());
+}

@@ -21,6 +21,10 @@ const MAX_QUOTE: usize = 80;
 /// Maximum number of dropped annotations reported per document.
 const MAX_DROPPED: usize = 1000;
 
+/// Number of document ids above which those of earlier files are forgotten, so that memory does not grow with the number
+/// of files.
+const MAX_IDS: usize = 4 << 20;
+
 /// Separators between the parts of a discontinuous mention in its annotated text.
 const JOINTS: [&str; 7] = [" ", " ... ", "...", " … ", "…", "|", ""];
 
@@ -99,7 +103,11 @@ pub(super) struct Checker {
     pub dropped: Vec<Error>,
     /// Oddities accepted so far.
     pub oddities: BTreeMap<Oddity, Occurrences>,
-    /// Hashes of all document ids.
+    /// Whether a repeated id is an error.
+    pub refuses_repeated_ids: bool,
+    /// Id of the document of the last error, if it was read.
+    pub failed_id: Option<String>,
+    /// Hashes of the document ids, see [`MAX_IDS`].
     ids: HashSet<u64>,
 }
 
@@ -110,10 +118,22 @@ impl Checker {
         self.oddities.entry(oddity).or_insert_with(first).n += 1;
     }
 
-    /// Registers a document id, and counts a repeated one.
-    pub fn register_id(&mut self, document: &str, location: impl FnOnce() -> Option<String>) {
-        if !document.is_empty() && !self.ids.insert(xxh3_64(document.as_bytes())) {
+    /// Registers a document id. Returns whether the document is refused because its id is repeated; otherwise a
+    /// repeated id is counted.
+    pub fn register_id(&mut self, document: &str, location: impl FnOnce() -> Option<String>) -> bool {
+        if document.is_empty() || self.ids.insert(xxh3_64(document.as_bytes())) {
+            return false;
+        }
+        if !self.refuses_repeated_ids {
             self.count_oddity(Oddity::RepeatedId, document, location());
+        }
+        self.refuses_repeated_ids
+    }
+
+    /// At the start of a file, forgets document ids if there are too many.
+    pub fn start_file(&mut self) {
+        if self.ids.len() > MAX_IDS {
+            self.ids = HashSet::new();
         }
     }
 
@@ -173,7 +193,10 @@ impl Checker {
                     }
                     all.push(None);
                 }
-                (Err(message), OnMismatch::Error) => return Err(to_error(message).with_hint(self.hint())),
+                (Err(message), OnMismatch::Error) => {
+                    self.failed_id = Some(document.id.clone());
+                    return Err(to_error(message).with_hint(self.hint()));
+                }
             }
         }
         Ok(all)

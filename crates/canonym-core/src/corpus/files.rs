@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 32;
 const UNPAIRED: &str = "has no `.txt` file of the same name";
 
 /// An item to open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Pending {
     /// A file that may be an archive.
     File(PathBuf),
@@ -36,6 +36,40 @@ pub(super) struct Listing {
     pub waiting: VecDeque<Pending>,
     /// Number of files that belong to no document.
     pub n_other: u64,
+}
+
+/// A file with documents, or a brat text with its annotations.
+#[derive(Debug, Clone)]
+pub struct InputFile {
+    pub(super) pending: Pending,
+}
+
+impl InputFile {
+    /// Its path; of a brat document the path of the text.
+    pub fn path(&self) -> &Path {
+        match &self.pending {
+            Pending::File(path) | Pending::Unpaired(path) => path,
+            Pending::Source(source) | Pending::Brat(source, _) => source.path(),
+        }
+    }
+
+    /// The paths of all its parts: the file, or a brat text and its annotations.
+    pub fn parts(&self) -> Vec<&Path> {
+        match &self.pending {
+            Pending::Brat(text, Some(annotations)) => vec![text.path(), annotations.path()],
+            _ => vec![self.path()],
+        }
+    }
+}
+
+/// The files under `path`, a file or folder, in the order in which a reader of `path` opens them, and the number of
+/// files that belong to no document.
+///
+/// # Errors
+/// If `path` does not exist, or is a folder that cannot be read or contains no files.
+pub fn input_files(path: &Path, format: Option<CorpusFormat>) -> Result<(Vec<InputFile>, u64)> {
+    let Listing { waiting, n_other } = list(path, format)?;
+    Ok((waiting.into_iter().map(|pending| InputFile { pending }).collect(), n_other))
 }
 
 /// Lists the documents under `path`, a file or folder.
@@ -150,6 +184,20 @@ pub(super) fn unpaired(path: &Path) -> Error {
     Error::invalid(format!("{} {UNPAIRED}", path.display())).with_hint("add the text file, or remove this file")
 }
 
+/// Name of the settings in a run folder of [`crate::batch`].
+pub const RUN_FILE: &str = "run.json";
+
+/// Name of the journal in a run folder.
+pub const JOURNAL: &str = "run.journal";
+
+/// Whether a file of a run folder is not an output.
+fn is_run_file(folder: &Path, path: &Path) -> bool {
+    let is_named = |name: &str| path.file_name().is_some_and(|own| own == name);
+    is_named(JOURNAL)
+        || is_named(RUN_FILE) && folder.join(JOURNAL).exists()
+        || path.to_str().and_then(|path| path.strip_suffix(".skipped")).is_some_and(|output| Path::new(output).exists())
+}
+
 /// The files under `folder`, sorted by path.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
@@ -162,7 +210,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
         for entry in entries {
             let entry = entry.map_err(|source| Error::io("read", &folder, source))?;
             let path = entry.path();
-            if entry.file_name().to_string_lossy().starts_with('.') {
+            if entry.file_name().to_string_lossy().starts_with('.') || is_run_file(&folder, &path) {
                 continue;
             }
             let kind = entry.file_type().map_err(|source| Error::io("read", &path, source))?;

@@ -20,138 +20,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::corpus::check::Checker;
+use crate::corpus::check::{Checker, quote};
 use crate::corpus::conll::{Scheme, Tags};
-use crate::corpus::files::{self, Listing, Pending};
+use crate::corpus::csv::CsvColumns;
+use crate::corpus::files::{self, InputFile, Listing, Pending};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, jsonl,
-    plain, pubmed, pubtator, texoo,
+    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv,
+    jats, jsonl, plain, pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
 use crate::{Error, Result};
 
+pub use crate::corpus::detect::detect;
 pub use crate::corpus::kinds::CorpusFormat;
-
-/// Maximum length of a document id in PubTator detection, in bytes.
-const MAX_ID: usize = 100;
-
-/// Root elements of PubMed files.
-const CITATIONS: [&[u8]; 7] = [
-    b"PubmedArticleSet",
-    b"PubmedArticle",
-    b"PubmedBookArticleSet",
-    b"PubmedBookArticle",
-    b"MedlineCitationSet",
-    b"MedlineCitation",
-    b"BookDocument",
-];
-
-/// Detects the format of a file by its name and its first (uncompressed) bytes; plain text by default.
-pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
-    let mut name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    for packed in [".gz", ".zst"] {
-        name.truncate(name.strip_suffix(packed).map_or(name.len(), str::len));
-    }
-    if name.ends_with(".jsonl") || name.ends_with(".ndjson") {
-        return Ok(CorpusFormat::Jsonl);
-    }
-    if name.ends_with(".pubtator") || name.ends_with(".pubtator.txt") {
-        return Ok(CorpusFormat::Pubtator);
-    }
-    if name.ends_with(".concept") {
-        return Ok(CorpusFormat::Biosyn);
-    }
-    if [".conll", ".bio", ".iob", ".iob2", ".bioes", ".bilou"].iter().any(|ending| name.ends_with(ending)) {
-        return Ok(CorpusFormat::Conll);
-    }
-    let head = head.trim_ascii_start();
-    if name.ends_with(".bioc.xml") {
-        return Ok(CorpusFormat::BiocXml);
-    }
-    if name.ends_with(".bioc.json") {
-        return Ok(CorpusFormat::BiocJson);
-    }
-    match xml_root(head) {
-        Some(b"collection") => return Ok(CorpusFormat::BiocXml),
-        Some(root) if CITATIONS.contains(&root) => return Ok(CorpusFormat::PubmedXml),
-        _ => {}
-    }
-    if head.starts_with(b"{") || head.starts_with(b"[") {
-        if has_member(head, "passages") || has_member(head, "PubTator3") {
-            return Ok(CorpusFormat::BiocJson);
-        }
-        if has_member(head, "documents") {
-            return Ok(if has_member(head, "begin") { CorpusFormat::Texoo } else { CorpusFormat::BiocJson });
-        }
-    }
-    if let Some(kind) = foreign_kind(head) {
-        return Err(Error::invalid(format!("{}: unsupported {kind}", path.display()))
-            .with_hint("specify the format; `text` reads any text file"));
-    }
-    if starts_with_both(head, b"{", b"\"") {
-        return Ok(CorpusFormat::Jsonl);
-    }
-    if starts_pubtator(head) {
-        return Ok(CorpusFormat::Pubtator);
-    }
-    if biosyn::starts_query(head) {
-        return Ok(CorpusFormat::Biosyn);
-    }
-    Ok(if conll::starts_tokens(head) { CorpusFormat::Conll } else { CorpusFormat::Text })
-}
-
-/// Name of the root element; also given by the document type.
-fn xml_root(mut head: &[u8]) -> Option<&[u8]> {
-    loop {
-        head = head.trim_ascii_start();
-        let closing: &[u8] = match head {
-            [b'<', b'?', ..] => b"?>",
-            [b'<', b'!', b'-', ..] => b"-->",
-            _ => break,
-        };
-        let end = head.windows(closing.len()).position(|window| window == closing)?;
-        head = &head[end + closing.len()..];
-    }
-    let name = match head.strip_prefix(b"<!DOCTYPE") {
-        Some(rest) => rest.trim_ascii_start(),
-        None => head.strip_prefix(b"<")?,
-    };
-    let end = name.iter().position(|&byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/' | b'['))?;
-    Some(&name[..end])
-}
-
-/// Whether an object in the JSON `head` has a member with that name.
-fn has_member(head: &[u8], name: &str) -> bool {
-    let quoted = format!("\"{name}\"");
-    let is_name = |at: usize| head[at + quoted.len()..].trim_ascii_start().starts_with(b":");
-    head.windows(quoted.len()).enumerate().any(|(at, window)| window == quoted.as_bytes() && is_name(at))
-}
-
-/// The file type of `head`, if it must not be read as plain text.
-fn foreign_kind(head: &[u8]) -> Option<&'static str> {
-    if head.starts_with(b"<?xml") || head.starts_with(b"<!DOCTYPE") {
-        return Some("XML (not BioC or PubMed)");
-    }
-    if starts_with_both(head, b"[", b"{") {
-        return Some("JSON list");
-    }
-    head.contains(&0).then_some("binary file")
-}
-
-/// Whether `head` starts with `first` and, after white space, `second`.
-fn starts_with_both(head: &[u8], first: &[u8], second: &[u8]) -> bool {
-    head.strip_prefix(first).is_some_and(|rest| rest.trim_ascii_start().starts_with(second))
-}
-
-/// Whether `head` starts with an id and `|t|` or `|a|`.
-fn starts_pubtator(head: &[u8]) -> bool {
-    let Some(end) = head.iter().take(MAX_ID).position(|&byte| byte == b'|') else { return false };
-    let id = &head[..end];
-    !id.is_empty()
-        && !id.iter().any(u8::is_ascii_whitespace)
-        && (head[end..].starts_with(b"|t|") || head[end..].starts_with(b"|a|"))
-}
 
 /// Reads the documents of a file, standard input or a folder.
 pub struct Reader {
@@ -160,6 +42,10 @@ pub struct Reader {
     format: Option<CorpusFormat>,
     checker: Checker,
     current: Option<Records>,
+    /// The file of the last document or error.
+    path: PathBuf,
+    /// Columns of CSV files.
+    columns: CsvColumns,
 }
 
 /// An open input with the state of its format.
@@ -174,6 +60,8 @@ enum Records {
     PubmedXml(pubmed::Documents),
     Texoo(texoo::Documents),
     Biosyn(biosyn::Documents),
+    Jats(jats::Documents),
+    Csv(csv::Documents),
 }
 
 impl Reader {
@@ -192,13 +80,27 @@ impl Reader {
         let Listing { waiting, n_other } = files::list(path, format)?;
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader { waiting, format, checker, current: None })
+        Ok(Reader { waiting, format, checker, current: None, path: path.to_path_buf(), columns: CsvColumns::default() })
+    }
+
+    /// Opens one file of a listing.
+    pub fn open_file(file: &InputFile, format: Option<CorpusFormat>) -> Reader {
+        let (path, waiting) = (file.path().to_path_buf(), VecDeque::from([file.pending.clone()]));
+        Reader { waiting, format, checker: Checker::default(), current: None, path, columns: CsvColumns::default() }
     }
 
     /// Reads from an open input, detecting the format if none is given.
     pub fn from_input(input: Input, format: Option<CorpusFormat>) -> Result<Reader> {
-        let current = Some(Records::new(input, format)?);
-        Ok(Reader { waiting: VecDeque::new(), format, checker: Checker::default(), current })
+        let path = input.path().to_path_buf();
+        let current = Some(Records::new(input, format, &CsvColumns::default())?);
+        Ok(Reader {
+            waiting: VecDeque::new(),
+            format,
+            checker: Checker::default(),
+            current,
+            path,
+            columns: CsvColumns::default(),
+        })
     }
 
     /// Reads a source. The members of an archive are read one by one; brat files that belong together form one
@@ -215,7 +117,21 @@ impl Reader {
         }
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader { waiting, format, checker, current: None })
+        Ok(Reader {
+            waiting,
+            format,
+            checker,
+            current: None,
+            path: source.path().to_path_buf(),
+            columns: CsvColumns::default(),
+        })
+    }
+
+    /// Sets whether a document with the id of an earlier one is an error. Otherwise it is read and counted.
+    #[must_use]
+    pub fn with_repeated_ids_refused(mut self, refuses: bool) -> Reader {
+        self.checker.refuses_repeated_ids = refuses;
+        self
     }
 
     /// Sets what happens to annotations whose text differs from the text at their span.
@@ -232,11 +148,31 @@ impl Reader {
         self
     }
 
+    /// Sets which columns of CSV files are read.
+    #[must_use]
+    pub fn with_columns(mut self, columns: CsvColumns) -> Reader {
+        if let Some(Records::Csv(documents)) = &mut self.current {
+            documents.set_columns(columns.clone());
+        }
+        self.columns = columns;
+        self
+    }
+
     /// Sets how token tags are read.
     #[must_use]
     pub fn with_tags(mut self, tags: Tags) -> Reader {
         self.checker.tags = tags;
         self
+    }
+
+    /// The file of the last document or error: a path, `-`, or `archive.zip/member`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Id of the document that the last error is about, if it could be read.
+    pub fn failed_id(&self) -> Option<&str> {
+        self.checker.failed_id.as_deref()
     }
 
     /// Skips the rest of the current file.
@@ -266,8 +202,13 @@ impl Reader {
 
     /// Opens the next item.
     fn advance(&mut self, waiting: Pending) -> Result<()> {
+        self.checker.start_file();
+        match &waiting {
+            Pending::Source(source) | Pending::Brat(source, _) => source.path().clone_into(&mut self.path),
+            Pending::File(path) | Pending::Unpaired(path) => path.clone_into(&mut self.path),
+        }
         self.current = Some(match waiting {
-            Pending::Source(source) => Records::new(source.open()?, self.format)?,
+            Pending::Source(source) => Records::new(source.open()?, self.format, &self.columns)?,
             Pending::Brat(text, annotations) => {
                 let annotations = annotations.map(|source| source.open()).transpose()?;
                 Records::Brat(brat::Documents::new(text.open()?, annotations))
@@ -290,6 +231,7 @@ impl Iterator for Reader {
     type Item = Result<AnnotatedDocument>;
 
     fn next(&mut self) -> Option<Result<AnnotatedDocument>> {
+        self.checker.failed_id = None;
         loop {
             let Some(records) = &mut self.current else {
                 let waiting = self.waiting.pop_front()?;
@@ -305,10 +247,16 @@ impl Iterator for Reader {
             let goes_on = match &mut item {
                 Some(Ok(read)) => {
                     self.checker.respell(read);
-                    self.checker.register_id(&read.document.id, || records.location());
-                    self.checker.counts.n_documents += 1;
-                    self.checker.counts.n_annotations += read.annotations.len() as u64;
-                    !matches!(records, Records::Text(_) | Records::Brat(_))
+                    let is_single = matches!(records, Records::Text(_) | Records::Brat(_));
+                    if self.checker.register_id(&read.document.id, || records.location()) {
+                        let error = repeated_id(&self.path, records.line(), &read.document.id);
+                        self.checker.failed_id = Some(std::mem::take(&mut read.document.id));
+                        item = Some(Err(error));
+                    } else {
+                        self.checker.counts.n_documents += 1;
+                        self.checker.counts.n_annotations += read.annotations.len() as u64;
+                    }
+                    !is_single
                 }
                 // Without progress the same error would repeat; after an exceeded limit the file is abandoned.
                 Some(Err(Error::Parse { .. })) => records.n_passed() > n_passed,
@@ -325,7 +273,7 @@ impl Iterator for Reader {
 }
 
 impl Records {
-    fn new(input: Input, format: Option<CorpusFormat>) -> Result<Records> {
+    fn new(input: Input, format: Option<CorpusFormat>, columns: &CsvColumns) -> Result<Records> {
         let format = match format {
             Some(format) => format,
             None => detect(input.path(), input.head())?,
@@ -341,6 +289,8 @@ impl Records {
             CorpusFormat::PubmedXml => Records::PubmedXml(pubmed::Documents::new(input)?),
             CorpusFormat::Texoo => Records::Texoo(texoo::Documents::new(input)?),
             CorpusFormat::Biosyn => Records::Biosyn(biosyn::Documents::new(input)),
+            CorpusFormat::Jats => Records::Jats(jats::Documents::new(input)?),
+            CorpusFormat::Csv => Records::Csv(csv::Documents::new(input, columns.clone())),
         })
     }
 
@@ -357,6 +307,8 @@ impl Records {
             Records::PubmedXml(documents) => documents.n_passed(),
             Records::Texoo(documents) => documents.n_passed(),
             Records::Biosyn(documents) => documents.n_passed(),
+            Records::Jats(documents) => documents.n_passed(),
+            Records::Csv(documents) => documents.n_lines(),
         }
     }
 
@@ -368,6 +320,18 @@ impl Records {
             _ => return None,
         };
         Some(format!("{}:{line}", path.display()))
+    }
+
+    /// Line of the last document, if known.
+    fn line(&self) -> Option<u64> {
+        match self {
+            Records::Jsonl(input) => Some(input.n_lines()),
+            Records::Pubtator(blocks) => Some(blocks.location().1),
+            Records::PubmedXml(documents) => Some(documents.line()),
+            Records::Jats(documents) => Some(documents.line()),
+            Records::Csv(documents) => Some(documents.line()),
+            _ => None,
+        }
     }
 
     fn next(&mut self, checker: &mut Checker) -> Option<Result<AnnotatedDocument>> {
@@ -382,8 +346,23 @@ impl Records {
             Records::PubmedXml(documents) => documents.read_next(checker).transpose(),
             Records::Texoo(documents) => documents.read_next(checker).transpose(),
             Records::Biosyn(documents) => documents.read_next().transpose(),
+            Records::Jats(documents) => documents.read_next().transpose(),
+            Records::Csv(documents) => documents.read_next(checker).transpose(),
         }
     }
+}
+
+fn input_only(format: CorpusFormat) -> Error {
+    Error::invalid(format!("`{format}` is an input format only")).with_hint("use jsonl or pubtator")
+}
+
+fn repeated_id(path: &Path, line: Option<u64>, id: &str) -> Error {
+    let message = format!("document {} has the id of an earlier document", quote(id));
+    let error = match line {
+        Some(line) => Error::parse(path, line, message),
+        None => Error::invalid(format!("{}: {message}", path.display())),
+    };
+    error.with_hint("give each document an id of its own")
 }
 
 /// Appends a document in `format`, or nothing on error. For brat, the content of the `.ann` file.
@@ -399,7 +378,7 @@ pub fn encode_with(
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
     match format {
-        CorpusFormat::Text => Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator")),
+        CorpusFormat::Text | CorpusFormat::Jats | CorpusFormat::Csv => Err(input_only(format)),
         CorpusFormat::Jsonl => jsonl::write(document, buffer),
         CorpusFormat::Pubtator => pubtator::write(document, buffer),
         CorpusFormat::BiocXml => bioc_xml::write(document, buffer),
@@ -458,8 +437,8 @@ impl<W: Write> Writer<W> {
     /// A writer to `out`; `path` is used in messages. Plain text cannot be written because it has no annotations; for
     /// brat see [`crate::corpus::folder`].
     pub fn new(out: W, path: &Path, format: CorpusFormat) -> Result<Writer<W>> {
-        if format == CorpusFormat::Text {
-            return Err(Error::invalid("`text` is an input format only").with_hint("use jsonl or pubtator"));
+        if !format.is_written() {
+            return Err(input_only(format));
         }
         if format == CorpusFormat::Brat {
             return Err(Error::invalid("cannot write brat to a stream: each document has two files")
@@ -498,52 +477,6 @@ impl<W: Write> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(name: &str, head: &str, expected: CorpusFormat) {
-        assert_eq!(detect(Path::new(name), head.as_bytes()).unwrap(), expected, "{name}");
-    }
-
-    #[test]
-    fn file_names_take_priority_over_content() {
-        check("a.jsonl.gz", "", CorpusFormat::Jsonl);
-        check("a.NDJSON", "1|t|x", CorpusFormat::Jsonl);
-        check("train.PubTator", "", CorpusFormat::Pubtator);
-        check("train.pubtator.txt.zst", "{\"", CorpusFormat::Pubtator);
-    }
-
-    #[test]
-    fn content_is_checked_if_the_name_is_ambiguous() {
-        check("a.txt", "\n\n10192393|t|A title", CorpusFormat::Pubtator);
-        check("-", "8|a|", CorpusFormat::Pubtator);
-        check("-", " { \"id\": 1", CorpusFormat::Jsonl);
-        check("a.txt", "{as in sets}", CorpusFormat::Text);
-        check("a.txt", "either a|t|b", CorpusFormat::Text);
-        check("a", "", CorpusFormat::Text);
-    }
-
-    #[test]
-    fn structured_files_are_detected() {
-        check("a.bioc.xml.gz", "", CorpusFormat::BiocXml);
-        check("a.bioc.json", "", CorpusFormat::BiocJson);
-        check("a.xml", "<?xml version='1.0'?>\n<!-- x -->\n<collection>", CorpusFormat::BiocXml);
-        check("a.xml", "<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>", CorpusFormat::BiocXml);
-        check("a.xml", "<!DOCTYPE PubmedArticleSet PUBLIC '' ''>\n", CorpusFormat::PubmedXml);
-        check("-", "<MedlineCitation Owner='NLM'>", CorpusFormat::PubmedXml);
-        check("a.json", r#"{"source": "", "documents": [{"id": "1"#, CorpusFormat::BiocJson);
-        check("a.json", r#"{"PubTator3": [{"#, CorpusFormat::BiocJson);
-        check("a.json", r#"[{"id": "1", "passages": ["#, CorpusFormat::BiocJson);
-        check("a.json", r#"{"name": "", "documents": [{"begin": 0"#, CorpusFormat::Texoo);
-        check("a.json", r#"{"text": "a \"passages\": b"}"#, CorpusFormat::Jsonl);
-    }
-
-    #[test]
-    fn foreign_files_are_not_taken_for_text() {
-        let message = |head: &[u8]| detect(Path::new("a"), head).unwrap_err().to_string();
-        assert_eq!(message(b"<?xml version='1.0'?><pmc-articleset>"), "a: unsupported XML (not BioC or PubMed)");
-        assert_eq!(message(b"<?xml version='1.0'?>"), "a: unsupported XML (not BioC or PubMed)");
-        assert_eq!(message(b"[\n {\"id\": 1}"), "a: unsupported JSON list");
-        assert_eq!(message(b"ab\0"), "a: unsupported binary file");
-    }
 
     #[test]
     fn text_is_no_output_format() {

@@ -208,6 +208,7 @@ fn parse_line(path: &Path, number: u64, line: &str, checker: &mut Checker) -> Re
     let mut document = match parsed.text {
         Some(text) => Document { id, text, sections: Vec::new() },
         None if parsed.title.is_none() && parsed.summary.is_none() => {
+            checker.failed_id = Some(id.clone());
             return Err(Error::parse(path, number, format!("document {} has no text", quote(&id)))
                 .with_hint("add a field `text`, or `title` and `abstract`"));
         }

@@ -36,11 +36,15 @@ pub enum CorpusFormat {
     Texoo,
     /// BioSyn queries: mentions without texts.
     Biosyn,
+    /// JATS XML: full texts of PubMed Central.
+    Jats,
+    /// CSV: a table of notes.
+    Csv,
 }
 
 impl CorpusFormat {
     /// All formats.
-    pub const ALL: [CorpusFormat; 10] = [
+    pub const ALL: [CorpusFormat; 12] = [
         CorpusFormat::Text,
         CorpusFormat::Jsonl,
         CorpusFormat::Pubtator,
@@ -51,7 +55,14 @@ impl CorpusFormat {
         CorpusFormat::PubmedXml,
         CorpusFormat::Texoo,
         CorpusFormat::Biosyn,
+        CorpusFormat::Jats,
+        CorpusFormat::Csv,
     ];
+
+    /// Whether documents can be written in it; others are only read.
+    pub fn is_written(self) -> bool {
+        !matches!(self, CorpusFormat::Text | CorpusFormat::Jats | CorpusFormat::Csv)
+    }
 
     /// Name in command-line options.
     pub fn name(self) -> &'static str {
@@ -66,6 +77,8 @@ impl CorpusFormat {
             CorpusFormat::PubmedXml => "pubmed-xml",
             CorpusFormat::Texoo => "texoo",
             CorpusFormat::Biosyn => "biosyn",
+            CorpusFormat::Jats => "jats",
+            CorpusFormat::Csv => "csv",
         }
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Documents {
     xml: XmlReader,
     /// Number of elements open around the last citation.
     outside: usize,
+    /// Line of the last citation.
+    line: u64,
 }
 
 /// Content of a citation.
@@ -66,12 +68,17 @@ enum Role {
 
 impl Documents {
     pub fn new(input: Input) -> Result<Documents> {
-        Ok(Documents { xml: XmlReader::new(input)?, outside: 0 })
+        Ok(Documents { xml: XmlReader::new(input)?, outside: 0, line: 0 })
     }
 
     /// A measure of progress that increases while reading.
     pub fn n_passed(&self) -> u64 {
         self.xml.n_bytes()
+    }
+
+    /// Line of the last citation.
+    pub fn line(&self) -> u64 {
+        self.line
     }
 
     /// The next document, `None` at the end. After a malformed document, the next call returns the one after it.
@@ -90,10 +97,10 @@ impl Documents {
             match name {
                 "MedlineCitation" | "BookDocument" => {
                     self.outside = depth;
-                    let line = self.xml.line();
+                    self.line = self.xml.line();
                     let citation = self.citation()?;
                     if citation.pmid.is_empty() {
-                        return Err(Error::parse(self.xml.path(), line, "the citation has no PMID"));
+                        return Err(Error::parse(self.xml.path(), self.line, "the citation has no PMID"));
                     }
                     return Ok(Some(citation.into_document()));
                 }

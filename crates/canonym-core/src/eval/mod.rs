@@ -28,6 +28,7 @@ pub mod bootstrap;
 pub mod compare;
 pub mod curves;
 pub mod errors;
+pub mod expect;
 pub mod folds;
 pub mod html;
 pub mod ids;

@@ -54,6 +54,12 @@ impl<'a> U32s<'a> {
         self.0.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")))
     }
 
+    /// Row of `value` in a sorted view.
+    pub fn find(self, value: u32) -> Option<usize> {
+        let row = self.partition_point(|other| other < value);
+        (row < self.len() && self.get(row) == value).then_some(row)
+    }
+
     /// The range `at[row]..at[row + 1]` in a view of offsets.
     #[inline]
     pub fn range(self, row: usize) -> std::ops::Range<usize> {

@@ -301,14 +301,18 @@ impl KnowledgeBaseBuilder {
         meta.n_concepts = order.len() as u32;
         meta.n_names = name_order.len() as u32;
         meta.n_scoped_names = name_order.iter().filter(|(_, _, scope)| *scope > Scope::Exact).count() as u32;
+        let (parents, unknown) = self.known_parents(&new_row);
+        report.drop_many("parent", "not in the knowledge base", unknown.n);
+        meta.unknown_parents = Some(unknown);
+        // No longer needed, and large.
+        self.rows = HashMap::new();
+        self.wanted_parents = Arena::new();
+        self.parents = Vec::new();
         let names: Vec<&str> = name_order.iter().map(|(_, row, _)| self.names.get(*row)).collect();
         let lexicon = Lexicon::build(&names)?;
         meta.n_forms = lexicon.n_forms() as u32;
         let (types, type_order) = sorted_rows(&self.type_rows);
         let (sources, source_order) = sorted_rows(&self.source_rows);
-        let (parents, unknown) = self.known_parents(&new_row);
-        report.drop_many("parent", "not in the knowledge base", unknown.n);
-        meta.unknown_parents = Some(unknown);
         meta.types = types;
         meta.sources = sources;
 

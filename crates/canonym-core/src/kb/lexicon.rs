@@ -50,9 +50,104 @@ pub fn hash_form(form: &str) -> Vec<TokenHashes> {
     hashes
 }
 
+/// Strings stored back to back.
+#[derive(Debug, Default)]
+struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, row: usize) -> &str {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.text[start..self.ends[row]]
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> + Clone {
+        (0..self.len()).map(|row| self.get(row))
+    }
+
+    /// Folds names.
+    fn folded(names: &[&str]) -> Texts {
+        let parts: Vec<Vec<String>> =
+            names.par_chunks(CHUNK).map(|names| names.iter().map(|name| fold(name)).collect()).collect();
+        let mut all = Texts::default();
+        parts.into_iter().flatten().for_each(|name| all.push(&name));
+        all
+    }
+}
+
+/// Names or forms per task; their intermediate results are small.
+const CHUNK: usize = 1 << 14;
+
+/// What a range of forms adds to the lexicon.
+#[derive(Default)]
+struct Hashed {
+    /// Number of tokens of each form.
+    lens: Vec<u32>,
+    /// Hashes of all canonical tokens, in order.
+    tokens: Vec<u64>,
+    /// Distinct hashes of canonical tokens, with those of their roots.
+    words: Vec<(u64, u64)>,
+    keys: Vec<(u64, u32)>,
+    roots: Vec<(u64, u32)>,
+    literal_starts: Vec<u64>,
+}
+
+impl Hashed {
+    /// Hashes the forms in `rows`.
+    fn of(forms: &Texts, rows: std::ops::Range<usize>, is_signed: impl Fn(usize) -> bool) -> Hashed {
+        let mut all = Hashed::default();
+        for form in rows {
+            let tokens = hash_form(forms.get(form));
+            let counted = || tokens.iter().filter(|token| !token.linking);
+            all.lens.push(tokens.len() as u32);
+            all.tokens.extend(tokens.iter().map(|token| token.canonical));
+            all.words.extend(tokens.iter().map(|token| (token.canonical, token.root)));
+            if tokens.is_empty() {
+                continue;
+            }
+            all.keys.push((bag_key(counted().map(|token| token.canonical)), form as u32));
+            all.roots.push((bag_key(counted().map(|token| token.root)), form as u32));
+            let is_literal = tokens.len() > MAX_TOKENS || is_signed(form);
+            if let Some((first, second)) = counted().next().zip(counted().nth(1)).filter(|_| is_literal) {
+                all.literal_starts.push(literal_start(first.root, second.root));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    fn sort(&mut self) {
+        self.words.par_sort_unstable();
+        self.words.dedup_by_key(|(canonical, _)| *canonical);
+        self.literal_starts.par_sort_unstable();
+        self.literal_starts.dedup();
+    }
+
+    /// Appends the next range.
+    fn append(&mut self, mut next: Hashed) {
+        self.lens.append(&mut next.lens);
+        self.tokens.append(&mut next.tokens);
+        self.words.append(&mut next.words);
+        self.keys.append(&mut next.keys);
+        self.roots.append(&mut next.roots);
+        self.literal_starts.append(&mut next.literal_starts);
+    }
+}
+
 /// The lexical sections before writing.
 pub(super) struct Lexicon {
-    forms: Vec<String>,
+    forms: Texts,
     name_form: Vec<u32>,
     form_name_at: Vec<u32>,
     form_name_row: Vec<u32>,
@@ -80,15 +175,18 @@ pub fn literal_start(first: u64, second: u64) -> u64 {
 
 impl Lexicon {
     pub(super) fn build(names: &[&str]) -> Result<Lexicon> {
-        let mut folded: Vec<(String, u32)> =
-            names.par_iter().enumerate().map(|(row, name)| (fold(name), row as u32)).collect();
-        folded.par_sort_unstable();
-        let mut forms = Vec::new();
+        let folded = Texts::folded(names);
+        let mut order: Vec<u32> = (0..names.len() as u32).collect();
+        order.par_sort_unstable_by(|left, right| {
+            folded.get(*left as usize).cmp(folded.get(*right as usize)).then(left.cmp(right))
+        });
+        let mut forms = Texts::default();
         let mut name_form = vec![0; names.len()];
         let (mut form_name_at, mut form_name_row) = (vec![0], Vec::with_capacity(names.len()));
-        for (form, row) in folded {
-            if forms.last() != Some(&form) {
-                if !forms.is_empty() {
+        for row in order {
+            let form = folded.get(row as usize);
+            if forms.len() == 0 || forms.get(forms.len() - 1) != form {
+                if forms.len() > 0 {
                     form_name_at.push(form_name_row.len() as u32);
                 }
                 forms.push(form);
@@ -97,46 +195,42 @@ impl Lexicon {
             form_name_row.push(row);
         }
         form_name_at.push(form_name_row.len() as u32);
-
-        let hashes: Vec<Vec<TokenHashes>> = forms.par_iter().map(|form| hash_form(form)).collect();
-        let key_of = |tokens: &[TokenHashes], hash: fn(&TokenHashes) -> u64| {
-            bag_key(tokens.iter().filter(|token| !token.linking).map(hash))
-        };
-        let filled = || hashes.iter().enumerate().filter(|(_, tokens)| !tokens.is_empty());
-        let keys = filled().map(|(row, tokens)| (key_of(tokens, |token| token.canonical), row as u32)).collect();
-        let roots = filled().map(|(row, tokens)| (key_of(tokens, |token| token.root), row as u32)).collect();
+        drop(folded);
 
         let is_signed = |form: usize| {
             let rows = &form_name_row[form_name_at[form] as usize..form_name_at[form + 1] as usize];
             rows.iter().any(|row| names[*row as usize].contains(SIGNS))
         };
-        let starts = |(form, tokens): (usize, &Vec<TokenHashes>)| {
-            let mut counted = tokens.iter().filter(|token| !token.linking);
-            let (first, second) = counted.next().zip(counted.next())?;
-            (tokens.len() > MAX_TOKENS || is_signed(form)).then(|| literal_start(first.root, second.root))
-        };
-        let mut literal_starts: Vec<u64> = hashes.par_iter().enumerate().filter_map(starts).collect();
-        literal_starts.par_sort_unstable();
-        literal_starts.dedup();
-
-        let mut tokens: Vec<(u64, u64)> = hashes.iter().flatten().map(|token| (token.canonical, token.root)).collect();
-        tokens.par_sort_unstable();
-        tokens.dedup_by_key(|(canonical, _)| *canonical);
-        let (vocabulary, vocabulary_roots): (Vec<u64>, Vec<u64>) = tokens.into_iter().unzip();
+        let mut hashed = Hashed::default();
+        // Merged in steps, so that the parts are never all in memory beside the whole.
+        for first in (0..forms.len()).step_by(CHUNK * 32) {
+            let rows = first..forms.len().min(first + CHUNK * 32);
+            let starts: Vec<usize> = rows.clone().step_by(CHUNK).collect();
+            let chunk = |start: &usize| Hashed::of(&forms, *start..rows.end.min(start + CHUNK), is_signed);
+            let parts: Vec<Hashed> = starts.par_iter().map(chunk).collect();
+            parts.into_iter().for_each(|part| hashed.append(part));
+            hashed.sort();
+        }
+        let Hashed { lens, tokens, words, keys, roots, literal_starts } = hashed;
+        let (keys, roots) = (KeyTable::build(keys), KeyTable::build(roots));
+        let (vocabulary, vocabulary_roots): (Vec<u64>, Vec<u64>) = words.into_iter().unzip();
         let rows: HashMap<u64, u32> = vocabulary.iter().enumerate().map(|(row, hash)| (*hash, row as u32)).collect();
         let mut df = vec![0; vocabulary.len()];
-        let (mut form_token_at, mut form_token_row) = (vec![0], Vec::new());
-        let mut distinct = Vec::new();
-        for tokens in &hashes {
+        let mut form_token_at = vec![0u32];
+        let form_token_row: Vec<u32> = tokens.into_iter().map(|token| rows[&token]).collect();
+        let (mut distinct, mut start) = (Vec::new(), 0);
+        for len in lens {
+            let end = start + len as usize;
             distinct.clear();
-            distinct.extend(tokens.iter().map(|token| rows[&token.canonical]));
-            form_token_row.extend_from_slice(&distinct);
-            form_token_at.push(form_token_row.len() as u32);
+            distinct.extend_from_slice(&form_token_row[start..end]);
+            form_token_at.push(end as u32);
             distinct.sort_unstable();
             distinct.dedup();
             distinct.iter().for_each(|row| df[*row as usize] += 1);
+            start = end;
         }
-        let texts: Vec<&str> = forms.iter().map(String::as_str).collect();
+        drop(rows);
+        let texts: Vec<&str> = forms.iter().collect();
         let grams = GramIndex::build(&texts);
         Ok(Lexicon {
             name_form,
@@ -147,8 +241,8 @@ impl Lexicon {
             df,
             form_token_at,
             form_token_row,
-            keys: KeyTable::build(keys),
-            roots: KeyTable::build(roots),
+            keys,
+            roots,
             literal_starts,
             grams,
             forms,
@@ -160,7 +254,7 @@ impl Lexicon {
     }
 
     pub(super) fn write<W: Write + Seek>(&self, writer: &mut ContainerWriter<W>) -> std::io::Result<()> {
-        strings(writer, "form", self.forms.iter().map(String::as_str))?;
+        strings(writer, "form", self.forms.iter())?;
         writer.section_u32("name.form", &self.name_form)?;
         writer.section_u32("form.name.at", &self.form_name_at)?;
         writer.section_u32("form.name.row", &self.form_name_row)?;
@@ -183,8 +277,11 @@ impl Lexicon {
             writer.section_u32(&format!("{prefix}.checks"), &table.checks)?;
             writer.section_u32(&format!("{prefix}.rows"), &table.rows)?;
         }
-        writer.section_u32("gram.at", &self.grams.at)?;
-        writer.section_u32("gram.rows", &self.grams.rows)?;
+        writer.section_u32("gram.codes", &self.grams.codes)?;
+        writer.section_u32("gram.df", &self.grams.df)?;
+        let at: Vec<u8> = self.grams.at.iter().flat_map(|end| end.to_le_bytes()).collect();
+        writer.section("gram.gaps.at", [&at[..]])?;
+        writer.section("gram.gaps", self.grams.gaps())?;
         writer.section_u32("gram.norms", &self.grams.inverse_norms)
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::format::{KIND, Meta};
 use super::lexicon::literal_start;
 use super::record::Scope;
-use crate::artifact::Container;
-use crate::index::grams::{GramIndexView, N_GRAMS};
+use crate::artifact::{Container, IN_MEMORY};
+use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
 use crate::index::packed::{Strings, U32s, U64s};
 use crate::{Error, Result};
@@ -48,7 +48,42 @@ sections! {
     form_token_at = "form.token.at", form_token_row = "form.token.row",
     key_buckets = "key.buckets", key_checks = "key.checks", key_rows = "key.rows",
     root_buckets = "root.buckets", root_checks = "root.checks", root_rows = "root.rows",
-    gram_at = "gram.at", gram_rows = "gram.rows", gram_norms = "gram.norms",
+    gram_norms = "gram.norms",
+}
+
+/// Sections of the posting lists of character n-grams.
+#[derive(Debug)]
+enum Grams {
+    Gaps {
+        codes: Range<usize>,
+        df: Range<usize>,
+        at: Range<usize>,
+        gaps: Range<usize>,
+    },
+    /// Of files from earlier versions.
+    Rows {
+        at: Range<usize>,
+        rows: Range<usize>,
+    },
+}
+
+impl Grams {
+    fn of(container: &Container) -> Result<Grams> {
+        let range = |name: &str| container.range(name);
+        if let Ok(at) = range("gram.at") {
+            return Ok(Grams::Rows { at, rows: range("gram.rows")? });
+        }
+        let (codes, df) = (range("gram.codes")?, range("gram.df")?);
+        Ok(Grams::Gaps { codes, df, at: range("gram.gaps.at")?, gaps: range("gram.gaps")? })
+    }
+
+    /// Whether the sections have consistent lengths.
+    fn is_consistent(&self) -> bool {
+        match self {
+            Grams::Gaps { codes, df, at, .. } => codes.len() == df.len() && at.len() == codes.len() * 2 + 8,
+            Grams::Rows { at, .. } => at.len() == 4 * (N_GRAMS + 1),
+        }
+    }
 }
 
 /// An opened knowledge base.
@@ -56,6 +91,7 @@ sections! {
 pub struct KnowledgeBase {
     container: Container,
     sections: Sections,
+    grams: Grams,
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
     meta: Meta,
@@ -72,6 +108,11 @@ impl KnowledgeBase {
         KnowledgeBase::from_container(Container::open_up_to(in_memory, path, KIND)?)
     }
 
+    /// Like [`KnowledgeBase::open`], but a large file is verified only once: see [`Container::open_verified_once`].
+    pub fn open_verified_once(path: &Path, notes: Option<&Path>) -> Result<KnowledgeBase> {
+        KnowledgeBase::from_container(Container::open_verified_once(IN_MEMORY, path, KIND, notes)?)
+    }
+
     /// Opens a compiled knowledge base in memory; `label` replaces its path in errors.
     pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)
@@ -82,7 +123,8 @@ impl KnowledgeBase {
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
-        let kb = KnowledgeBase { container, sections, literal_start, meta };
+        let grams = Grams::of(&container)?;
+        let kb = KnowledgeBase { container, sections, grams, literal_start, meta };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
@@ -113,13 +155,13 @@ impl KnowledgeBase {
             (&sections.form_token_at, n_forms + 1),
             (&sections.key_rows, self.u32s(&sections.key_checks).len()),
             (&sections.root_rows, self.u32s(&sections.root_checks).len()),
-            (&sections.gram_at, N_GRAMS + 1),
             (&sections.gram_norms, n_forms),
         ];
         numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
             && self.bytes(&sections.name_scope).len() == n_names
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
             && self.bytes(&sections.vocab_root).len() == n_tokens * 8
+            && self.grams.is_consistent()
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {
@@ -316,6 +358,11 @@ impl KnowledgeBase {
         self.u32s(&self.sections.form_token_row).slice(range)
     }
 
+    /// Number of canonical tokens in the vocabulary.
+    pub fn n_tokens(&self) -> u32 {
+        (self.bytes(&self.sections.vocab_hash).len() / size_of::<u64>()) as u32
+    }
+
     /// Row of the canonical token with this hash in the vocabulary.
     pub fn token_row(&self, hash: u64) -> Option<u32> {
         U64s(self.bytes(&self.sections.vocab_hash)).find(hash).map(|row| row as u32)
@@ -370,12 +417,15 @@ impl KnowledgeBase {
 
     /// Index of the forms by character n-grams.
     pub fn grams(&self) -> GramIndexView<'_> {
-        let sections = &self.sections;
-        GramIndexView {
-            at: self.u32s(&sections.gram_at),
-            rows: self.u32s(&sections.gram_rows),
-            inverse_norms: self.u32s(&sections.gram_norms),
-            names: self.forms(),
-        }
+        let lists = match &self.grams {
+            Grams::Gaps { codes, df, at, gaps } => Lists::Gaps {
+                codes: self.u32s(codes),
+                df: self.u32s(df),
+                at: U64s(self.bytes(at)),
+                gaps: self.bytes(gaps),
+            },
+            Grams::Rows { at, rows } => Lists::Rows { at: self.u32s(at), rows: self.u32s(rows) },
+        };
+        GramIndexView { lists, inverse_norms: self.u32s(&self.sections.gram_norms), names: self.forms() }
     }
 }

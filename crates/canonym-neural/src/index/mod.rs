@@ -2,6 +2,7 @@
 
 pub mod cache;
 mod coarse;
+pub mod forms;
 
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::data_file;
 use super::data::{Trees, compile_trees};
 use super::learned::{check_unseen, of_corpus};
-use super::run_folder::{provenance, write_bytes, write_run};
+use super::run_folder::{data_unchanged, provenance, write_bytes, write_run};
 use super::{TrainOptions, rescnn, settings, tagger};
 use crate::status;
 use crate::system::lexical::Lexical;
@@ -124,7 +124,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
 
     let names_out = out.join("names");
-    if !names_out.join(FILE).exists() {
+    if !names_out.join(FILE).exists() || !data_unchanged(&names_out, root)? {
         let names = TrainOptions {
             config: beside.join(&experiment.names),
             data_root: Some(root.to_path_buf()),

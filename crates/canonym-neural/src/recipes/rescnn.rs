@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::bundle::{Bundle, FILE, FORMAT, NameManifest};
 use crate::checkpoint::{self, read_embeddings};
 use crate::index::FlatIndex;
+use crate::index::forms::FormVectors;
 use crate::models::fusion::Fusion;
 use crate::models::rescnn::ResCnnConfig;
 use crate::models::rescnn::names::NameEncoder;
@@ -528,8 +529,8 @@ fn collect_evidence(
     parts: &[Labelled],
 ) -> canonym_core::Result<Vec<LabelledQuery>> {
     let names: Arc<NameEncoder> = Arc::new(bundle.name_encoder()?);
-    let index = Arc::new(FlatIndex::new(names.encode_forms(kb)));
-    let linker = HybridLinker::new(kb.clone(), names, index, bundle.lexical()?, Fusion::DENSE, LinkConfig::default());
+    let vectors = Arc::new(FormVectors::Indexed(FlatIndex::new(names.encode_forms(kb))));
+    let linker = HybridLinker::new(kb.clone(), names, vectors, bundle.lexical()?, Fusion::DENSE, LinkConfig::default());
     let queries: Vec<&str> = parts.iter().map(|part| part.query.as_str()).collect();
     let is_right = |concept, part: &Labelled| kb.id(concept).split('|').any(|id| part.ids.contains(bare(id)));
     let evidence = linker.evidence(&queries).into_iter().zip(parts);

@@ -51,6 +51,22 @@ pub fn identity(experiment: &impl Serialize, provenance: &Provenance) -> Result<
     Ok(format!("{}{data}", to_toml(experiment)?))
 }
 
+/// Whether the input files of a finished run have the checksums of its provenance; false if the folder has none.
+pub fn data_unchanged(folder: &Path, root: &Path) -> Result<bool> {
+    #[derive(serde::Deserialize)]
+    struct Recorded {
+        data_xxh3: BTreeMap<PathBuf, String>,
+    }
+    let Ok(text) = std::fs::read_to_string(folder.join("provenance.json")) else { return Ok(false) };
+    let Ok(recorded) = serde_json::from_str::<Recorded>(&text) else { return Ok(false) };
+    for (path, hash) in &recorded.data_xxh3 {
+        if hash_file(&data_file(path, root))? != *hash {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Writes a text file atomically; the folder is created if missing.
 pub fn write_text(folder: &Path, name: &str, text: &str) -> Result<()> {
     write_bytes(folder, name, text.as_bytes())
@@ -75,4 +91,22 @@ pub fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> Result<Provenance> 
         output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
     let revision = revision.map(|text| text.trim().to_owned());
     Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), revision, data_xxh3 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_that_changed_after_a_run_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, data) = (folder.path(), PathBuf::from("names.tsv"));
+        assert!(!data_unchanged(root, root).unwrap());
+        std::fs::write(root.join(&data), "X:1\tfever\n").unwrap();
+        let made = provenance(BTreeSet::from([&data]), root).unwrap();
+        write_text(root, "provenance.json", &to_json(&made).unwrap()).unwrap();
+        assert!(data_unchanged(root, root).unwrap());
+        std::fs::write(root.join(&data), "X:1\tcough\n").unwrap();
+        assert!(!data_unchanged(root, root).unwrap());
+    }
 }

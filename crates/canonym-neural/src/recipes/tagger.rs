@@ -30,7 +30,7 @@ use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
 use super::learned::{check_unseen, of_documents, source};
-use super::run_folder::{to_json, to_toml, write_text};
+use super::run_folder::{identity, provenance, to_json, write_text};
 use super::settings;
 use super::stage::{Stage, open_log};
 use crate::status;
@@ -216,6 +216,18 @@ struct Read<'a> {
 }
 
 impl Experiment {
+    /// All files that it reads.
+    fn paths(&self) -> BTreeSet<&PathBuf> {
+        let corpora = self
+            .corpus
+            .iter()
+            .flat_map(|corpus| std::iter::once(&corpus.documents).chain(&corpus.not_in).chain(&corpus.only_in));
+        let names = self.gazetteer.iter().flat_map(|names| {
+            std::iter::once(&names.terminology).chain(names.trees.as_ref().map(|trees| &trees.table))
+        });
+        corpora.chain(names).collect()
+    }
+
     fn check(&self) -> canonym_core::Result<()> {
         let refused =
             |message: String, hint: &str| Err(canonym_core::Error::invalid(message).with_hint(hint.to_owned()));
@@ -294,7 +306,7 @@ pub fn train(experiment: &Experiment, root: &Path, allow_seen: bool, out: &Path)
     let mut bare = experiment.clone();
     // The recorded name of a corpus does not affect training.
     bare.corpus.iter_mut().for_each(|corpus| corpus.of = None);
-    let of = to_toml(&bare)?;
+    let of = identity(&bare, &provenance(bare.paths(), root)?)?;
     let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
     let mut log = open_log(out, &["tagger"])?;
     let parameters = stage.train(parameters, &mut objective, n_examples, &mut log)?;

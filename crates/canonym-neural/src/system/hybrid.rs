@@ -3,7 +3,7 @@
 //! BioSyn (Sung et al. 2020) adds a sparse score to a dense one with a learned weight. Here the sparse score is that of the lexical linker,
 //! a weighted sum of string features; the dense score is the cosine of the nearest name of a concept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use canonym_core::index::grams::GramScratch;
@@ -17,6 +17,7 @@ use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 
 use crate::index::FlatIndex;
+use crate::index::forms::{FormVectors, KeptVectors};
 use crate::models::fusion::{Evidence, Fusion};
 use crate::models::mention_prior::KbMentionPrior;
 use crate::models::rescnn::names::NameEncoder;
@@ -24,6 +25,9 @@ use crate::tensor::matrix::dot;
 
 /// Number of forms from dense retrieval.
 const N_DENSE: usize = 20;
+
+/// Number of concepts that are compared by embeddings computed on demand: the best by lexical score.
+const N_COMPARED: usize = 24;
 
 /// Description of the dense score in explanations.
 const OF_NAMES: &str = "name embedding similarity";
@@ -37,7 +41,7 @@ pub struct HybridLinker {
     kb: Arc<KnowledgeBase>,
     ranking: LexicalModel,
     names: Arc<NameEncoder>,
-    index: Arc<FlatIndex>,
+    vectors: Arc<FormVectors>,
     fusion: Fusion,
     config: LinkConfig,
     subset: Option<Arc<Subset>>,
@@ -45,20 +49,22 @@ pub struct HybridLinker {
 }
 
 impl HybridLinker {
-    /// A linker to the concepts of `kb`; row i of `index` is the embedding of form i.
+    /// A linker to the concepts of `kb`; row i of an index is the embedding of form i.
     ///
     /// # Panics
-    /// If the number of rows differs from the number of forms in `kb`.
+    /// If the number of rows of an index differs from the number of forms in `kb`.
     pub fn new(
         kb: Arc<KnowledgeBase>,
         names: Arc<NameEncoder>,
-        index: Arc<FlatIndex>,
+        vectors: Arc<FormVectors>,
         ranking: LexicalModel,
         fusion: Fusion,
         config: LinkConfig,
     ) -> HybridLinker {
-        assert_eq!(index.rows().n_rows, kb.n_forms(), "a vector for each form");
-        HybridLinker { kb, ranking, names, index, fusion, config, subset: None, prior: KbMentionPrior::default() }
+        if let FormVectors::Indexed(index) = &*vectors {
+            assert_eq!(index.rows().n_rows, kb.n_forms(), "a vector for each form");
+        }
+        HybridLinker { kb, ranking, names, vectors, fusion, config, subset: None, prior: KbMentionPrior::default() }
     }
 
     /// The knowledge base.
@@ -101,51 +107,94 @@ impl HybridLinker {
         let mut all = Vec::with_capacity(names.len());
         for names in names.chunks(BATCH) {
             let folded: Vec<String> = names.par_iter().map(|name| fold(name.as_ref())).collect();
-            let known: Vec<Option<FormId>> = folded.par_iter().map(|name| self.known(name)).collect();
-            // A known name is its own nearest neighbour; only other names are searched.
-            let new: Vec<&str> =
-                folded.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
-            let mut vectors = self.names.encode(&new);
-            vectors.normalise_rows();
-            let found = self.index.search(&vectors, N_DENSE);
-            let mut place = 0;
-            let places: Vec<usize> = known
-                .iter()
-                .map(|known| {
-                    place += usize::from(known.is_none());
-                    place.wrapping_sub(1)
-                })
-                .collect();
-            let one = |scratch: &mut GramScratch, row: usize| {
-                let name = names[row].as_ref();
-                match known[row] {
-                    Some(form) => self.compare(name, self.index.rows().row(form.0 as usize), &[], scratch),
-                    None => {
-                        let forms: Vec<FormId> = found[places[row]].iter().map(|hit| FormId(hit.row)).collect();
-                        self.compare(name, vectors.row(places[row]), &forms, scratch)
-                    }
-                }
-            };
-            all.par_extend((0..names.len()).into_par_iter().map_init(GramScratch::default, one));
+            all.extend(match &*self.vectors {
+                FormVectors::Indexed(index) => self.evidence_of_index(names, &folded, index),
+                FormVectors::OnDemand(kept) => self.evidence_on_demand(names, &folded, kept),
+            });
         }
         all
     }
 
+    /// Candidates of lexical and dense retrieval.
+    fn evidence_of_index<T: AsRef<str> + Sync>(
+        &self,
+        names: &[T],
+        folded: &[String],
+        index: &FlatIndex,
+    ) -> Vec<Vec<Evidence>> {
+        let known: Vec<Option<FormId>> = folded.par_iter().map(|name| self.known(name)).collect();
+        // A known name is its own nearest neighbour; only other names are searched.
+        let new: Vec<&str> =
+            folded.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
+        let mut vectors = self.names.encode(&new);
+        vectors.normalise_rows();
+        let found = index.search(&vectors, N_DENSE);
+        let mut place = 0;
+        let places: Vec<usize> = known
+            .iter()
+            .map(|known| {
+                place += usize::from(known.is_none());
+                place.wrapping_sub(1)
+            })
+            .collect();
+        let vector_of = |form: FormId| index.rows().row(form.0 as usize);
+        let one = |scratch: &mut GramScratch, row: usize| {
+            let (vector, forms) = match known[row] {
+                Some(form) => (vector_of(form), Vec::new()),
+                None => {
+                    let near = found[places[row]].iter().map(|hit| FormId(hit.row)).collect();
+                    (vectors.row(places[row]), near)
+                }
+            };
+            let scored = score_name_and(self.view(), &self.ranking, names[row].as_ref(), &forms, scratch);
+            self.compare(scored, |form| dot(vector, vector_of(form)))
+        };
+        (0..names.len()).into_par_iter().map_init(GramScratch::default, one).collect()
+    }
+
+    /// The best candidates of lexical retrieval, compared by embeddings that are computed when needed.
+    fn evidence_on_demand<T: AsRef<str> + Sync>(
+        &self,
+        names: &[T],
+        folded: &[String],
+        kept: &KeptVectors,
+    ) -> Vec<Vec<Evidence>> {
+        let retrieve = |scratch: &mut GramScratch, name: &T| {
+            let scored = score_name_and(self.view(), &self.ranking, name.as_ref(), &[], scratch);
+            let mut best = scored.clone();
+            best_of_each_concept(&mut best);
+            let concepts: HashSet<ConceptId> = best.iter().take(N_COMPARED).map(|one| one.concept).collect();
+            scored.into_iter().filter(|one| concepts.contains(&one.concept)).collect()
+        };
+        let scored: Vec<Vec<Scored>> = names.par_iter().map_init(GramScratch::default, retrieve).collect();
+        let forms: Vec<FormId> = scored.iter().flatten().map(|one| self.kb.form_of(one.name)).collect();
+        let vectors = kept.of(&forms, &self.kb, &self.names);
+        let mut queries = self.names.encode(folded);
+        queries.normalise_rows();
+        let compare = |(row, scored): (usize, Vec<Scored>)| {
+            self.compare(scored, |form| vectors.get(&form).map_or(0.0, |vector| dot(queries.row(row), vector)))
+        };
+        scored.into_par_iter().enumerate().map(compare).collect()
+    }
+
     /// The form equal to a folded name, if one of its concepts passes the filter.
     fn known(&self, folded: &str) -> Option<FormId> {
-        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
+        let view = self.view();
         let form = self.kb.find_form(folded)?;
         self.kb.names_of_form(form).any(|name| view.has(self.kb.concept_of(name))).then_some(form)
     }
 
-    fn compare(&self, name: &str, vector: &[f32], forms: &[FormId], scratch: &mut GramScratch) -> Vec<Evidence> {
-        let view = KbView { kb: &self.kb, subset: self.subset.as_deref() };
-        let mut scored = score_name_and(view, &self.ranking, name, forms, scratch);
+    fn view(&self) -> KbView<'_> {
+        KbView { kb: &self.kb, subset: self.subset.as_deref() }
+    }
+
+    /// The evidence for each concept, given the cosine between the query and a form.
+    fn compare(&self, mut scored: Vec<Scored>, cosine: impl Fn(FormId) -> f32) -> Vec<Evidence> {
         let mut cosine_of: HashMap<FormId, f32> = HashMap::new();
         let mut best: HashMap<ConceptId, f32> = HashMap::new();
         for one in &scored {
             let form = self.kb.form_of(one.name);
-            let cosine = *cosine_of.entry(form).or_insert_with(|| dot(vector, self.index.rows().row(form.0 as usize)));
+            let cosine = *cosine_of.entry(form).or_insert_with(|| cosine(form));
             let best = best.entry(one.concept).or_insert(f32::NEG_INFINITY);
             *best = best.max(cosine);
         }

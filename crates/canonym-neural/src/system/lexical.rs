@@ -14,6 +14,7 @@ use canonym_core::link::recognise::accept::{self, AcceptModel};
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::link::{Annotator, Linker};
 use canonym_core::{Error, Result};
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::info::ModelInfo;
 use super::linked::MentionSource;
@@ -115,6 +116,10 @@ impl LinkingModel for Lexical {
             parts: BTreeMap::from(parts),
             ..ModelInfo::default()
         }
+    }
+
+    fn fingerprint(&self) -> Option<u128> {
+        Some(xxh3_128(&[self.ranking_json.as_bytes(), self.recognition_json.as_bytes()].join(&0)))
     }
 
     fn learned(&self, mentions: MentionSource) -> Result<Learned> {

@@ -61,6 +61,11 @@ pub trait LinkingModel: Any + Debug + Send + Sync {
     /// Kind, size, weights and model card.
     fn info(&self) -> ModelInfo;
 
+    /// Hash of its weights and settings; `None` if it has none of its own.
+    fn fingerprint(&self) -> Option<u128> {
+        self.info().fingerprint
+    }
+
     /// Training documents of all parts that are used when mentions come from `mentions`.
     fn learned(&self, mentions: MentionSource) -> Result<Learned>;
 
@@ -187,6 +192,15 @@ impl Models {
     pub fn names(&self) -> Option<&NameModel> {
         let model: &dyn Any = &*self.linking;
         model.downcast_ref()
+    }
+
+    /// Kind and hash of all models, such as `pipeline 6f…`.
+    pub fn fingerprint(&self) -> String {
+        let shown = |fingerprint: u128| format!(" {fingerprint:032x}");
+        let linking = self.linking.fingerprint().map(shown).unwrap_or_default();
+        let rerank =
+            self.rerank.as_ref().map(|bundle| format!(" + {}{}", cross_encoder::SYSTEM, shown(bundle.fingerprint)));
+        format!("{}{linking}{}", self.linking.info().kind, rerank.unwrap_or_default())
     }
 
     /// Training documents of all parts that are used when mentions come from `mentions`.

@@ -1,9 +1,8 @@
 //! The model of name encoder and tagger: the default system, and hybrid linking of given mentions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use canonym_core::Result;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
@@ -11,6 +10,7 @@ use canonym_core::link::model::LexicalModel;
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::{Annotator, Linker};
+use canonym_core::{Error, Result};
 
 use super::hybrid::HybridLinker;
 use super::info::ModelInfo;
@@ -21,6 +21,7 @@ use super::{DEFAULT, DEFAULT_MODEL, LinkingModel, Target, encoding};
 use crate::bundle::Bundle;
 use crate::index::FlatIndex;
 use crate::index::cache::{VectorCache, cache_folder};
+use crate::index::forms::{FormVectors, KeptVectors, MANY_FORMS};
 use crate::models::rescnn::names::NameEncoder;
 use crate::status;
 
@@ -52,13 +53,29 @@ impl NameModel {
         NameModel::new(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new(DEFAULT))?))
     }
 
+    /// Embeds all names of `kb`, unless they are cached, and returns the file in the cache folder.
+    ///
+    /// # Errors
+    /// If the bundle is damaged, there is no cache folder, or the file cannot be written.
+    pub fn build_index(&self, kb: &KnowledgeBase) -> Result<PathBuf> {
+        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
+        let file = cache.file(kb).ok_or_else(|| {
+            Error::invalid("there is no cache folder for the embeddings").with_hint("set `CANONYM_CACHE` to a folder")
+        })?;
+        let mut failed = None;
+        if !file.exists() {
+            cache.index(kb, &self.bundle.name_encoder()?, &mut |error| failed = Some(error));
+        }
+        failed.map_or(Ok(file), Err)
+    }
+
     fn hybrid(&self, on: &Target, config: LinkConfig) -> Result<HybridLinker> {
         let names = Arc::new(self.bundle.name_encoder()?);
-        let index = name_vectors(&on.kb, &self.bundle, &names);
+        let vectors = form_vectors(&on.kb, &self.bundle, &names);
         Ok(HybridLinker::new(
             on.kb.clone(),
             names,
-            Arc::new(index),
+            Arc::new(vectors),
             self.ranking.clone(),
             self.bundle.manifest.fusion,
             config,
@@ -114,6 +131,16 @@ impl LinkingModel for NameModel {
     }
 }
 
+/// Embeddings of the forms of `kb`: an index, or computed on demand if the forms are many and not cached.
+fn form_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FormVectors {
+    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    if kb.n_forms() <= MANY_FORMS || cache.file(kb).is_some_and(|file| file.exists()) {
+        return FormVectors::Indexed(name_vectors(kb, bundle, names));
+    }
+    tracing::info!("names are embedded when first compared; `canonym index build` embeds all of them once");
+    FormVectors::OnDemand(KeptVectors::default())
+}
+
 /// Index over the embeddings of the forms of `kb`, which are cached.
 pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FlatIndex {
     let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
@@ -123,4 +150,56 @@ pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEnco
     };
     let _told = encoding::tell(kb, &cache, kb.n_forms(), sample);
     cache.index(kb, names, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use canonym_core::kb::format::Meta;
+    use canonym_core::kb::record::{ConceptRecord, NameRecord};
+    use canonym_core::kb::{KnowledgeBaseBuilder, Scope};
+
+    use super::*;
+
+    #[test]
+    fn embeddings_on_demand_give_the_scores_of_an_index() {
+        let mut builder = KnowledgeBaseBuilder::new();
+        let concepts = [
+            ("A:1", ["gout", "acute gout"]),
+            ("A:2", ["liver pain", "liver ache"]),
+            ("A:3", ["kidney pain", "renal pain"]),
+            ("A:4", ["hypertension", "high blood pressure"]),
+        ];
+        for (id, names) in concepts {
+            let name = |text: &&str| NameRecord { text: (*text).to_owned(), scope: Scope::Exact };
+            let record =
+                ConceptRecord { id: id.to_owned(), names: names.iter().map(name).collect(), ..Default::default() };
+            builder.add(record).unwrap();
+        }
+        let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
+        let model = NameModel::embedded().unwrap();
+        let names = Arc::new(model.bundle.name_encoder().unwrap());
+        let linker = |vectors: FormVectors| {
+            let (ranking, fusion) = (model.ranking.clone(), model.bundle.manifest.fusion);
+            HybridLinker::new(kb.clone(), names.clone(), Arc::new(vectors), ranking, fusion, LinkConfig::default())
+        };
+        let indexed = linker(FormVectors::Indexed(FlatIndex::new(names.encode_forms(&kb))));
+        let on_demand = linker(FormVectors::OnDemand(KeptVectors::default()));
+        let queries = ["gouts", "pain of the liver", "hypertention", "renal pain", "acute gout"];
+        // The second round reads the embeddings that the first has kept.
+        for _ in 0..2 {
+            for (one, other) in indexed.evidence(&queries).iter().zip(on_demand.evidence(&queries)) {
+                assert!(!other.is_empty());
+                for found in &other {
+                    let same = one.iter().find(|one| one.scored.concept == found.scored.concept).unwrap();
+                    assert!((same.dense_score - found.dense_score).abs() < 2e-3);
+                }
+            }
+        }
+        let best = |linker: &HybridLinker| -> Vec<String> {
+            let links = linker.link_names(&queries);
+            links.iter().map(|link| kb.id(link.candidates[0].concept).to_owned()).collect()
+        };
+        assert_eq!(best(&indexed), best(&on_demand));
+        assert_eq!(best(&on_demand), ["A:1", "A:2", "A:4", "A:3", "A:1"]);
+    }
 }

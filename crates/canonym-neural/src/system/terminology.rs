@@ -30,7 +30,7 @@ pub const STARTER_TABLE: &str = canonym_default::STARTER;
 pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
     let stage = Stage::start();
     let kb = match path {
-        Some(path) if path != Path::new(STARTER) => KnowledgeBase::open(path),
+        Some(path) if path != Path::new(STARTER) => KnowledgeBase::open_verified_once(path, cache_folder().as_deref()),
         _ => starter(),
     };
     let kb = kb.context("cannot open the knowledge base")?;

@@ -13,6 +13,7 @@ pub mod scan;
 mod sense_context;
 pub mod senses;
 mod spelling;
+pub mod touched;
 mod word_topics;
 
 use std::cmp::Reverse;
@@ -442,7 +443,7 @@ const MAX_HEADING_CHARS: usize = 80;
 
 /// The common ancestor of most concepts, following the first parent of each. `None` for a small terminology, where such
 /// a concept may be meant: `diabetes` above its types.
-fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
+pub(super) fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
     if kb.n_concepts() < MIN_CONCEPTS_WITH_ROOT {
         return None;
     }

@@ -254,7 +254,6 @@ impl SenseInventory {
     }
 
     /// All senses with their forms, in no particular order.
-    #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Sense)> {
         let forms = self.forms.values().flatten();
         forms.flat_map(|(form, senses)| senses.iter().map(move |sense| (&**form, sense)))

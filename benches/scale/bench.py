@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Measures canonym on all open terminologies together, and on a terminology of the size of UMLS grown from them.
+
+    make bench-scale
+    benches/scale/bench.py --binary target/release/canonym --report experiments/reports/scale.json
+
+For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
+are in it and for misspelled names, on one thread; and the first answer of `link`, with the lexical and with the default
+model. The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
+are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
+gigabytes are made once, in runs/scale. Standard library only.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import linking  # noqa: E402
+import process  # noqa: E402
+
+MADE = linking.ROOT / "runs" / "scale"
+OPEN = (
+    "ncbitaxon-2025-09.jsonl.zst", "chebi-2026-05.jsonl.zst", "cellosaurus-55.jsonl.zst", "go-2022-07.jsonl.zst",
+    "human-genes-2022-09.jsonl.zst", "mondo-2026-05.jsonl.zst", "icd10-cm-2022.jsonl.zst", "efo-3.90.jsonl.zst",
+    "hp-2025-01-16.obo.zst", "uberon-2026-04.jsonl.zst", "cl-2026-03.jsonl.zst",
+)
+MORE = ("mesh-descriptors-2019.tsv", "doid-2016-09-01.obo")
+N_RUNS = 5
+N_QUERIES = 500
+
+
+def misspelled(names, seed):
+    """A letter dropped, a letter added or the order of words turned."""
+    rng = random.Random(seed)
+    for name in names:
+        at, kind = rng.randrange(len(name)), rng.randrange(3)
+        if kind == 0 and len(name) > 3:
+            yield name[:at] + name[at + 1:]
+        elif kind == 1:
+            yield name[:at] + rng.choice("aeiorstn") + name[at:]
+        else:
+            yield " ".join(reversed(name.split()))
+
+
+def queries(jsonl):
+    """Two files of names for `map`: as they are, and misspelled."""
+    with open(jsonl, encoding="utf-8") as lines:
+        names = [json.loads(line)["name"] for line in lines]
+    drawn = random.Random(linking.SEED).sample(names, N_QUERIES)
+    files = {}
+    for title, lines in (("names", drawn), ("misspelled", list(misspelled(drawn, linking.SEED)))):
+        files[title] = MADE / f"{title}.txt"
+        files[title].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files["one"] = MADE / "one.txt"
+    files["one"].write_text(drawn[0] + "\n", encoding="utf-8")
+    files["text"] = MADE / "text.txt"
+    files["text"].write_text("She was given metformin for diabetes and has chest pain.\n", encoding="utf-8")
+    return files
+
+
+def measure(binary, kb, files):
+    """Figures of one knowledge base."""
+    def of_map(file):
+        return lambda: process.run([binary, "map", str(file), "--kb", str(kb), "--model", "lexical", "--threads", "1"])
+
+    def of_link(model):
+        return lambda: process.run([binary, "link", str(files["text"]), "--kb", str(kb), "--model", model])
+
+    info = lambda: process.run([binary, "kb", "info", str(kb)])  # noqa: E731
+    names, misspelt, one, infos, lexical, default = process.repeat(
+        N_RUNS, of_map(files["names"]), of_map(files["misspelled"]), of_map(files["one"]), info, of_link("lexical"),
+        of_link("default"),
+    )
+    base = statistics.median(run.seconds for run in one)
+
+    def each(runs):
+        return process.spread((run.seconds - base) / N_QUERIES for run in runs)
+
+    return {
+        "file_bytes": kb.stat().st_size,
+        "info_seconds": process.seconds(infos),
+        "map_seconds_per_name": each(names),
+        "map_seconds_per_misspelled_name": each(misspelt),
+        "map_peak_bytes": max(run.peak_bytes for run in misspelt),
+        "link_first_seconds": {"lexical": process.seconds(lexical), "default": process.seconds(default)},
+        "link_peak_bytes": {"lexical": max(run.peak_bytes for run in lexical), "default": max(run.peak_bytes for run in default)},
+    }
+
+
+def build(binary, kb, sources):
+    made = process.run([binary, "kb", "build", *map(str, sources), "--out", str(kb)])
+    return {"build_seconds": made.seconds, "build_peak_bytes": made.peak_bytes}
+
+
+def counts(binary, kb):
+    text = subprocess.run([binary, "kb", "info", str(kb), "--json"], check=True, capture_output=True, text=True).stdout
+    info = json.loads(text)
+    return {key: info[key] for key in ("n_concepts", "n_names", "n_forms") if key in info}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--binary", default=str(linking.ROOT / "target" / "release" / "canonym"))
+    parser.add_argument("--report", type=pathlib.Path)
+    options = parser.parse_args()
+    MADE.mkdir(parents=True, exist_ok=True)
+    folder = linking.DATA / "terminologies"
+    sources = [*(folder / "open" / name for name in OPEN), *(folder / name for name in MORE)]
+    real, jsonl, grown = MADE / "open.kb", MADE / "open.jsonl", MADE / "umls-size.kb"
+    results = {"open terminologies": build(options.binary, real, sources)}
+    if not jsonl.exists():
+        process.run([options.binary, "kb", "export", str(real), "--to", "jsonl", "--out", str(jsonl)])
+    if not (MADE / "umls-size").exists():
+        process.run([sys.executable, str(HERE / "generate.py"), str(jsonl), "--out", str(MADE / "umls-size")])
+    results["UMLS size, synthetic"] = build(options.binary, grown, [MADE / "umls-size"])
+    files = queries(jsonl)
+    for title, kb in (("open terminologies", real), ("UMLS size, synthetic", grown)):
+        results[title].update(counts(options.binary, kb) | measure(options.binary, kb, files))
+    print("| | " + " | ".join(results) + " |\n| --- | " + " | ".join("---" for _ in results) + " |")
+
+    def row(title, show):
+        print(f"| {title} | " + " | ".join(show(one) for one in results.values()) + " |")
+
+    def span(spread, unit=1.0, digits=1):
+        return f"{spread['median'] * unit:.{digits}f} ({spread['min'] * unit:.{digits}f}–{spread['max'] * unit:.{digits}f})"
+
+    row("concepts", lambda one: f"{one['n_concepts']:,}")
+    row("names", lambda one: f"{one['n_names']:,}")
+    row("`kb build`, s", lambda one: f"{one['build_seconds']:.0f}")
+    row("its peak memory, GiB", lambda one: f"{one['build_peak_bytes'] / 2**30:.1f}")
+    row("size of the file, GiB", lambda one: f"{one['file_bytes'] / 2**30:.2f}")
+    row("bytes a name", lambda one: f"{one['file_bytes'] / one['n_names']:.0f}")
+    row("`kb info`, ms", lambda one: span(one["info_seconds"], 1000, 0))
+    row("`map` of a name it has, ms", lambda one: span(one["map_seconds_per_name"], 1000, 2))
+    row("`map` of a misspelled name, ms", lambda one: span(one["map_seconds_per_misspelled_name"], 1000, 2))
+    row("peak memory of `map`, GiB", lambda one: f"{one['map_peak_bytes'] / 2**30:.2f}")
+    for model in ("lexical", "default"):
+        row(f"first answer of `link`, {model}, s", lambda one: span(one["link_first_seconds"][model], 1, 2))
+    if options.report:
+        options.report.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+//! Where linked documents go: one output for all, or a run folder with one for each input file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use canonym_core::artifact::AtomicFile;
+use canonym_core::batch::{BatchFile, Checksum, FinishedFile, RunFolder, Skipped};
+use canonym_core::corpus::CorpusFormat;
+use canonym_core::corpus::format::{Frame, frame};
+use canonym_core::corpus::losses::Losses;
+
+use super::LinkArguments;
+use super::batches::Ended;
+use crate::output::counted;
+use crate::packed::PackedFile;
+use crate::progress;
+use crate::sink::{Encoded, Sink};
+
+/// The outputs of a command.
+pub enum Outputs {
+    /// All documents in one output; `false` until its header is written.
+    Single(Box<Sink>, bool),
+    /// A run folder.
+    Run(Box<RunOutputs>),
+}
+
+impl Outputs {
+    /// Remembers what is written around the documents of a file; the first call for a file counts.
+    pub fn start(&mut self, file: usize, frame: Frame) -> anyhow::Result<()> {
+        match self {
+            Outputs::Single(_, true) => Ok(()),
+            Outputs::Single(sink, is_started) => {
+                *is_started = true;
+                sink.start_with(frame)
+            }
+            Outputs::Run(run) => {
+                run.frames.entry(file).or_insert(frame);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a document with `n_mentions` mentions.
+    pub fn write(&mut self, file: usize, document: Encoded, n_mentions: u64) -> anyhow::Result<()> {
+        match self {
+            Outputs::Single(sink, _) => sink.write(document),
+            Outputs::Run(run) => run.write(file, document, n_mentions),
+        }
+    }
+
+    /// Notes the checksum of an input file.
+    pub fn set_checksum(&mut self, file: usize, checksum: Checksum) {
+        if let Outputs::Run(run) = self {
+            run.checksums.insert(file, checksum);
+        }
+    }
+
+    /// Lists a skipped document.
+    pub fn skip(&mut self, file: usize, skipped: Skipped, list: &mut Option<SkipList>) -> anyhow::Result<()> {
+        match (self, list) {
+            (Outputs::Run(run), _) => run.skipped.entry(file).or_default().push(skipped),
+            (Outputs::Single(..), Some(list)) => list.add(&skipped)?,
+            (Outputs::Single(..), None) => {}
+        }
+        Ok(())
+    }
+
+    /// The path of an input file, for messages.
+    pub fn input_path(&self, file: usize, arguments: &LinkArguments) -> PathBuf {
+        match self {
+            Outputs::Run(run) => run.files[&file].input.path().to_path_buf(),
+            Outputs::Single(..) => arguments.files.first().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Completes the output of a file.
+    pub fn end(&mut self, ended: &Ended) -> anyhow::Result<()> {
+        match self {
+            Outputs::Run(run) => run.end(ended),
+            Outputs::Single(..) => Ok(()),
+        }
+    }
+
+    /// Completes all outputs.
+    pub fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Outputs::Single(mut sink, is_started) => {
+                if !is_started {
+                    sink.start(None)?;
+                }
+                sink.finish()
+            }
+            Outputs::Run(run) => {
+                run.losses.lines().for_each(|line| progress::say(&line));
+                let n_files = counted(run.n_files, "file");
+                let n_documents = counted(run.n_documents, "document");
+                progress::say(&format!("linked {n_files} with {n_documents} into {}", run.path.display()));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The outputs of a run folder. Files are written one after the other.
+pub struct RunOutputs {
+    path: PathBuf,
+    folder: RunFolder,
+    files: BTreeMap<usize, BatchFile>,
+    to: Option<CorpusFormat>,
+    current: Option<Current>,
+    frames: BTreeMap<usize, Frame>,
+    checksums: BTreeMap<usize, Checksum>,
+    skipped: BTreeMap<usize, Vec<Skipped>>,
+    /// What was skipped in files that could not be opened.
+    unread: BTreeMap<usize, Vec<Skipped>>,
+    losses: Losses,
+    n_files: u64,
+    n_documents: u64,
+}
+
+struct Current {
+    file: usize,
+    sink: Sink,
+    n_documents: u64,
+    n_mentions: u64,
+}
+
+impl RunOutputs {
+    /// The outputs of `files` in `folder`.
+    pub fn new(
+        path: &Path,
+        folder: RunFolder,
+        files: BTreeMap<usize, BatchFile>,
+        to: Option<CorpusFormat>,
+    ) -> RunOutputs {
+        RunOutputs {
+            path: path.to_path_buf(),
+            folder,
+            files,
+            to,
+            current: None,
+            frames: BTreeMap::new(),
+            checksums: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            losses: Losses::default(),
+            n_files: 0,
+            n_documents: 0,
+        }
+    }
+
+    fn open(&mut self, file: usize) -> anyhow::Result<&mut Current> {
+        if self.current.as_ref().is_none_or(|current| current.file != file) {
+            let path = self.folder.output_path(&self.files[&file].output)?;
+            let mut sink = Sink::create(Some(&path), self.to, "a folder with `--output`")?;
+            let without = || self.to.map(|to| frame(to, None)).unwrap_or_default();
+            sink.start_with(self.frames.remove(&file).unwrap_or_else(without))?;
+            self.current = Some(Current { file, sink, n_documents: 0, n_mentions: 0 });
+        }
+        Ok(self.current.as_mut().expect("it was opened above"))
+    }
+
+    fn write(&mut self, file: usize, document: Encoded, n_mentions: u64) -> anyhow::Result<()> {
+        let current = self.open(file)?;
+        current.n_documents += 1;
+        current.n_mentions += n_mentions;
+        current.sink.write(document)
+    }
+
+    /// Completes the output of a file and enters it in the journal, or discards it if the file was not read to its end.
+    fn end(&mut self, ended: &Ended) -> anyhow::Result<()> {
+        let file = ended.file;
+        let skipped = self.skipped.remove(&file).unwrap_or_default();
+        let checksum = self.checksums.remove(&file);
+        let Some(input_checksum) = checksum.filter(|_| ended.is_whole) else {
+            self.current = None;
+            self.frames.remove(&file);
+            self.unread.insert(file, skipped);
+            return Ok(());
+        };
+        self.open(file)?;
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let (losses, _) = current.sink.complete()?;
+        self.losses.add(losses);
+        let BatchFile { input, output } = &self.files[&file];
+        let beside = self.folder.output_path(&skipped_name(output))?;
+        if skipped.is_empty() {
+            fs::remove_file(&beside).ok();
+        } else {
+            let mut list = AtomicFile::create(&beside)?;
+            for one in &skipped {
+                writeln!(list, "{}", one.to_line()).with_context(|| format!("cannot write {}", beside.display()))?;
+            }
+            list.commit()?;
+        }
+        let record = FinishedFile {
+            output: output.clone(),
+            input: input.path().display().to_string(),
+            input_checksum,
+            documents: current.n_documents,
+            mentions: current.n_mentions,
+            skipped: skipped.len() as u64,
+            ..FinishedFile::default()
+        };
+        self.folder.finish(record)?;
+        self.n_files += 1;
+        self.n_documents += current.n_documents;
+        Ok(())
+    }
+
+    /// Copies what was skipped in `outputs`, in this and in earlier runs, into one list. Returns the number of documents
+    /// that were written.
+    pub fn collect_skipped(&self, outputs: &[String], list: &mut SkipList) -> anyhow::Result<u64> {
+        let mut n_written = 0;
+        for (number, output) in outputs.iter().enumerate() {
+            self.unread.get(&number).into_iter().flatten().try_for_each(|skipped| list.add(skipped))?;
+            let Some(record) = self.folder.finished(output) else { continue };
+            n_written += record.documents;
+            if record.skipped > 0 {
+                let path = self.folder.output_path(&skipped_name(output))?;
+                let lines = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                list.add_lines(&lines, record.skipped)?;
+            }
+        }
+        Ok(n_written)
+    }
+}
+
+/// Name of the list of skipped documents of an output.
+fn skipped_name(output: &str) -> String {
+    format!("{output}.skipped")
+}
+
+/// The file of `--skip-bad-documents`. It appears when the command ends.
+pub struct SkipList {
+    file: PackedFile,
+    path: PathBuf,
+    n: u64,
+}
+
+impl SkipList {
+    /// A list that will appear at `path`.
+    pub fn create(path: &Path) -> anyhow::Result<SkipList> {
+        Ok(SkipList { file: PackedFile::create(path)?, path: path.to_path_buf(), n: 0 })
+    }
+
+    /// Adds a skipped document.
+    pub fn add(&mut self, skipped: &Skipped) -> anyhow::Result<()> {
+        self.n += 1;
+        writeln!(self.file, "{}", skipped.to_line()).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Adds `n` lines of another list.
+    fn add_lines(&mut self, lines: &[u8], n: u64) -> anyhow::Result<()> {
+        self.n += n;
+        self.file.write_all(lines).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Completes the list, and reports it. Fails if documents were skipped and none were linked.
+    pub fn finish(self, n_linked: u64) -> anyhow::Result<()> {
+        self.file.commit()?;
+        if self.n == 0 {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let what = counted(self.n, "bad document");
+        if n_linked == 0 {
+            let message = format!("no document could be linked: {what} skipped");
+            return Err(canonym_core::Error::invalid(message).with_hint(format!("see {path} for the reasons")).into());
+        }
+        progress::say(&format!("skipped {what}, listed in {path}"));
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! `canonym link` into a run folder: starts or resumes a run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use canonym_core::batch::{self, RunFolder, State};
+use canonym_core::corpus::CorpusFormat;
+use canonym_core::kb::KnowledgeBase;
+use rayon::prelude::*;
+
+use super::batches::{Batches, input_format};
+use super::outputs::{Outputs, RunOutputs, SkipList};
+use super::{Compression, LinkArguments, Linking, link_batches, report, settings};
+use crate::output::counted;
+use crate::result_format::ResultFormat;
+use crate::sink::check_output;
+use crate::{errors, progress};
+
+/// Links all files that are not finished.
+pub fn run<'a>(
+    arguments: &'a LinkArguments,
+    path: &Path,
+    to: ResultFormat,
+    kb: &KnowledgeBase,
+    model: &str,
+    open: impl FnOnce() -> anyhow::Result<Linking<'a>>,
+) -> anyhow::Result<()> {
+    if arguments.text.is_some() {
+        return Err(errors::usage("`--text` cannot be linked into a run folder", "omit the `/` of `--output`"));
+    }
+    if to == ResultFormat::Corpus(CorpusFormat::Brat) {
+        return Err(errors::usage("a run folder cannot hold brat", "use jsonl, and `canonym convert` to write brat"));
+    }
+    let extension = extension(to, arguments.compress);
+    let (files, n_other) = batch::list(&arguments.files, input_format(arguments)?, &extension)?;
+    let inputs: Vec<_> = files.iter().map(|file| file.input.path().to_path_buf()).collect();
+    check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
+    let settings = settings::of(arguments, kb, model)?;
+    let folder = match &arguments.resume {
+        Some(path) => RunFolder::resume(path, &settings)?,
+        None => RunFolder::create(path, settings)?,
+    };
+    let states: Vec<State> = files.par_iter().map(|file| folder.state(file)).collect();
+    let n = |state: State| states.iter().filter(|one| **one == state).count() as u64;
+    if arguments.resume.is_some() {
+        progress::say(&format!("{} of {} are finished", n(State::Finished), counted(files.len() as u64, "file")));
+    }
+    if n(State::Stale) > 0 {
+        progress::say(&format!("{} changed since and will be linked again", counted(n(State::Stale), "finished file")));
+    }
+    let outputs: Vec<String> = files.iter().map(|file| file.output.clone()).collect();
+    let n_gone = folder.outputs().filter(|output| !outputs.iter().any(|known| known == output)).count() as u64;
+    if n_gone > 0 {
+        let n_gone = counted(n_gone, "finished file");
+        progress::say(&format!("warning: {n_gone} no longer in the input; outputs are kept"));
+    }
+    if n_other > 0 {
+        progress::say(&format!("skipped {} without text", counted(n_other, "file")));
+    }
+    let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
+    let waiting = files.into_iter().zip(states).enumerate().filter(|(_, (_, state))| *state != State::Finished);
+    let waiting: BTreeMap<_, _> = waiting.map(|(number, (file, _))| (number, file)).collect();
+    let mut batches = Batches::of_files(arguments, to.corpus(), waiting.clone().into_iter())?;
+    let mut run = Outputs::Run(Box::new(RunOutputs::new(path, folder, waiting, to.corpus())));
+    let first = batches.next_batch()?;
+    let mut linked = None;
+    if !first.is_empty() {
+        let linking = open()?;
+        let counts = link_batches(&linking, (first, &mut batches), &mut run, &mut skipped)?;
+        linked = Some((linking, counts));
+    }
+    let n_written = match (&run, &mut skipped) {
+        (Outputs::Run(run), Some(list)) => run.collect_skipped(&outputs, list)?,
+        _ => 0,
+    };
+    run.finish()?;
+    if let Some((linking, counts)) = &linked {
+        report(linking, &batches, *counts);
+    }
+    if let Some(skipped) = skipped {
+        skipped.finish(n_written)?;
+    }
+    errors::left_out(batches.n_left_out)
+}
+
+/// What is appended to the name of an input file.
+fn extension(to: ResultFormat, compression: Option<Compression>) -> String {
+    let name = match to {
+        ResultFormat::Table => "txt",
+        ResultFormat::Tsv => "tsv",
+        ResultFormat::Corpus(CorpusFormat::BiocXml) => "bioc.xml",
+        ResultFormat::Corpus(CorpusFormat::BiocJson) => "bioc.json",
+        ResultFormat::Corpus(CorpusFormat::Texoo) => "texoo.json",
+        ResultFormat::Corpus(CorpusFormat::Biosyn) => "concept",
+        ResultFormat::Corpus(format) => format.name(),
+    };
+    match compression {
+        None => name.to_owned(),
+        Some(Compression::Gz) => format!("{name}.gz"),
+        Some(Compression::Zst) => format!("{name}.zst"),
+    }
+}

@@ -1,0 +1,117 @@
+//! The options of a run, as stored in its folder and compared when it is resumed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use canonym_core::batch::{RunFolder, RunSettings, checksum};
+use canonym_core::kb::KnowledgeBase;
+use clap::{Parser, ValueEnum};
+
+use super::LinkArguments;
+use crate::system::{Mentions, Nil};
+use crate::{Arguments, Command, errors};
+
+/// Default of `--top-k`.
+const TOP_K: u32 = 5;
+
+/// The settings of a run with `arguments`.
+pub fn of(arguments: &LinkArguments, kb: &KnowledgeBase, model: &str) -> anyhow::Result<RunSettings> {
+    Ok(RunSettings {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kb: format!("{} {:032x}", kb.meta().name, kb.container().fingerprint()),
+        model: model.to_owned(),
+        options: options(arguments)?,
+        arguments: std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect(),
+    })
+}
+
+/// The options that differ from their defaults, except for knowledge base and models, which have fingerprints, and the
+/// number of threads, which changes no result.
+fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut options = BTreeMap::new();
+    let mut add = |name: &str, value: String| drop(options.insert(name.to_owned(), value));
+    let files: Vec<String> = arguments.files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    if !files.is_empty() {
+        add("files", files.join(" "));
+    }
+    if arguments.mentions != Mentions::Detect {
+        add("--mentions", named(&arguments.mentions));
+    }
+    if arguments.format != "auto" {
+        add("--format", arguments.format.clone());
+    }
+    if let Some(to) = arguments.to.as_ref().filter(|to| *to != "jsonl") {
+        add("--to", to.clone());
+    }
+    if arguments.top_k != TOP_K {
+        add("--top-k", arguments.top_k.to_string());
+    }
+    if let Some(score) = arguments.min_score {
+        add("--min-score", score.to_string());
+    }
+    if arguments.nil != Nil::Keep {
+        add("--nil", named(&arguments.nil));
+    }
+    if !arguments.abbreviations.is_empty() {
+        let paths: Vec<&Path> = arguments.abbreviations.iter().map(std::path::PathBuf::as_path).collect();
+        add("--abbreviations", checksum(&paths)?.xxh3);
+    }
+    if let Some(nested) = &arguments.nested {
+        add("--nested", named(nested));
+    }
+    if let Some(compression) = &arguments.compress {
+        add("--compress", named(compression));
+    }
+    let contexts: Vec<String> = arguments.drop_context.iter().map(named).collect();
+    if !contexts.is_empty() {
+        add("--drop-context", contexts.join(","));
+    }
+    let reading = &arguments.reading;
+    let flags = [
+        ("--context", arguments.context),
+        ("--explain", arguments.explain),
+        ("--raw-ids", arguments.raw_ids),
+        ("--fix-offsets", reading.fix_offsets),
+        ("--skip-bad-offsets", reading.skip_bad_offsets),
+        ("--skip-bad-documents", arguments.skip_bad_documents.is_some()),
+    ];
+    flags.into_iter().filter(|(_, is_set)| *is_set).for_each(|(name, _)| add(name, "set".to_owned()));
+    for (name, column) in
+        [("--text-column", &arguments.columns.text_column), ("--id-column", &arguments.columns.id_column)]
+    {
+        column.iter().for_each(|column| add(name, column.clone()));
+    }
+    if let Some(old) = &arguments.changed_only {
+        add("--changed-only", checksum(&[old])?.xxh3);
+    }
+    if reading.tags != Default::default() {
+        add("--tags", format!("{:?}", reading.tags));
+    }
+    arguments.filter.options().into_iter().for_each(|(name, value)| add(name, value));
+    Ok(options)
+}
+
+fn named(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// The arguments of the run in `folder`; of `arguments`, only the number of threads is used.
+pub fn stored(folder: &Path, arguments: &LinkArguments) -> anyhow::Result<LinkArguments> {
+    let settings = RunFolder::settings_of(folder)?;
+    let has_own = arguments.model != "default" || arguments.kb.is_some() || arguments.rerank.is_some();
+    if has_own || !options(arguments)?.is_empty() {
+        let message = format!("`--resume {}` without files takes all options from the run", folder.display());
+        return Err(errors::usage(message, "omit the other options, or repeat the whole command of the run"));
+    }
+    let parsed = Arguments::try_parse_from(std::iter::once("canonym".to_owned()).chain(settings.arguments));
+    match parsed.map(|arguments| arguments.command) {
+        Ok(Command::Link(stored)) => {
+            let threads = arguments.threads.or(stored.threads);
+            Ok(LinkArguments { resume: Some(folder.to_path_buf()), output: None, threads, ..*stored })
+        }
+        _ => {
+            let error = canonym_core::Error::artifact(folder, "the stored command line of the run cannot be read");
+            Err(error.with_hint("repeat the whole command of the run, with `--resume` in place of `--output`").into())
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `canonym expect`.
+
+use expect_test::expect;
+
+use crate::support::Workplace;
+
+#[test]
+fn expectations_pass_or_are_listed() {
+    let place = Workplace::with_shapes();
+    place.write(
+        "good.toml",
+        r#"
+        [[text]]
+        id = "shapes"
+        text = "A ring shape and a trigon."
+        require = [{ mention = "ring shape", id = "X:S1" }, { mention = "Trigon", id = ["X:S4", "X:S9"] }]
+        forbid = [{ mention = "shape" }, { id = "X:S2" }]
+        complete = true
+
+        [[names]]
+        terminology = "shapes"
+        override = { "pie slice" = "X:S3" }
+        deny = { "quad" = "X:S1" }
+
+        [[names]]
+        terminology = "colours"
+        deny = { "red" = "*" }
+        "#,
+    );
+    let expect = ["expect", "--kb", "shapes.kb", "--model", "lexical"];
+    place.check(
+        &[&expect[..], &["good.toml"]].concat(),
+        expect![[r#"
+            status 0
+            --- stderr
+            skipped 1 text or list for other terminologies than shapes
+            7 expectations passed on shapes
+        "#]],
+    );
+    place.write(
+        "bad.toml",
+        r#"
+        [[text]]
+        text = "A ring shape and a trigon."
+        require = [{ mention = "ring shape", id = "X:S2" }, { mention = "shape and" }]
+        open = [{ id = "X:S1" }]
+        complete = true
+
+        [[names]]
+        override = { "pie slice" = "X:S1" }
+        deny = { "trigon" = "*" }
+        "#,
+    );
+    place.check(
+        &[&expect[..], &["good.toml", "bad.toml"]].concat(),
+        expect![[r#"
+            status 1
+            --- stdout
+            bad.toml: text 1: “ring shape” should be linked to X:S2, but is linked to X:S1 (Circle)
+            bad.toml: text 1: “shape and” should be linked to a concept, but was not found
+            bad.toml: text 1: “trigon” is linked to X:S4 (Triangle), which is not expected
+            bad.toml: text 1: “trigon” should not be linked, but is linked to X:S4 (Triangle)
+            bad.toml: names: “pie slice” should be linked to X:S1, but is linked to X:S3 (Circular sector)
+            bad.toml: names: “trigon” should not be linked, but is linked to X:S4 (Triangle)
+            --- stderr
+            skipped 1 text or list for other terminologies than shapes
+            error: 6 failures in 12 expectations on shapes
+            hint: see what came close with `canonym link --explain`, or correct the expectations
+        "#]],
+    );
+    let output = place.run(&[&expect[..], &["bad.toml", "--json", "--quiet"]].concat(), "");
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report["terminology"], &report["n_expectations"], &report["n_failed"]),
+        (&"shapes".into(), &5.into(), &6.into())
+    );
+    assert_eq!(report["failures"][0]["kind"], "required");
+    assert_eq!(report["failures"][0]["found"], "X:S1");
+}
+
+#[test]
+fn files_that_are_no_expectations_are_named_with_their_line() {
+    let place = Workplace::with_shapes();
+    place.write("typo.toml", "[[text]]\ntext = \"x\"\nrequires = []\n");
+    place.write("other.toml", "[[text]]\ntext = \"x\"\nterminology = \"colours\"\ncomplete = true\n");
+    let check =
+        |file: &str, expected| place.check(&["expect", "--kb", "shapes.kb", "--model", "lexical", file], expected);
+    check(
+        "typo.toml",
+        expect![[r#"
+            status 1
+            --- stderr
+            error: typo.toml:3: unknown field `requires`, expected one of `id`, `text`, `terminology`, `require`, `forbid`, `open`, `complete`
+            hint: a file has tables `[[text]]` and `[[names]]`; see `docs/guide/expect.md`
+        "#]],
+    );
+    check(
+        "other.toml",
+        expect![[r#"
+            status 1
+            --- stderr
+            error: no expectations for the terminology `shapes`
+            hint: add texts or names, or correct their `terminology`; `canonym kb info` prints the name
+        "#]],
+    );
+}
