@@ -20,6 +20,7 @@ mod kb;
 mod link;
 mod manual;
 mod map;
+mod mcp;
 mod model;
 mod options;
 mod output;
@@ -84,6 +85,8 @@ pub(crate) enum Command {
     Probe(probe::ProbeArguments),
     /// Serve the HTTP API and the web application.
     Serve(serve::ServeArguments),
+    /// Serve tools to language models over the Model Context Protocol.
+    Mcp(mcp::McpArguments),
     /// Back up a data folder, even while a server uses it.
     Backup(care::BackupArguments),
     /// Check, and optionally repair, a data folder that no server is using.
@@ -120,6 +123,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Model(command) => model::run(&command),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Mcp(arguments) => mcp::run(&arguments),
         Command::Backup(arguments) => care::backup(&arguments),
         Command::Doctor(arguments) => care::examine(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),

@@ -31,8 +31,18 @@ pub const HEADER: &str = "x-canonym";
 /// Routes that need no sign-in.
 const PUBLIC_ROUTES: [&str; 4] = ["/api/v1/about", "/api/v1/login", "/api/v1/openapi.json", "/api/v1/logout"];
 
-/// POST routes that change nothing.
-const READ_ONLY_POSTS: [&str; 3] = ["/api/v1/link", "/api/v1/link/stream", "/api/v1/map"];
+/// POST routes of the API that change nothing.
+const READ_ONLY_POSTS: [&str; 6] = [
+    "/api/v1/link",
+    "/api/v1/link/stream",
+    "/api/v1/map",
+    "/api/v1/ground",
+    "/api/v1/ground_multi",
+    "/api/v1/annotate",
+];
+
+/// Routes outside the API that read the terminology and change nothing.
+const SERVICES: [&str; 5] = ["/mcp", "/ground", "/ground_multi", "/annotate", "/fhir"];
 
 /// How long a timed-out request that is committing may still take.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,7 +54,7 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; st
 pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
-    let reads_data = request.uri().path().starts_with("/api/") && !is_public(request.uri().path());
+    let reads_data = !is_public(request.uri().path());
     let mut response = match authorize(&app, &mut request).await {
         Ok(()) => with_timeout(app.config.timeout, next.run(request)).await,
         Err(error) => error.into_response(),
@@ -113,12 +123,13 @@ async fn authorize(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     let token = text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
     let path = request.uri().path();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if changes && token.is_none() && !READ_ONLY_POSTS.contains(&path) && text(headers, HEADER) != Some("1") {
+    let reads = *request.method() == Method::POST && (READ_ONLY_POSTS.contains(&path) || is_service(path));
+    if changes && token.is_none() && !reads && text(headers, HEADER) != Some("1") {
         return Err(ApiError::forbidden("requests that change data need the header `X-Canonym: 1`")
             .hint("add the header, or send a token as `Authorization: Bearer …`"));
     }
     let is_about = path == "/api/v1/about";
-    let is_public = !path.starts_with("/api/") || is_public(path);
+    let is_public = is_public(path);
     let session = cookie(headers, COOKIE);
     let client = client(request, &app.config.trusted_proxies);
     let key = match (token, session) {
@@ -146,9 +157,17 @@ async fn authorize(app: &Arc<App>, request: &mut Request) -> ApiResult<()> {
     }
 }
 
-/// Whether an API route needs no sign-in.
+/// Whether a path needs no sign-in: files of the application, and some routes of the API.
 fn is_public(path: &str) -> bool {
-    PUBLIC_ROUTES.contains(&path) || matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
+    let is_data = path.starts_with("/api/") || is_service(path);
+    !is_data || PUBLIC_ROUTES.contains(&path) || matches!(path, "/api/v1/health" | "/api/v1/ready" | "/api/v1/metrics")
+}
+
+/// Whether a path is one of [`SERVICES`] or below it.
+fn is_service(path: &str) -> bool {
+    SERVICES
+        .iter()
+        .any(|service| path.strip_prefix(service).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 /// The peer address of a connection.

@@ -19,6 +19,7 @@ pub mod guard;
 pub mod jobs;
 pub mod maintenance;
 pub mod marks;
+pub mod mcp;
 pub mod metrics;
 pub mod queue;
 pub mod server;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 25] = [
+const DOCUMENTS: [&str; 26] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
@@ -32,6 +32,7 @@ const DOCUMENTS: [&str; 25] = [
     "docs/guide/expect.md",
     "docs/guide/check-terminology.md",
     "docs/guide/serve.md",
+    "docs/guide/agents.md",
     "docs/guide/annotate.md",
     "docs/guide/operate.md",
     "docs/guide/troubleshooting.md",
@@ -43,7 +44,8 @@ const DOCUMENTS: [&str; 25] = [
 const LEEWAY: f64 = 0.25;
 
 /// Files shown in the guide, and the start of each.
-const SHOWN: [(&str, &str); 10] = [
+const SHOWN: [(&str, &str); 11] = [
+    ("messages.jsonl", "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"initialize\""),
     ("release.toml", "[[text]]"),
     ("clinic.tsv", "L1⇥"),
     ("papers.pubtator", "101|t|"),

@@ -32,6 +32,7 @@ mod link_abbreviations;
 mod link_output;
 mod link_unlinked;
 mod map;
+mod mcp;
 mod multitask;
 mod output;
 mod pipeline;

@@ -15,6 +15,7 @@ use super::{
     members, mentions, models, people, projects, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
+use crate::mcp::McpServer;
 use crate::state::App;
 use crate::wire;
 use crate::wire::Person;
@@ -268,6 +269,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .route_service("/mcp", McpServer::new(app.engine.clone()).http(app.config.max_link_bytes))
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), guard::check))
         // Handlers limit the bodies that they read.

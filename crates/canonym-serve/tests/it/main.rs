@@ -14,6 +14,7 @@ mod hostile;
 mod jobs;
 mod linking;
 mod maintenance;
+mod mcp;
 mod members;
 mod people;
 mod scale;
