@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, contexts};
 use canonym_core::link::explain::Explanation;
 use tokio::sync::oneshot;
 
@@ -32,12 +32,16 @@ impl Default for BatcherConfig {
 pub type Linked = Vec<(AnnotatedDocument, Vec<Explanation>)>;
 
 /// How a request is linked; equal ones can share a batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinkMode {
     /// Linking options.
     pub options: LinkOptions,
     /// Whether evidence is requested.
     pub explain: bool,
+    /// Whether mentions get the context that the text gives them: negation, time, experiencer.
+    pub context: bool,
+    /// Contexts of mentions to drop, such as `negated`.
+    pub drop_context: Vec<String>,
 }
 
 struct Request {
@@ -85,7 +89,7 @@ impl Shared {
     }
 
     fn fill_batch(&self, first: Request, waiting: &mut QueueState) -> Vec<Request> {
-        let (mode, mut n_bytes) = (first.mode, first.n_bytes);
+        let (mode, mut n_bytes) = (first.mode.clone(), first.n_bytes);
         let mut batch = vec![first];
         while let Some(next) = waiting.requests.front()
             && next.mode == mode
@@ -160,12 +164,12 @@ impl Drop for Batcher {
 
 /// Links a batch and replies to each request. If the batch fails, each request is linked alone, so that one does not fail the others.
 fn answer(mut batch: Vec<Request>) {
-    let (mode, engine) = (batch[0].mode, batch[0].engine.clone());
+    let (mode, engine) = (batch[0].mode.clone(), batch[0].engine.clone());
     let engine = engine.as_ref();
     if batch.len() > 1 {
         let counts: Vec<usize> = batch.iter().map(|request| request.documents.len()).collect();
         let all = batch.iter().flat_map(|request| request.documents.iter().cloned()).collect();
-        if let Ok(linked) = link(engine, all, mode) {
+        if let Ok(linked) = link(engine, all, &mode) {
             let mut linked = linked.into_iter();
             for (request, n) in batch.into_iter().zip(counts) {
                 // Sending fails if the request was aborted.
@@ -175,11 +179,11 @@ fn answer(mut batch: Vec<Request>) {
         }
     }
     for request in batch.drain(..) {
-        let _ = request.reply.send(link(engine, request.documents, mode));
+        let _ = request.reply.send(link(engine, request.documents, &mode));
     }
 }
 
-fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, mode: LinkMode) -> ApiResult<Linked> {
+fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, mode: &LinkMode) -> ApiResult<Linked> {
     let n_documents = documents.len();
     let work = || -> canonym_core::Result<Linked> {
         match mode.explain {
@@ -188,10 +192,24 @@ fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, mode: LinkMode) 
         }
     };
     let linked = std::panic::catch_unwind(AssertUnwindSafe(work));
-    let linked = linked.map_err(|_| ApiError::internal(&"the model panicked"))??;
+    let mut linked = linked.map_err(|_| ApiError::internal(&"the model panicked"))??;
+    if mode.context {
+        linked.iter_mut().for_each(|(document, reasons)| add_contexts(document, reasons, &mode.drop_context));
+    }
     check_kb(engine)?;
     match linked.len() == n_documents {
         true => Ok(linked),
         false => Err(ApiError::internal(&"the model returned a different number of documents")),
     }
+}
+
+/// Adds contexts, and drops mentions with one of the contexts `unwanted` and their evidence.
+fn add_contexts(document: &mut AnnotatedDocument, reasons: &mut Vec<Explanation>, unwanted: &[String]) {
+    contexts::add(document);
+    let is_kept: Vec<bool> =
+        document.annotations.iter().map(|annotation| !contexts::has_any(annotation, unwanted)).collect();
+    let mut kept = is_kept.iter();
+    document.annotations.retain(|_| kept.next().copied().unwrap_or(true));
+    let mut kept = is_kept.iter();
+    reasons.retain(|_| kept.next().copied().unwrap_or(true));
 }

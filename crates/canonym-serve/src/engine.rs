@@ -9,6 +9,7 @@ use std::sync::Arc;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::SubsetConfig;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
@@ -16,8 +17,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ApiError, ApiResult};
 
+/// Where mentions come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mentions {
+    /// They are detected.
+    #[default]
+    Detected,
+    /// They are those of the documents.
+    Given,
+}
+
 /// Options of linking.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LinkOptions {
     /// Candidates per mention.
     pub top_k: usize,
@@ -27,6 +38,10 @@ pub struct LinkOptions {
     pub nested: Nested,
     /// Whether unlinked mentions are kept.
     pub nil: Nil,
+    /// Where mentions come from.
+    pub mentions: Mentions,
+    /// Concept filters; `None` for all concepts.
+    pub filters: Option<Arc<SubsetConfig>>,
 }
 
 /// Whether unlinked mentions are kept.
@@ -42,7 +57,14 @@ pub enum Nil {
 
 impl Default for LinkOptions {
     fn default() -> LinkOptions {
-        LinkOptions { top_k: 5, min_score: None, nested: Nested::default(), nil: Nil::Keep }
+        LinkOptions {
+            top_k: 5,
+            min_score: None,
+            nested: Nested::default(),
+            nil: Nil::Keep,
+            mentions: Mentions::Detected,
+            filters: None,
+        }
     }
 }
 
@@ -59,7 +81,12 @@ pub trait Engine: Send + Sync {
         Ok(Learned::default())
     }
 
-    /// Finds and links mentions; replaces the annotations of the documents.
+    /// The engine of another model of the program on the same knowledge base; `None` if no model of this name may be requested.
+    fn with_model(&self, _name: &str) -> canonym_core::Result<Option<Arc<dyn Engine>>> {
+        Ok(None)
+    }
+
+    /// Finds and links mentions, or links those given; replaces the annotations of the documents.
     fn link(
         &self,
         documents: Vec<AnnotatedDocument>,

@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use crate::abort::{self, RequestState};
 use crate::auth::key_hash;
 use crate::error::{ApiError, ApiResult};
+use crate::fhir;
 use crate::state::App;
 use crate::store::people;
 use crate::wire::{Person, Role};
@@ -54,18 +55,30 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; st
 pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
-    let reads_data = !is_public(request.uri().path());
+    let path = request.uri().path().to_owned();
+    let reads_data = !is_public(&path);
     let mut response = match authorize(&app, &mut request).await {
         Ok(()) => with_timeout(app.config.timeout, next.run(request)).await,
-        Err(error) => error.into_response(),
+        Err(error) => refusal(&path, error),
     };
     // Nothing read from a modified knowledge base file is returned.
     if reads_data && let Err(error) = app.check_kb() {
-        response = error.hint("restart the server, then check whether this request took effect").into_response();
+        response = refusal(&path, error.hint("restart the server, then check whether this request took effect"));
     }
     set_security_headers(response.headers_mut());
     app.metrics.answered(method.as_str(), response.status().as_u16(), started.elapsed());
     response
+}
+
+/// An error, in the form that clients of the path expect.
+fn refusal(path: &str, error: ApiError) -> Response {
+    match path == "/fhir" || path.starts_with("/fhir/") {
+        true => {
+            let headers = [(header::CONTENT_TYPE, "application/fhir+json")];
+            (error.status, headers, fhir::outcome(&error).to_string()).into_response()
+        }
+        false => error.into_response(),
+    }
 }
 
 /// The response to a request, or a timeout. A timed-out request is aborted; one that is already committing is awaited.

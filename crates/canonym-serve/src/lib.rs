@@ -15,6 +15,7 @@ pub mod engine;
 pub mod error;
 mod evaluate;
 pub mod events;
+pub mod fhir;
 pub mod guard;
 pub mod jobs;
 pub mod maintenance;
@@ -29,7 +30,7 @@ pub mod store;
 pub mod times;
 pub mod wire;
 
-pub use engine::{Engine, LinkOptions, Nil, Trainer};
+pub use engine::{Engine, LinkOptions, Mentions, Nil, Trainer};
 pub use error::ApiError;
 pub use server::{open, run};
 pub use state::{App, PublicUrl, ServeConfig};

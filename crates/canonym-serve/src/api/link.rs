@@ -7,17 +7,20 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, Annotation, contexts};
+use canonym_core::kb::subset::SubsetConfig;
 use canonym_core::link::recognise::Nested;
 use canonym_core::text::Document;
+use canonym_core::text::offsets::OffsetMap;
 
 use super::{Bounds, bytes, json};
 use crate::batcher::LinkMode;
-use crate::engine::{LinkOptions, Nil};
+use crate::engine::{Engine, LinkOptions, Mentions, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, rounded};
+use crate::spans::{from_pairs, surface};
 use crate::state::App;
-use crate::wire::{LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, Person, TextIn};
+use crate::wire::{Filters, LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, MentionIn, Person, TextIn};
 
 /// The maximum number of texts per request.
 const MAX_TEXTS: usize = 1000;
@@ -26,23 +29,31 @@ const MAX_TEXTS: usize = 1000;
 const TOP_K: Bounds = Bounds { min: 1, default: 5, max: 100 };
 
 /// The maximum number of names per request.
-const MAX_NAMES: usize = 1000;
+pub const MAX_NAMES: usize = 1000;
 
 /// Bytes of text per batch, unless one text is longer.
 const PART_BYTES: usize = 512 << 10;
 
+/// The maximum number of entries of a filter.
+const MAX_FILTER: usize = 1000;
+
 /// The parameters of a linking request.
+#[derive(Default)]
 pub struct LinkParams {
     pub top_k: Option<usize>,
     pub min_score: Option<f32>,
     pub nested: Option<bool>,
     pub nil: Nil,
     pub explain: bool,
+    pub context: bool,
+    pub drop_context: Vec<String>,
+    pub filters: Option<Filters>,
+    pub mentions: Mentions,
 }
 
 /// The linking options of a request.
 pub fn link_mode(params: LinkParams) -> ApiResult<LinkMode> {
-    let LinkParams { top_k, min_score, nested, nil, explain } = params;
+    let LinkParams { top_k, min_score, nested, nil, explain, context, drop_context, filters, mentions } = params;
     if let Some(min_score) = min_score
         && !(0.0..=1.0).contains(&min_score)
     {
@@ -56,24 +67,89 @@ pub fn link_mode(params: LinkParams) -> ApiResult<LinkMode> {
         Some(false) => Nested::None,
         None => Nested::default(),
     };
-    Ok(LinkMode { options: LinkOptions { top_k, min_score, nested, nil }, explain })
+    if let Some(unknown) = drop_context.iter().find(|value| !contexts::VALUES.contains(&value.as_str())) {
+        let message = format!("unknown context `{}`", shortened(unknown));
+        return Err(ApiError::bad(message).hint(format!("use one of {}", contexts::VALUES.join(", "))));
+    }
+    let filters = filters.map(subset).transpose()?.flatten().map(Arc::new);
+    let context = context || !drop_context.is_empty();
+    let options = LinkOptions { top_k, min_score, nested, nil, mentions, filters };
+    Ok(LinkMode { options, explain, context, drop_context })
 }
 
-/// Converts a text to a document of the library.
-pub fn document(text: TextIn, row: usize) -> AnnotatedDocument {
+/// The filters of a request; `None` if there are none.
+fn subset(filters: Filters) -> ApiResult<Option<SubsetConfig>> {
+    let Filters { only_sources, only_types, only_under, not_sources, not_types, not_under } = filters;
+    let config = SubsetConfig { only_sources, only_types, only_under, not_sources, not_types, not_under };
+    let lists = [&config.only_sources, &config.only_types, &config.only_under];
+    let not = [&config.not_sources, &config.not_types, &config.not_under];
+    if let Some(long) = lists.into_iter().chain(not).find(|list| list.len() > MAX_FILTER) {
+        let message = format!("a filter may have at most {MAX_FILTER} entries, not {}", long.len());
+        return Err(ApiError::bad(message).hint("filter by a common ancestor, a source or a semantic type"));
+    }
+    Ok(Some(config).filter(|config| !config.is_all()))
+}
+
+/// Text of a request, short enough to be quoted.
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// The engine of a request: that of a project, or of the server with the model `name`.
+pub async fn engine(
+    app: &Arc<App>,
+    person: Person,
+    project: Option<i64>,
+    name: Option<String>,
+) -> ApiResult<Arc<dyn Engine>> {
+    let engine = app.engine_for(person, project).await?;
+    match name {
+        Some(_) if project.is_some() => Err(ApiError::bad("give either `model` or `project`")),
+        Some(name) if name != engine.name() => {
+            app.blocking(move |_| {
+                engine.with_model(&name)?.ok_or_else(|| {
+                    ApiError::bad(format!("unknown model `{}`", shortened(&name)))
+                        .hint(format!("use `{}` or `lexical`, or name a project with `project`", engine.name()))
+                })
+            })
+            .await
+        }
+        _ => Ok(engine),
+    }
+}
+
+/// Converts a text to a document of the library, with its given mentions.
+pub fn document(text: TextIn, row: usize) -> ApiResult<AnnotatedDocument> {
     let id = text.id.unwrap_or_else(|| (row + 1).to_string());
     let document = Document { id, text: text.text, sections: Vec::new() };
-    AnnotatedDocument { document, ..AnnotatedDocument::default() }
+    let map = OffsetMap::new(&document.text);
+    let annotation = |mention: MentionIn| {
+        let spans = from_pairs(&map, &mention.spans)?;
+        let text = surface(&document.text, &spans);
+        Ok(Annotation { spans, text, semantic_type: mention.kind, ..Annotation::default() })
+    };
+    let annotations =
+        text.mentions.unwrap_or_default().into_iter().map(annotation).collect::<ApiResult<Vec<Annotation>>>()?;
+    Ok(AnnotatedDocument { document, annotations, ..AnnotatedDocument::default() })
+}
+
+/// Where the mentions of texts come from: all have mentions, or none.
+fn mentions_of(texts: &[TextIn]) -> ApiResult<Mentions> {
+    match texts.iter().filter(|text| text.mentions.is_some()).count() {
+        0 => Ok(Mentions::Detected),
+        n if n == texts.len() => Ok(Mentions::Given),
+        _ => Err(ApiError::bad("some documents have `mentions` and others do not")
+            .hint("send the ones with mentions in a request of their own; an empty list is a document without any")),
+    }
 }
 
 /// `POST /link`: finds and links mentions in one or several texts.
 pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Response> {
     let request: LinkRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
-    let LinkRequest { top_k, min_score, nested, nil, explain, .. } = request;
-    let mode = link_mode(LinkParams { top_k, min_score, nested, nil, explain })?;
     let (texts, is_one) = match (request.text, request.documents) {
-        (Some(text), None) => (vec![TextIn { id: Some("text".to_owned()), text }], true),
-        (None, Some(documents)) => (documents, false),
+        (Some(text), None) => (vec![TextIn { id: Some("text".to_owned()), text, mentions: request.mentions }], true),
+        (None, Some(documents)) if request.mentions.is_none() => (documents, false),
+        (None, Some(_)) => return Err(ApiError::bad("give `mentions` in each of the `documents`")),
         _ => return Err(ApiError::bad("give either `text` or `documents`")),
     };
     if texts.len() > MAX_TEXTS {
@@ -81,15 +157,20 @@ pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<
         return Err(ApiError::bad(message).hint("send several requests, or use POST /api/v1/link/stream"));
     }
     texts.iter().try_for_each(|text| check_text(&app, &text.text))?;
-    let engine = app.engine_for(person, request.project).await?;
-    let documents = texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect();
+    let mentions = mentions_of(&texts)?;
+    let LinkRequest { top_k, min_score, nested, nil, explain, context, drop_context, filters, .. } = request;
+    let mode =
+        link_mode(LinkParams { top_k, min_score, nested, nil, explain, context, drop_context, filters, mentions })?;
+    let engine = engine(&app, person, request.project, request.model).await?;
+    let documents =
+        texts.into_iter().enumerate().map(|(row, text)| document(text, row)).collect::<ApiResult<Vec<_>>>()?;
     // Serialized batch by batch: the response is many times as long as the texts.
     let (open, close) = if is_one { ("", "") } else { ("{\"documents\":[", "]}") };
     let mut answer = Answer { bytes: open.as_bytes().to_vec(), limit: app.config.max_answer_bytes };
     let mut is_first = true;
     for part in parts(documents) {
         let n_bytes = part.iter().map(|one| one.document.text.len()).sum();
-        let linked = app.batcher.link(engine.clone(), part, mode).await?;
+        let linked = app.batcher.link(engine.clone(), part, mode.clone()).await?;
         app.metrics.linked(linked.len(), n_bytes);
         for (document, reasons) in linked {
             if !std::mem::take(&mut is_first) {

@@ -7,6 +7,8 @@ mod disagreements;
 mod documents;
 mod events;
 mod export;
+mod fhir;
+mod gilda;
 mod health;
 mod import;
 mod jobs;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, MethodRouter, get, on};
+use axum::routing::{MethodFilter, MethodRouter, any, get, on, post};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-    changes, choices, decisions, disagreements, documents, events, export, health, import, jobs, kb, link, lint,
-    members, mentions, models, people, projects, speed, stats, stream,
+    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, jobs, kb, link,
+    lint, members, mentions, models, people, projects, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
@@ -112,12 +112,31 @@ pub fn routes() -> Vec<Route> {
                 ("nested", "boolean"),
                 ("explain", "boolean"),
                 ("nil", "string"),
+                ("context", "boolean"),
+                ("drop_context", "string"),
+                ("given", "boolean"),
+                ("only_sources", "string"),
+                ("only_types", "string"),
+                ("only_under", "string"),
+                ("not_sources", "string"),
+                ("not_types", "string"),
+                ("not_under", "string"),
+                ("model", "string"),
                 ("project", "integer"),
             ])
             .request_bytes("application/x-ndjson"),
         Route::new(post, "/map", "Link names without context", link::map)
             .request::<wire::MapRequest>()
             .response::<wire::MappedList>(),
+        Route::new(post, "/ground", "Concepts of a name, as Gilda answers", gilda::ground)
+            .request::<wire::GroundRequest>()
+            .response::<wire::ScoredMatches>(),
+        Route::new(post, "/ground_multi", "Concepts of several names, as Gilda answers", gilda::ground_multi)
+            .request::<wire::GroundRequests>()
+            .response::<wire::ScoredMatchLists>(),
+        Route::new(post, "/annotate", "Linked mentions of a text, as Gilda answers", gilda::annotate)
+            .request::<wire::AnnotateRequest>()
+            .response::<wire::GildaAnnotations>(),
         Route::new(get, "/kb/search", "Search concepts by name or ID", kb::find)
             .query(&[("q", "string"), ("top_k", "integer")])
             .response::<wire::Hits>(),
@@ -264,11 +283,20 @@ pub fn router(app: &Arc<App>) -> Router {
         api = api.route(route.path, route.handler);
     }
     let api = api.route_layer(from_fn_with_state(app.clone(), members::check));
+    let fhir = Router::new()
+        .route("/metadata", get(fhir::metadata))
+        .route("/{resource}/{operation}", any(fhir::operation))
+        .fallback(fhir::unknown);
     Router::new()
         .nest("/api/v1", api.method_not_allowed_fallback(method_not_allowed))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
+        // Gilda's own paths; a page of the application of this name is still served.
+        .route("/ground", post(gilda::ground).fallback(assets::serve))
+        .route("/ground_multi", post(gilda::ground_multi).fallback(assets::serve))
+        .route("/annotate", post(gilda::annotate).fallback(assets::serve))
+        .nest("/fhir", fhir)
         .route_service("/mcp", McpServer::new(app.engine.clone()).http(app.config.max_link_bytes))
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), guard::check))

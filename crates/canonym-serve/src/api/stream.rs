@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use canonym_core::corpus::AnnotatedDocument;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -14,14 +15,14 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::QueryParams;
-use super::link::{LinkParams, check_text, document, link_mode};
+use super::link::{LinkParams, check_text, document, engine, link_mode};
 use crate::batcher::LinkMode;
-use crate::engine::{Engine, Nil};
+use crate::engine::{Engine, Mentions, Nil};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Key, current_user};
 use crate::state::App;
 use crate::store::members::{self, Named};
-use crate::wire::{LinkedOut, Person, TextIn};
+use crate::wire::{Filters, LinkedOut, Person, TextIn};
 
 /// Bytes of text per batch.
 const BATCH_BYTES: usize = 128 << 10;
@@ -37,7 +38,54 @@ pub struct StreamOptions {
     explain: bool,
     #[serde(default)]
     nil: Nil,
+    #[serde(default)]
+    context: bool,
+    #[serde(default)]
+    drop_context: String,
+    /// Whether every line has its `mentions`.
+    #[serde(default)]
+    given: bool,
+    #[serde(default)]
+    only_sources: String,
+    #[serde(default)]
+    only_types: String,
+    #[serde(default)]
+    only_under: String,
+    #[serde(default)]
+    not_sources: String,
+    #[serde(default)]
+    not_types: String,
+    #[serde(default)]
+    not_under: String,
+    model: Option<String>,
     project: Option<i64>,
+}
+
+impl StreamOptions {
+    fn params(self) -> LinkParams {
+        let list = |text: String| -> Vec<String> {
+            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        let filters = Filters {
+            only_sources: list(self.only_sources),
+            only_types: list(self.only_types),
+            only_under: list(self.only_under),
+            not_sources: list(self.not_sources),
+            not_types: list(self.not_types),
+            not_under: list(self.not_under),
+        };
+        LinkParams {
+            top_k: self.top_k,
+            min_score: self.min_score,
+            nested: self.nested,
+            nil: self.nil,
+            explain: self.explain,
+            context: self.context,
+            drop_context: list(self.drop_context),
+            filters: Some(filters),
+            mentions: if self.given { Mentions::Given } else { Mentions::Detected },
+        }
+    }
 }
 
 /// The engine and options of a stream.
@@ -73,9 +121,10 @@ pub async fn stream(
     QueryParams(options): QueryParams<StreamOptions>,
     request: Request<Body>,
 ) -> ApiResult<Response> {
-    let StreamOptions { top_k, min_score, nested, explain, nil, project } = options;
-    let mode = link_mode(LinkParams { top_k, min_score, nested, nil, explain })?;
-    let engine = app.engine_for(person.clone(), project).await?;
+    let mut options = options;
+    let (project, model) = (options.project, options.model.take());
+    let mode = link_mode(options.params())?;
+    let engine = engine(&app, person.clone(), project, model).await?;
     let context = StreamContext { engine, mode, person: person.id, key, project };
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(async move { read(&app, request.into_body(), &context, &sender).await });
@@ -131,10 +180,10 @@ async fn link_lines(
             ApiError::bad(format!("invalid JSON in line {row}: {error}"))
                 .hint("each line is one JSON object with `id` and `text`")
         });
-        match text.and_then(|text| check_text(app, &text.text).map(|()| text)) {
-            Ok(text) => {
-                n_bytes += text.text.len();
-                batch.push(document(text, *row - 1));
+        match text.and_then(|text| checked(app, context, text, *row)) {
+            Ok(document) => {
+                n_bytes += document.document.text.len();
+                batch.push(document);
             }
             Err(error) => {
                 send(app, std::mem::take(&mut batch), context, out).await?;
@@ -150,9 +199,21 @@ async fn link_lines(
     send(app, batch, context, out).await
 }
 
+/// The document of a line.
+fn checked(app: &App, context: &StreamContext, text: TextIn, row: usize) -> ApiResult<AnnotatedDocument> {
+    check_text(app, &text.text)?;
+    let is_given = context.mode.options.mentions == Mentions::Given;
+    if is_given != text.mentions.is_some() {
+        let is_missing = if is_given { "has no `mentions`" } else { "has `mentions`" };
+        return Err(ApiError::bad(format!("line {row} {is_missing}"))
+            .hint("with `given=true` all lines have mentions, without it none"));
+    }
+    document(text, row - 1)
+}
+
 async fn send(
     app: &Arc<App>,
-    batch: Vec<canonym_core::corpus::AnnotatedDocument>,
+    batch: Vec<AnnotatedDocument>,
     context: &StreamContext,
     out: &LineSender,
 ) -> Result<(), ()> {
@@ -182,18 +243,18 @@ async fn send(
 /// Retries while the queue is full: a streaming client is already waiting.
 async fn link_when_free(
     app: &Arc<App>,
-    batch: Vec<canonym_core::corpus::AnnotatedDocument>,
+    batch: Vec<AnnotatedDocument>,
     context: &StreamContext,
 ) -> ApiResult<crate::batcher::Linked> {
     for _ in 0..600 {
-        match app.batcher.link(context.engine.clone(), batch.clone(), context.mode).await {
+        match app.batcher.link(context.engine.clone(), batch.clone(), context.mode.clone()).await {
             Err(error) if error.retry_after.is_some() => {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await
             }
             result => return result,
         }
     }
-    app.batcher.link(context.engine.clone(), batch, context.mode).await
+    app.batcher.link(context.engine.clone(), batch, context.mode.clone()).await
 }
 
 fn error_line(row: usize, error: &ApiError) -> Bytes {

@@ -1,5 +1,8 @@
 //! Linking, names and the terminology.
 
+use std::collections::BTreeMap;
+
+use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::link::explain::Explanation;
 use canonym_core::text::offsets::OffsetMap;
@@ -18,6 +21,39 @@ pub struct TextIn {
     pub id: Option<String>,
     /// The text.
     pub text: String,
+    /// Mentions to link, in place of those that the model detects. All texts of a request have them, or none.
+    #[serde(default)]
+    pub mentions: Option<Vec<MentionIn>>,
+}
+
+/// A given mention.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MentionIn {
+    /// Spans in code points, ends exclusive.
+    #[schema(value_type = Vec<Vec<usize>>)]
+    pub spans: Pairs,
+    /// The semantic type.
+    #[serde(default, rename = "type")]
+    pub kind: String,
+}
+
+/// Concept filters, as on the command line. A concept must pass all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Filters {
+    /// Only concepts from these source vocabularies.
+    pub only_sources: Vec<String>,
+    /// Only concepts, and unlinked mentions, with one of these semantic types.
+    pub only_types: Vec<String>,
+    /// Only these concepts and their descendants.
+    pub only_under: Vec<String>,
+    /// No concepts from these source vocabularies.
+    pub not_sources: Vec<String>,
+    /// No concepts, and no unlinked mentions, with any of these semantic types.
+    pub not_types: Vec<String>,
+    /// None of these concepts and none of their descendants.
+    pub not_under: Vec<String>,
 }
 
 /// One or several texts, and options.
@@ -27,6 +63,9 @@ pub struct LinkRequest {
     /// One text.
     #[serde(default)]
     pub text: Option<String>,
+    /// Mentions of this text to link, in place of those that the model detects.
+    #[serde(default)]
+    pub mentions: Option<Vec<MentionIn>>,
     /// Several texts.
     #[serde(default)]
     pub documents: Option<Vec<TextIn>>,
@@ -46,6 +85,18 @@ pub struct LinkRequest {
     /// Include the evidence for each mention.
     #[serde(default)]
     pub explain: bool,
+    /// Mark negated, possible, historical, hypothetical and family mentions in `attributes`.
+    #[serde(default)]
+    pub context: bool,
+    /// Drop mentions with any of these contexts, such as `negated`.
+    #[serde(default)]
+    pub drop_context: Vec<String>,
+    /// Concept filters.
+    #[serde(default)]
+    pub filters: Option<Filters>,
+    /// The name of the model: that of the server, or `lexical`.
+    #[serde(default)]
+    pub model: Option<String>,
     /// Use the model of this project; defaults to the server's model.
     #[serde(default)]
     pub project: Option<i64>,
@@ -74,6 +125,9 @@ pub struct AnnotationOut {
     pub nil: bool,
     /// Candidate concepts, best first.
     pub candidates: Vec<CandidateRow>,
+    /// The context, if requested: `negation`, `temporality` and `experiencer`; missing for a plain statement.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, String>,
     /// The evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -105,11 +159,17 @@ impl LinkedOut {
             p_link: annotation.p_link.map(rounded),
             nil: annotation.nil,
             candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
+            attributes: attributes(annotation),
             explanation: reasons.next(),
         };
         let annotations = linked.annotations.iter().map(annotation).collect();
         LinkedOut { id: linked.document.id, text: linked.document.text, annotations }
     }
+}
+
+fn attributes(annotation: &Annotation) -> BTreeMap<String, String> {
+    let contexts = annotation.attributes.iter().filter(|attribute| is_context(attribute));
+    contexts.map(|attribute| (attribute.name.clone(), attribute.value.clone())).collect()
 }
 
 /// Several linked texts.

@@ -2,6 +2,7 @@
 
 mod changes;
 mod disagreements;
+mod gilda;
 mod jobs;
 mod linking;
 mod people;
@@ -10,6 +11,7 @@ mod speed;
 
 pub use changes::*;
 pub use disagreements::*;
+pub use gilda::*;
 pub use jobs::*;
 pub use linking::*;
 pub use people::*;

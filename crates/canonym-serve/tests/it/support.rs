@@ -15,7 +15,7 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::{Candidate, Link};
 use canonym_core::text::Span;
 use canonym_serve::times::Clock;
-use canonym_serve::{App, Engine, LinkOptions, ServeConfig, Trainer};
+use canonym_serve::{App, Engine, LinkOptions, Mentions, ServeConfig, Trainer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -169,10 +169,13 @@ impl Engine for RuleEngine {
     fn link(
         &self,
         mut documents: Vec<AnnotatedDocument>,
-        _: &LinkOptions,
+        options: &LinkOptions,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
         self.batches.lock().unwrap().push(documents.len());
         self.gate.pass();
+        if options.mentions == Mentions::Given {
+            return self.link_mentions(documents, options.top_k);
+        }
         documents.iter_mut().for_each(|document| self.annotate(document));
         Ok(documents)
     }

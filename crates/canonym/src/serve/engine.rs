@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::subset::Subset;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_serve::{Engine, LinkOptions, Nil};
+use canonym_serve::{Engine, LinkOptions, Mentions, Nil};
 
 use super::trainer::ContextModel;
 use canonym_neural::system::linked::{MentionSource, System, SystemConfig, drop_unlinked, link_given};
@@ -22,6 +23,9 @@ const MAX_SYSTEMS: usize = 4;
 /// Minimum number of candidates per name, so one linker serves most requests.
 const MIN_TOP_K: usize = 10;
 
+/// The name of the model that every server has.
+const LEXICAL: &str = "lexical";
+
 /// A knowledge base and a model, ready to link.
 pub struct ServeEngine {
     kb: Arc<KnowledgeBase>,
@@ -29,6 +33,8 @@ pub struct ServeEngine {
     name: String,
     systems: Mutex<Vec<(LinkOptions, Arc<System>)>>,
     linkers: Mutex<Vec<(usize, Arc<NameLinker>)>>,
+    /// The engine of the lexical model, if that is another one; opened on first use.
+    lexical: Mutex<Option<Arc<ServeEngine>>>,
 }
 
 /// Opens a knowledge base and a model, and builds the default system and linker.
@@ -36,13 +42,18 @@ pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine>
     let models = Models::named(model)?;
     let kb = terminology::open_for(kb, model)?;
     let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
-    let engine = ServeEngine { kb, models, name, systems: Mutex::default(), linkers: Mutex::default() };
+    let engine = ServeEngine::new(kb, models, name);
     engine.system(&LinkOptions::default())?;
     engine.linker(MIN_TOP_K)?;
     Ok(engine)
 }
 
 impl ServeEngine {
+    fn new(kb: Arc<KnowledgeBase>, models: Models, name: String) -> ServeEngine {
+        let (systems, linkers) = (Mutex::default(), Mutex::default());
+        ServeEngine { kb, models, name, systems, linkers, lexical: Mutex::default() }
+    }
+
     /// The facts about the model that training needs; `None` unless it is a dual encoder.
     pub fn context_model(&self) -> canonym_core::Result<Option<ContextModel>> {
         let model = &self.models.linking;
@@ -64,17 +75,22 @@ impl ServeEngine {
 
     /// The system for `options`; `nil` is ignored, as unlinked mentions are dropped afterwards.
     fn system(&self, options: &LinkOptions) -> canonym_core::Result<Arc<System>> {
-        let options = LinkOptions { nil: Nil::Keep, ..*options };
+        let options = LinkOptions { nil: Nil::Keep, ..options.clone() };
         if let Some(system) = self.cached(&options) {
             return Ok(system);
         }
+        let subset = options.filters.as_ref().map(|filters| Subset::choose(&self.kb, filters)).transpose()?;
+        let mentions = match options.mentions {
+            Mentions::Detected => MentionSource::Detect,
+            Mentions::Given => MentionSource::Given,
+        };
         let config = SystemConfig {
-            mentions: MentionSource::Detect,
+            mentions,
             top_k: options.top_k,
             min_score: options.min_score,
             nested: options.nested,
             raw_ids: false,
-            subset: None,
+            subset: subset.map(Arc::new),
             leaky_tokenisation: false,
         };
         // Built without the lock, so that other requests go on.
@@ -114,6 +130,19 @@ impl Engine for ServeEngine {
 
     fn learned(&self) -> canonym_core::Result<Learned> {
         self.models.learned(MentionSource::Detect)
+    }
+
+    /// The lexical model opens at once on any knowledge base, so requests may ask for it.
+    fn with_model(&self, name: &str) -> canonym_core::Result<Option<Arc<dyn Engine>>> {
+        if name != LEXICAL {
+            return Ok(None);
+        }
+        let mut lexical = self.lexical.lock().unwrap_or_else(PoisonError::into_inner);
+        if lexical.is_none() {
+            let engine = ServeEngine::new(self.kb.clone(), Models::named(LEXICAL)?, LEXICAL.to_owned());
+            *lexical = Some(Arc::new(engine));
+        }
+        Ok(lexical.clone().map(|engine| engine as Arc<dyn Engine>))
     }
 
     fn link(

@@ -1,0 +1,248 @@
+//! A subset of the FHIR R4 terminology service over one knowledge base: `$lookup`, `$validate-code`, `$subsumes` and
+//! `$expand`, and the statements about it. Concept maps are not part of it, because a knowledge base keeps no cross-references.
+//!
+//! [`operate`] takes the parameters of an operation and returns a resource; it knows nothing of HTTP.
+
+mod parameters;
+mod statements;
+mod systems;
+
+pub use parameters::Parameters;
+pub use statements::{capabilities, terminology_capabilities};
+
+use std::collections::HashSet;
+
+use canonym_core::kb::search::{children, search};
+use canonym_core::kb::subset::{Subset, SubsetConfig};
+use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::text::normalise::fold;
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, ApiResult};
+
+/// The maximum number of codes in an expansion.
+const MAX_COUNT: usize = 1000;
+
+/// The number of codes in an expansion, unless the request says otherwise.
+const COUNT: usize = 100;
+
+/// Codes that are examined for a filter within a part of the hierarchy.
+const MAX_SEARCHED: usize = 2000;
+
+/// The maximum length of a filter, in bytes.
+const MAX_FILTER: usize = 500;
+
+/// Children beyond this number are left out of `$lookup`.
+const MAX_CHILDREN: usize = 200;
+
+/// The operations, as resource and name.
+pub const OPERATIONS: [(&str, &str); 4] =
+    [("CodeSystem", "lookup"), ("CodeSystem", "validate-code"), ("CodeSystem", "subsumes"), ("ValueSet", "expand")];
+
+/// Runs the operation `name` of a resource type; `now` is the current time.
+pub fn operate(kb: &KnowledgeBase, resource: &str, name: &str, parameters: &Parameters, now: &str) -> ApiResult<Value> {
+    match (resource, name) {
+        ("CodeSystem", "lookup") => lookup(kb, parameters),
+        ("CodeSystem", "validate-code") => validate(kb, parameters),
+        ("CodeSystem", "subsumes") => subsumes(kb, parameters),
+        ("ValueSet", "expand") => expand(kb, parameters, now),
+        _ => {
+            let all: Vec<String> = OPERATIONS.iter().map(|(resource, name)| format!("{resource}/${name}")).collect();
+            let asked: String = format!("{resource}/{name}").chars().take(80).collect();
+            Err(ApiError::not_found(format!("`{asked}` is not supported"))
+                .hint(format!("the operations are {}", all.join(", "))))
+        }
+    }
+}
+
+/// An error as OperationOutcome.
+pub fn outcome(error: &ApiError) -> Value {
+    let code = match error.status.as_u16() {
+        401 => "login",
+        403 => "forbidden",
+        404 if error.message.ends_with("not supported") => "not-supported",
+        404 => "not-found",
+        413 => "too-long",
+        429 => "throttled",
+        500.. => "exception",
+        _ => "invalid",
+    };
+    let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    json!({
+        "resourceType": "OperationOutcome",
+        "issue": [{"severity": "error", "code": code, "diagnostics": format!("{}{hint}", error.message)}],
+    })
+}
+
+/// The concept of a code in `system`; `name` is the parameter of the code.
+fn concept(kb: &KnowledgeBase, system: &str, code: &str) -> ApiResult<ConceptId> {
+    check_system(kb, system)?;
+    systems::find(kb, system, code).ok_or_else(|| {
+        let shown: String = code.chars().take(80).collect();
+        ApiError::not_found(format!("the code system {system} has no code `{shown}` here"))
+            .hint("search by name with ValueSet/$expand?filter=…")
+    })
+}
+
+fn check_system(kb: &KnowledgeBase, system: &str) -> ApiResult<()> {
+    if systems::has(kb, system) {
+        return Ok(());
+    }
+    let shown: String = system.chars().take(200).collect();
+    let all: Vec<String> = systems::prefixes(kb).iter().map(|prefix| systems::uri(kb, prefix)).collect();
+    Err(ApiError::not_found(format!("no code system `{shown}` here"))
+        .hint(format!("this terminology has {}", all.join(", "))))
+}
+
+fn lookup(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
+    let (system, code) = parameters.coding("system", "code")?;
+    let found = concept(kb, &system, &code)?;
+    let display = kb.preferred_name(found);
+    let mut out = vec![json!({"name": "name", "valueString": kb.meta().name})];
+    if !kb.meta().version.is_empty() {
+        out.push(json!({"name": "version", "valueString": kb.meta().version}));
+    }
+    out.push(json!({"name": "display", "valueString": display}));
+    let others = kb.names(found).map(|name| kb.name(name)).filter(|name| *name != display);
+    out.extend(others.map(|name| json!({"name": "designation", "part": [{"name": "value", "valueString": name}]})));
+    let property = |name: &str, value: Value| {
+        let mut part = json!({"name": "value"});
+        let key = if name == "parent" || name == "child" { "valueCode" } else { "valueString" };
+        part[key] = value;
+        json!({"name": "property", "part": [{"name": "code", "valueCode": name}, part]})
+    };
+    out.extend(kb.definition(found).map(|definition| property("definition", json!(definition))));
+    out.extend(kb.types(found).map(|kind| property("semantic-type", json!(kind))));
+    out.extend(kb.parents(found).map(|parent| property("parent", json!(systems::coding(kb, parent).1))));
+    let children = children(kb, found).into_iter().take(MAX_CHILDREN);
+    out.extend(children.map(|child| property("child", json!(systems::coding(kb, child).1))));
+    Ok(json!({"resourceType": "Parameters", "parameter": out}))
+}
+
+fn validate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
+    let (system, code) = parameters.coding("url", "code")?;
+    check_system(kb, &system)?;
+    let answer = |is_valid: bool, message: Option<String>, display: Option<&str>| {
+        let mut out = vec![json!({"name": "result", "valueBoolean": is_valid})];
+        out.extend(message.map(|message| json!({"name": "message", "valueString": message})));
+        out.extend(display.map(|display| json!({"name": "display", "valueString": display})));
+        json!({"resourceType": "Parameters", "parameter": out})
+    };
+    let Some(found) = systems::find(kb, &system, &code) else {
+        let shown: String = code.chars().take(80).collect();
+        return Ok(answer(false, Some(format!("the code `{shown}` is unknown")), None));
+    };
+    let display = kb.preferred_name(found);
+    let wrong = parameters.text("display").filter(|given| {
+        let folded = fold(given);
+        !kb.names(found).any(|name| fold(kb.name(name)) == folded)
+    });
+    let message = wrong.map(|given| {
+        let given: String = given.chars().take(80).collect();
+        format!("`{given}` is no name of the code")
+    });
+    Ok(answer(message.is_none(), message, Some(display)))
+}
+
+fn subsumes(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
+    let system = parameters.required("system")?;
+    let of = |name: &str| concept(kb, &system, &parameters.required(name)?);
+    let (a, b) = (of("codeA")?, of("codeB")?);
+    let outcome = if a == b {
+        "equivalent"
+    } else if is_below(kb, b, a) {
+        "subsumes"
+    } else if is_below(kb, a, b) {
+        "subsumed-by"
+    } else {
+        "not-subsumed"
+    };
+    Ok(json!({"resourceType": "Parameters", "parameter": [{"name": "outcome", "valueCode": outcome}]}))
+}
+
+/// Whether `ancestor` is above `concept`; cycles end.
+fn is_below(kb: &KnowledgeBase, concept: ConceptId, ancestor: ConceptId) -> bool {
+    let mut seen: HashSet<ConceptId> = HashSet::new();
+    let mut waiting = vec![concept];
+    while let Some(at) = waiting.pop() {
+        for parent in kb.parents(at) {
+            if parent == ancestor {
+                return true;
+            }
+            if seen.insert(parent) {
+                waiting.push(parent);
+            }
+        }
+    }
+    false
+}
+
+/// The implicit value sets of FHIR: all codes of a system, `URI?fhir_vs`, and those that a code subsumes,
+/// `URI?fhir_vs=isa/CODE`. Without `url` all codes of the terminology.
+fn expand(kb: &KnowledgeBase, parameters: &Parameters, now: &str) -> ApiResult<Value> {
+    let url = parameters.text("url");
+    let (system, subset) = match url.as_deref() {
+        None => (None, None),
+        Some(url) => {
+            let Some((system, rest)) = url.split_once("?fhir_vs") else {
+                let shown: String = url.chars().take(200).collect();
+                return Err(ApiError::not_found(format!("no value set `{shown}` here"))
+                    .hint("use SYSTEM?fhir_vs for all codes, or SYSTEM?fhir_vs=isa/CODE"));
+            };
+            check_system(kb, system)?;
+            let subset = match rest.strip_prefix("=isa/") {
+                Some(code) => {
+                    let only_under = vec![kb.id(concept(kb, system, code)?).to_owned()];
+                    Some(Subset::choose(kb, &SubsetConfig { only_under, ..SubsetConfig::default() })?)
+                }
+                None if rest.is_empty() => None,
+                None => return Err(ApiError::bad("only `?fhir_vs` and `?fhir_vs=isa/CODE` are supported")),
+            };
+            (Some(system.to_owned()), subset)
+        }
+    };
+    let count = parameters.number("count")?.unwrap_or(COUNT).min(MAX_COUNT);
+    let offset = parameters.number("offset")?.unwrap_or(0);
+    let filter = parameters.text("filter").filter(|filter| !filter.trim().is_empty());
+    if filter.as_ref().is_some_and(|filter| filter.len() > MAX_FILTER) {
+        return Err(ApiError::bad(format!("`filter` may have at most {MAX_FILTER} bytes")));
+    }
+    let is_wanted = |concept: &ConceptId| {
+        subset.as_ref().is_none_or(|subset| subset.has(*concept))
+            && system.as_ref().is_none_or(|system| systems::coding(kb, *concept).0 == *system)
+    };
+    let (concepts, total): (Vec<ConceptId>, Option<usize>) = match &filter {
+        Some(filter) => {
+            let n = MAX_SEARCHED.min(offset.saturating_add(MAX_COUNT));
+            let found = search(kb, filter, n).into_iter().map(|hit| hit.concept);
+            (found.filter(is_wanted).skip(offset).take(count).collect(), None)
+        }
+        None => {
+            let total = kb.concepts().filter(is_wanted).count();
+            (kb.concepts().filter(is_wanted).skip(offset).take(count).collect(), Some(total))
+        }
+    };
+    let contains: Vec<Value> = concepts
+        .into_iter()
+        .map(|concept| {
+            let (system, code) = systems::coding(kb, concept);
+            json!({"system": system, "code": code, "display": kb.preferred_name(concept)})
+        })
+        .collect();
+    let mut given =
+        vec![json!({"name": "count", "valueInteger": count}), json!({"name": "offset", "valueInteger": offset})];
+    given.extend(filter.map(|filter| json!({"name": "filter", "valueString": filter})));
+    let mut expansion = json!({"timestamp": now, "offset": offset, "parameter": given});
+    if let Some(total) = total {
+        expansion["total"] = json!(total);
+    }
+    // FHIR has no empty lists.
+    if !contains.is_empty() {
+        expansion["contains"] = json!(contains);
+    }
+    let mut set = json!({"resourceType": "ValueSet", "status": "active", "expansion": expansion});
+    if let Some(url) = url {
+        set["url"] = json!(url);
+    }
+    Ok(set)
+}

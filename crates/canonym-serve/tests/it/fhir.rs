@@ -1,0 +1,174 @@
+//! The FHIR terminology service.
+
+use axum::body::{Body, to_bytes};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+const SYSTEM: &str = "urn:canonym:T";
+
+async fn ask(server: &Server, method: Method, path: &str, body: impl Into<Body>) -> (u16, Value) {
+    let client = server.with_headers(&[("accept", "application/fhir+json")]);
+    let response = client.send(method, &format!("/fhir{path}"), body).await;
+    let status = response.status().as_u16();
+    assert_eq!(response.headers()["content-type"], "application/fhir+json", "{path}: {status}");
+    (status, serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap())
+}
+
+async fn get(server: &Server, path: &str) -> Value {
+    let (status, value) = ask(server, Method::GET, path, Body::empty()).await;
+    assert_eq!(status, 200, "{path}: {value}");
+    value
+}
+
+/// The values of the parameters with this name.
+fn values(resource: &Value, name: &str) -> Vec<Value> {
+    let all = resource["parameter"].as_array().unwrap().iter().filter(|one| one["name"] == name);
+    let value = |one: &Value| {
+        let fields = one.as_object().unwrap();
+        fields.iter().find(|(field, _)| field.as_str() != "name").unwrap().1.clone()
+    };
+    all.map(value).collect()
+}
+
+#[tokio::test]
+async fn statements_name_what_is_supported() {
+    let server = Server::temporary();
+    let statement = get(&server, "/metadata").await;
+    assert_eq!(
+        (&statement["resourceType"], &statement["fhirVersion"]),
+        (&json!("CapabilityStatement"), &json!("4.0.1"))
+    );
+    let resources = statement["rest"][0]["resource"].as_array().unwrap();
+    let names: Vec<String> = resources
+        .iter()
+        .flat_map(|one| {
+            one["operation"].as_array().unwrap().iter().map(|each| format!("{} {}", one["type"], each["name"]))
+        })
+        .map(|name| name.replace('"', ""))
+        .collect();
+    assert_eq!(names, ["CodeSystem lookup", "CodeSystem validate-code", "CodeSystem subsumes", "ValueSet expand"]);
+    let terminology = get(&server, "/metadata?mode=terminology").await;
+    assert_eq!(terminology["codeSystem"], json!([{"uri": SYSTEM, "subsumption": true}]));
+}
+
+#[tokio::test]
+async fn codes_are_looked_up_and_validated() {
+    let server = Server::temporary();
+    let found = get(&server, &format!("/CodeSystem/$lookup?system={SYSTEM}&code=2")).await;
+    assert_eq!(values(&found, "display"), [json!("Delirium")]);
+    assert_eq!(values(&found, "designation"), [json!([{"name": "value", "valueString": "acute confusional state"}])]);
+    let properties = values(&found, "property");
+    assert!(
+        properties.contains(&json!([{"name": "code", "valueCode": "parent"}, {"name": "value", "valueCode": "1"}]))
+    );
+    assert!(properties.contains(&json!([{"name": "code", "valueCode": "child"}, {"name": "value", "valueCode": "4"}])));
+    // As a resource, and with the operation encoded.
+    let body = json!({"resourceType": "Parameters",
+        "parameter": [{"name": "coding", "valueCoding": {"system": SYSTEM, "code": "2"}}]});
+    let (status, again) = ask(&server, Method::POST, "/CodeSystem/%24lookup", body.to_string()).await;
+    assert_eq!((status, again), (200, found));
+    let check = async |query: &str| {
+        let answer = get(&server, &format!("/CodeSystem/$validate-code?url={SYSTEM}&{query}")).await;
+        (values(&answer, "result")[0] == true, values(&answer, "message").first().cloned())
+    };
+    assert_eq!(check("code=2").await, (true, None));
+    assert_eq!(check("code=2&display=Acute%20Confusional%20State").await, (true, None));
+    assert_eq!(check("code=2&display=Gout").await, (false, Some(json!("`Gout` is no name of the code"))));
+    assert_eq!(check("code=%F0%9F%A7%AA%00").await, (false, Some(json!("the code `🧪\u{0}` is unknown"))));
+}
+
+#[tokio::test]
+async fn codes_are_compared_in_the_hierarchy() {
+    let server = Server::temporary();
+    for (a, b, expected) in
+        [("1", "4", "subsumes"), ("4", "1", "subsumed-by"), ("3", "3", "equivalent"), ("3", "4", "not-subsumed")]
+    {
+        let answer = get(&server, &format!("/CodeSystem/$subsumes?system={SYSTEM}&codeA={a}&codeB={b}")).await;
+        assert_eq!(values(&answer, "outcome"), [json!(expected)], "{a} {b}");
+    }
+}
+
+#[tokio::test]
+async fn value_sets_are_expanded() {
+    let server = Server::temporary();
+    let codes = async |query: &str| -> (Vec<String>, Value) {
+        let set = get(&server, &format!("/ValueSet/$expand?{query}")).await;
+        let contains = set["expansion"]["contains"].as_array().cloned().unwrap_or_default();
+        (
+            contains.iter().map(|one| one["code"].as_str().unwrap().to_owned()).collect(),
+            set["expansion"]["total"].clone(),
+        )
+    };
+    assert_eq!(codes("").await, (["1", "2", "3", "4", "5", "6"].map(str::to_owned).to_vec(), json!(6)));
+    assert_eq!(codes("count=2&offset=3").await, (["4", "5"].map(str::to_owned).to_vec(), json!(6)));
+    assert_eq!(codes("count=0").await, (Vec::new(), json!(6)));
+    assert_eq!(codes("filter=emergence").await.0[0], "4");
+    assert_eq!(codes("filter=zzzz").await, (Vec::new(), Value::Null));
+    let all = format!("url={SYSTEM}%3Ffhir_vs");
+    assert_eq!(codes(&all).await.1, json!(6));
+    assert_eq!(codes(&format!("{all}%3Disa/2")).await.0, ["2", "4"]);
+    assert_eq!(codes(&format!("{all}%3Disa/2&filter=delir")).await.0, ["2", "4"]);
+}
+
+#[tokio::test]
+async fn errors_are_operation_outcomes() {
+    let server = Server::temporary();
+    let long = "x".repeat(501);
+    let cases = [
+        ("/CodeSystem/$lookup".to_owned(), 400, "invalid", "the parameter `system` is missing"),
+        (format!("/CodeSystem/$lookup?system={SYSTEM}"), 400, "invalid", "the parameter `code` is missing"),
+        (format!("/CodeSystem/$lookup?system={SYSTEM}&code=99"), 404, "not-found", "has no code `99`"),
+        (format!("/CodeSystem/$lookup?system={SYSTEM}&code=2%7C3%00'"), 404, "not-found", "has no code `2|3\u{0}'`"),
+        ("/CodeSystem/$lookup?system=http://snomed.info/sct&code=1".to_owned(), 404, "not-found", SYSTEM),
+        (format!("/CodeSystem/$subsumes?system={SYSTEM}&codeA=1"), 400, "invalid", "`codeB` is missing"),
+        ("/ValueSet/$expand?url=http://x".to_owned(), 404, "not-found", "no value set `http://x` here"),
+        (format!("/ValueSet/$expand?url={SYSTEM}?fhir_vs=refset/1"), 400, "invalid", "are supported"),
+        ("/ValueSet/$expand?count=-1".to_owned(), 400, "invalid", "must be an integer from 0"),
+        (format!("/ValueSet/$expand?filter={long}"), 400, "invalid", "at most 500 bytes"),
+        ("/ConceptMap/$translate?code=1".to_owned(), 404, "not-supported", "the operations are CodeSystem/$lookup"),
+        ("/CodeSystem/lookup".to_owned(), 404, "not-supported", "not supported"),
+        ("/Patient".to_owned(), 404, "not-supported", "see /fhir/metadata"),
+        (String::new(), 404, "not-supported", "see /fhir/metadata"),
+    ];
+    let check = |path: &str, answer: &Value, code: &str, expected: &str| {
+        let issue = &answer["issue"][0];
+        assert_eq!(
+            (&answer["resourceType"], &issue["code"]),
+            (&json!("OperationOutcome"), &json!(code)),
+            "{path}: {answer}"
+        );
+        let text = issue["diagnostics"].as_str().unwrap();
+        assert!(text.contains(expected) && text.len() < 500, "{path}: {text}");
+    };
+    for (path, status, code, expected) in cases {
+        let (got, answer) = ask(&server, Method::GET, &path, Body::empty()).await;
+        assert_eq!(got, status, "{path}: {answer}");
+        check(&path, &answer, code, expected);
+    }
+    for (body, expected) in [
+        ("{", "invalid JSON"),
+        ("[]", "no Parameters resource"),
+        ("{\"resourceType\": \"Parameters\", \"parameter\": 7}", "`parameter` must be a list"),
+        ("{\"resourceType\": \"Parameters\", \"parameter\": [7]}", "has no `name`"),
+        (
+            "{\"resourceType\": \"Parameters\", \"parameter\": [{\"name\": \"code\"}]}",
+            "the parameter `code` has no value",
+        ),
+        (
+            "{\"resourceType\": \"Parameters\", \"parameter\": [{\"name\": \"coding\", \"valueCoding\": {}}]}",
+            "has no `system`",
+        ),
+    ] {
+        let (status, answer) = ask(&server, Method::POST, "/CodeSystem/$lookup", body).await;
+        assert_eq!(status, 400, "{body}: {answer}");
+        check(body, &answer, "invalid", expected);
+    }
+    let (status, _) = ask(&server, Method::POST, "/CodeSystem/$lookup", "x".repeat((1 << 20) + 1)).await;
+    assert_eq!(status, 413);
+    server.app.put_admin("ada", "correct horse").unwrap();
+    let (status, answer) = ask(&server, Method::GET, "/metadata", Body::empty()).await;
+    assert_eq!(status, 401);
+    check("/metadata", &answer, "login", "sign in first");
+}
