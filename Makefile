@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale fuzz attack deny package wheel python bench-python
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale fuzz attack deny package wheel python bench-python dist image
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -36,6 +36,15 @@ PROFILE ?= release
 PYTHON_TOOLS ?= target/python-tools
 wheel:
 	bindings/python/scripts/wheel.sh $(PYTHON) $(PYTHON_TOOLS) $(PROFILE)
+
+# What is released, in target/release-files: an archive, the wheel, and checksums. PROFILE=dev packs what `make test` built.
+dist: wheel
+	packaging/dist.sh $(PROFILE)
+
+# The server as an image from scratch; CONTAINERS is podman or docker.
+CONTAINERS ?= podman
+image:
+	$(CONTAINERS) build -f packaging/Containerfile -t canonym .
 
 # Installs the wheel in a new virtual environment and runs the tests and doctests of the package.
 python: wheel

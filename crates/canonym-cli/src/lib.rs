@@ -13,6 +13,7 @@ mod eval_report;
 mod expect;
 mod explain;
 mod filter;
+mod health;
 mod help;
 mod index;
 mod interrupt;
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Probe(probe::ProbeArguments),
     /// Serve the HTTP API and the web application.
     Serve(serve::ServeArguments),
+    /// Ask a server on this machine whether it is ready.
+    Health(health::HealthArguments),
     /// Serve tools to language models over the Model Context Protocol.
     Mcp(mcp::McpArguments),
     /// Back up a data folder, even while a server uses it.
@@ -123,6 +126,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Model(command) => model::run(&command),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Health(arguments) => health::run(&arguments),
         Command::Mcp(arguments) => mcp::run(&arguments),
         Command::Backup(arguments) => care::backup(&arguments),
         Command::Doctor(arguments) => care::examine(&arguments),

@@ -17,6 +17,7 @@ mod evaluate;
 pub mod events;
 pub mod fhir;
 pub mod guard;
+pub mod health;
 pub mod jobs;
 pub mod maintenance;
 pub mod marks;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 26] = [
+const DOCUMENTS: [&str; 28] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
@@ -33,6 +33,8 @@ const DOCUMENTS: [&str; 26] = [
     "docs/guide/check-terminology.md",
     "docs/guide/serve.md",
     "docs/guide/agents.md",
+    "docs/guide/gilda.md",
+    "docs/guide/fhir.md",
     "docs/guide/annotate.md",
     "docs/guide/operate.md",
     "docs/guide/troubleshooting.md",

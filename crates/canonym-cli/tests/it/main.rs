@@ -40,4 +40,5 @@ mod rescnn;
 mod rivals;
 mod sampling;
 mod serve;
+mod services;
 mod support;

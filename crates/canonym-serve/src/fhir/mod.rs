@@ -12,7 +12,7 @@ pub use statements::{capabilities, terminology_capabilities};
 
 use std::collections::HashSet;
 
-use canonym_core::kb::search::{children, search};
+use canonym_core::kb::search::{MatchKind, SearchHit, children, search};
 use canonym_core::kb::subset::{Subset, SubsetConfig};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::text::normalise::fold;
@@ -31,6 +31,9 @@ const MAX_SEARCHED: usize = 2000;
 
 /// The maximum length of a filter, in bytes.
 const MAX_FILTER: usize = 500;
+
+/// The similarity from which on a name matches a filter that is misspelt.
+const MIN_SIMILARITY: f32 = 0.7;
 
 /// Children beyond this number are left out of `$lookup`.
 const MAX_CHILDREN: usize = 200;
@@ -177,6 +180,13 @@ fn is_below(kb: &KnowledgeBase, concept: ConceptId, ancestor: ConceptId) -> bool
     false
 }
 
+/// Whether a name that is only spelled similarly has the words of the filter, or the start of each, or is nearly the same.
+fn is_match(kb: &KnowledgeBase, filter: &str, hit: &SearchHit) -> bool {
+    let (filter, name) = (fold(filter), fold(kb.name(hit.name)));
+    let has = |word: &str| name.split(' ').any(|other| other.starts_with(word));
+    hit.kind != MatchKind::Fuzzy || hit.similarity >= MIN_SIMILARITY || filter.split(' ').all(has)
+}
+
 /// The implicit value sets of FHIR: all codes of a system, `URI?fhir_vs`, and those that a code subsumes,
 /// `URI?fhir_vs=isa/CODE`. Without `url` all codes of the terminology.
 fn expand(kb: &KnowledgeBase, parameters: &Parameters, now: &str) -> ApiResult<Value> {
@@ -214,7 +224,8 @@ fn expand(kb: &KnowledgeBase, parameters: &Parameters, now: &str) -> ApiResult<V
     let (concepts, total): (Vec<ConceptId>, Option<usize>) = match &filter {
         Some(filter) => {
             let n = MAX_SEARCHED.min(offset.saturating_add(MAX_COUNT));
-            let found = search(kb, filter, n).into_iter().map(|hit| hit.concept);
+            let found =
+                search(kb, filter, n).into_iter().filter(|hit| is_match(kb, filter, hit)).map(|hit| hit.concept);
             (found.filter(is_wanted).skip(offset).take(count).collect(), None)
         }
         None => {

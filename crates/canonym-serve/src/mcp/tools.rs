@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation, contexts};
-use canonym_core::kb::search::{children, nearest_ids, search};
+use canonym_core::kb::search::{MatchKind, children, nearest_ids, search};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::text::Document;
 use canonym_core::text::offsets::OffsetMap;
@@ -40,6 +40,9 @@ const MIN_SCORE: f32 = 0.5;
 
 /// Candidates below this probability are noise.
 const MIN_CANDIDATE: f32 = 1e-3;
+
+/// Names that are spelled less similarly to a query are no match.
+const MIN_SIMILARITY: f32 = 0.5;
 
 /// Similar IDs for an unknown one.
 const MAX_SIMILAR: usize = 3;
@@ -181,7 +184,8 @@ fn ground(engine: &dyn Engine, arguments: GroundArgs) -> ApiResult<GroundedOut> 
 
 fn find(kb: &KnowledgeBase, arguments: &SearchArgs) -> ApiResult<SearchOut> {
     check_length("query", arguments.query.len(), MAX_TERM)?;
-    let hits = search(kb, &arguments.query, check_top_k(arguments.top_k, 10)?);
+    let mut hits = search(kb, &arguments.query, check_top_k(arguments.top_k, 10)?);
+    hits.retain(|hit| hit.kind != MatchKind::Fuzzy || hit.similarity >= MIN_SIMILARITY);
     let row = |hit: &canonym_core::kb::search::SearchHit| SearchRow {
         id: kb.id(hit.concept).to_owned(),
         name: kb.preferred_name(hit.concept).to_owned(),

@@ -105,6 +105,9 @@ async fn value_sets_are_expanded() {
     assert_eq!(codes("count=2&offset=3").await, (["4", "5"].map(str::to_owned).to_vec(), json!(6)));
     assert_eq!(codes("count=0").await, (Vec::new(), json!(6)));
     assert_eq!(codes("filter=emergence").await.0[0], "4");
+    assert_eq!(codes("filter=cancer").await.0, ["6"]);
+    assert_eq!(codes("filter=delirum").await.0[0], "2");
+    assert_eq!(codes("filter=sedan").await.0, Vec::<String>::new());
     assert_eq!(codes("filter=zzzz").await, (Vec::new(), Value::Null));
     let all = format!("url={SYSTEM}%3Ffhir_vs");
     assert_eq!(codes(&all).await.1, json!(6));

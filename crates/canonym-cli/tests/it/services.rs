@@ -1,0 +1,159 @@
+//! What a running server offers to other programs, with a real model: options of linking, Gilda, FHIR, tools, health.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::serve::ask;
+use crate::support::Workplace;
+
+/// A server that ends with the test.
+struct Running {
+    child: Child,
+    address: String,
+}
+
+impl Running {
+    fn start(place: &Workplace) -> Running {
+        let arguments = ["serve", "--kb", "shapes.kb", "--bind", "127.0.0.1:0", "--data", "kept"];
+        let mut child = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let address = loop {
+            let mut line = String::new();
+            assert_ne!(told.read_line(&mut line).unwrap(), 0, "the server ended");
+            if let Some(rest) = line.split("http://").nth(1) {
+                break rest.split('/').next().unwrap().to_owned();
+            }
+        };
+        // What it says later has to be read.
+        std::thread::spawn(move || told.read_to_end(&mut Vec::new()));
+        Running { child, address }
+    }
+
+    fn json(&self, method: &str, path: &str, body: &str) -> Value {
+        let answer = ask(&self.address, method, path, body);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        serde_json::from_str(body).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn requests_take_the_options_of_the_program() {
+    let place = Workplace::with_shapes();
+    let server = Running::start(&place);
+    let link = |body: Value| {
+        let linked = server.json("POST", "/api/v1/link", &body.to_string());
+        let row = |one: &Value| {
+            let attributes: Vec<&str> =
+                one["attributes"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str()).collect();
+            format!("{} {} {}", one["text"].as_str().unwrap(), one["candidates"][0]["id"], attributes.join(" "))
+        };
+        linked["annotations"].as_array().unwrap().iter().map(row).collect::<Vec<String>>()
+    };
+    let text = "No pie slices. A trigon.";
+    for model in [json!(null), json!("lexical"), json!("default")] {
+        let body = json!({"text": text, "context": true, "model": model});
+        assert_eq!(link(body), ["pie slices \"X:S3\" negated", "trigon \"X:S4\" "], "{model}");
+    }
+    let only = json!({"text": text, "filters": {"only_types": ["Curve"]}, "nil": "drop", "model": "lexical"});
+    assert_eq!(link(only), ["pie slices \"X:S3\" "]);
+    let given = json!({"text": text, "mentions": [{"spans": [[17, 23]]}], "top_k": 1});
+    assert_eq!(link(given), ["trigon \"X:S4\" "]);
+    let unknown = ask(
+        &server.address,
+        "POST",
+        "/api/v1/link",
+        &json!({"text": text, "filters": {"only_types": ["Blob"]}}).to_string(),
+    );
+    assert!(unknown.starts_with("HTTP/1.1 400") && unknown.contains("Blob"), "{unknown}");
+    // The stream has the same filters.
+    let streamed = ask(
+        &server.address,
+        "POST",
+        "/api/v1/link/stream?only_types=Curve&nil=drop&model=lexical&context=true",
+        &json!({"text": text}).to_string(),
+    );
+    assert!(streamed.contains("\"negated\"") && !streamed.contains("X:S4"), "{streamed}");
+}
+
+#[test]
+fn other_programs_are_answered_in_their_own_form() {
+    let place = Workplace::with_shapes();
+    let server = Running::start(&place);
+    let matches = server.json("POST", "/ground", "{\"text\": \"ring shape\"}");
+    assert_eq!((&matches[0]["term"]["db"], &matches[0]["term"]["id"]), (&json!("X"), &json!("S1")));
+    assert_eq!(server.json("POST", "/ground", "{\"text\": \"zeppelin\"}"), json!([]));
+    let mentions = server.json("POST", "/annotate", "{\"text\": \"A trigon.\"}");
+    assert_eq!((&mentions[0]["text"], &mentions[0]["start"]), (&json!("trigon"), &json!(2)));
+    let set = server.json("GET", "/fhir/ValueSet/$expand?filter=square", "");
+    assert_eq!(set["expansion"]["contains"][0]["code"], "S2");
+}
+
+#[test]
+fn health_tells_whether_a_server_is_ready() {
+    let place = Workplace::with_shapes();
+    let server = Running::start(&place);
+    let health = |address: &str| place.run(&["health", "--address", address], "");
+    let done = health(&server.address);
+    assert_eq!((done.status.code(), done.stdout.as_slice()), (Some(0), b"ready\n".as_slice()));
+    let address = server.address.clone();
+    drop(server);
+    let done = health(&address);
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(told.contains("no answer from") && told.contains("hint:"), "{told}");
+    assert_eq!(health("192.0.2.1:7878").status.code(), Some(2));
+    assert_eq!(health("nonsense").status.code(), Some(2));
+    // Something else listens there.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let other = std::thread::spawn(move || {
+        for answer in ["HTTP/1.1 503 Service Unavailable\r\n\r\n", "SSH-2.0-x 200 OK\r\n", ""] {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read(&mut [0; 512]).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    for expected in ["is not ready", "is no server of canonym", "is no server of canonym"] {
+        let done = health(&address);
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(1) && told.contains(expected), "{told}");
+    }
+    other.join().unwrap();
+}
+
+#[test]
+fn packaging_names_options_that_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let place = Workplace::new();
+    let help = |command: &str| String::from_utf8(place.run(&[command, "--help"], "").stdout).unwrap();
+    let (serve, health) = (help("serve"), help("health"));
+    for name in ["canonym.service", "Containerfile"] {
+        let text = std::fs::read_to_string(root.join(name)).unwrap();
+        let code = text.lines().filter(|line| !line.starts_with('#'));
+        let lines: Vec<&str> = code.filter(|line| line.contains("serve ") || line.contains("\"serve\"")).collect();
+        assert!(!lines.is_empty(), "{name} does not start the server");
+        let options = lines.iter().flat_map(|line| line.split(['"', ' ', ',']));
+        for option in options.filter(|word| word.starts_with("--")) {
+            assert!(serve.contains(option) || health.contains(option), "{name}: {option}");
+        }
+    }
+    // systemd checks its unit itself, where it is installed.
+    if let Ok(done) =
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(root.join("canonym.service")).output()
+    {
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(!told.contains("Unknown") && !told.contains("Failed to parse"), "{told}");
+    }
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Builds what is released into target/release-files: an archive with program, manual pages, completions and licences, the wheel, and checksums.
+# dist.sh PROFILE; the wheel has been built before.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+profile=$1
+cargo build --locked --profile "$profile" -p canonym-cli
+folder=$profile
+[ "$profile" = dev ] && folder=debug
+program=target/$folder/canonym
+version=$("$program" --version | cut -d ' ' -f 2)
+name=canonym-$version-$(uname -m)-$(uname -s | tr '[:upper:]' '[:lower:]')
+out=target/release-files
+rm -rf "$out"
+mkdir -p "$out/$name/completions"
+cp "$program" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT packaging/canonym.service "$out/$name/"
+"$program" man --out "$out/$name/man1"
+for shell in bash zsh fish elvish powershell; do
+    "$program" completions "$shell" > "$out/$name/completions/canonym.$shell"
+done
+# The same files give the same archive.
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$out" -cf - "$name" | gzip -9n > "$out/$name.tar.gz"
+rm -r "${out:?}/$name"
+cp target/wheels/canonym-*.whl "$out/"
+(cd "$out" && sha256sum -- *.tar.gz *.whl > SHA256SUMS && sha256sum --check --quiet SHA256SUMS)
+ls -l "$out"
