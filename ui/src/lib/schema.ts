@@ -58,8 +58,21 @@ export interface components {
              */
             span_f1?: number | null;
         };
+        /** @description A text to annotate. Unknown fields are ignored, as Gilda does. */
+        AnnotateRequest: {
+            /** @description Only concepts whose ID has one of these prefixes. */
+            namespaces?: string[] | null;
+            /** @description Accepted and not used. */
+            organisms?: string[] | null;
+            /** @description The text. */
+            text: string;
+        };
         /** @description A linked mention. */
         AnnotationOut: {
+            /** @description The context, if requested: `negation`, `temporality` and `experiencer`; missing for a plain statement. */
+            attributes?: {
+                [key: string]: string;
+            };
             /** @description Candidate concepts, best first. */
             candidates: components["schemas"]["CandidateRow"][];
             /** @description The evidence. */
@@ -619,6 +632,97 @@ export interface components {
             /** @description One line for each kind of loss; empty if nothing is lost. */
             lines: string[];
         };
+        /** @description Concept filters, as on the command line. A concept must pass all of them. */
+        Filters: {
+            /**
+             * @description No concepts from these source vocabularies.
+             * @default []
+             */
+            not_sources: string[];
+            /**
+             * @description No concepts, and no unlinked mentions, with any of these semantic types.
+             * @default []
+             */
+            not_types: string[];
+            /**
+             * @description None of these concepts and none of their descendants.
+             * @default []
+             */
+            not_under: string[];
+            /**
+             * @description Only concepts from these source vocabularies.
+             * @default []
+             */
+            only_sources: string[];
+            /**
+             * @description Only concepts, and unlinked mentions, with one of these semantic types.
+             * @default []
+             */
+            only_types: string[];
+            /**
+             * @description Only these concepts and their descendants.
+             * @default []
+             */
+            only_under: string[];
+        };
+        /** @description A mention in a text. */
+        GildaAnnotation: {
+            /** @description The end, exclusive. */
+            end: number;
+            /** @description The concepts, best first. */
+            matches: components["schemas"]["ScoredMatch"][];
+            /** @description The start, in code points. */
+            start: number;
+            /** @description The text of the mention. */
+            text: string;
+        };
+        /** @description The mentions of a text. */
+        GildaAnnotations: components["schemas"]["GildaAnnotation"][];
+        /** @description How a name matched. */
+        GildaMatch: {
+            /** @description Always empty. */
+            cap_combos: string[];
+            /** @description Always empty. */
+            dash_mismatches: string[];
+            /** @description Whether they are equal. */
+            exact: boolean;
+            /** @description The name of the request. */
+            query: string;
+            /** @description The name of the concept. */
+            ref: string;
+            /** @description Whether they differ in blanks alone. */
+            space_mismatch: boolean;
+        };
+        /** @description A name of a concept. */
+        GildaTerm: {
+            /** @description The prefix of the ID; empty if it has none. */
+            db: string;
+            /** @description The preferred name. */
+            entry_name: string;
+            /** @description The ID without its prefix, except for CHEBI, GO, DOID, HP and BTO, as in Gilda. */
+            id: string;
+            /** @description The name, normalised. */
+            norm_text: string;
+            /** @description The source vocabulary, or the name of the terminology. */
+            source: string;
+            /** @description `name` for the preferred name, else `synonym`. */
+            status: string;
+            /** @description The name. */
+            text: string;
+        };
+        /** @description A name to ground. Unknown fields are ignored, as Gilda does. */
+        GroundRequest: {
+            /** @description A text with the name, which a model that reads context uses. */
+            context?: string | null;
+            /** @description Only concepts whose ID has one of these prefixes. */
+            namespaces?: string[] | null;
+            /** @description Accepted and not used: terminologies here have no organisms. */
+            organisms?: string[] | null;
+            /** @description The name. */
+            text: string;
+        };
+        /** @description Names to ground. */
+        GroundRequests: components["schemas"]["GroundRequest"][];
         /** @description The history of a document. */
         History: {
             /** @description Oldest first. */
@@ -799,15 +903,24 @@ export interface components {
         };
         /** @description One or several texts, and options. */
         LinkRequest: {
+            /** @description Mark negated, possible, historical, hypothetical and family mentions in `attributes`. */
+            context?: boolean;
             /** @description Several texts. */
             documents?: components["schemas"]["TextIn"][] | null;
+            /** @description Drop mentions with any of these contexts, such as `negated`. */
+            drop_context?: string[];
             /** @description Include the evidence for each mention. */
             explain?: boolean;
+            filters?: components["schemas"]["Filters"] | null;
+            /** @description Mentions of this text to link, in place of those that the model detects. */
+            mentions?: components["schemas"]["MentionIn"][] | null;
             /**
              * Format: float
              * @description Leave mentions below this probability unlinked.
              */
             min_score?: number | null;
+            /** @description The name of the model: that of the server, or `lexical`. */
+            model?: string | null;
             /**
              * @description Report all mentions inside longer ones, or none (default: those of another semantic type and those inside unlinked
              *     mentions).
@@ -966,6 +1079,16 @@ export interface components {
             text: string;
             /** @description The semantic type. */
             type: string;
+        };
+        /** @description A given mention. */
+        MentionIn: {
+            /** @description Spans in code points, ends exclusive. */
+            spans: [
+                number,
+                number
+            ][];
+            /** @description The semantic type. */
+            type?: string;
         };
         /** @description A page of mentions of a concept. */
         MentionPage: {
@@ -1265,6 +1388,24 @@ export interface components {
          * @enum {string}
          */
         Scope: "document" | "project";
+        /** @description A concept that a name may mean. */
+        ScoredMatch: {
+            /** @description How the name matched. */
+            match: components["schemas"]["GildaMatch"];
+            /**
+             * Format: double
+             * @description Probability that the concept is meant.
+             */
+            score: number;
+            /** @description The name that matched, and its concept. */
+            term: components["schemas"]["GildaTerm"];
+            /** @description The address of the concept at identifiers.org; null for an ID without prefix. */
+            url?: string | null;
+        };
+        /** @description The concepts of several names, in request order. */
+        ScoredMatchLists: components["schemas"]["ScoredMatches"][];
+        /** @description The concepts that a name may mean, best first. */
+        ScoredMatches: components["schemas"]["ScoredMatch"][];
         /** @description Time per document. */
         Seconds: {
             /**
@@ -1344,6 +1485,8 @@ export interface components {
         TextIn: {
             /** @description The ID; defaults to the position in the list. */
             id?: string | null;
+            /** @description Mentions to link, in place of those that the model detects. All texts of a request have them, or none. */
+            mentions?: components["schemas"]["MentionIn"][] | null;
             /** @description The text. */
             text: string;
         };
