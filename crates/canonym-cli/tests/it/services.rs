@@ -121,7 +121,7 @@ fn health_tells_whether_a_server_is_ready() {
     let other = std::thread::spawn(move || {
         for answer in ["HTTP/1.1 503 Service Unavailable\r\n\r\n", "SSH-2.0-x 200 OK\r\n", ""] {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.read(&mut [0; 512]).unwrap();
+            assert_ne!(stream.read(&mut [0; 512]).unwrap(), 0);
             stream.write_all(answer.as_bytes()).unwrap();
         }
     });
