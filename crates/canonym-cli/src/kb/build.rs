@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use canonym_core::kb::build::{BuildConfig, WITH_STARTER, build};
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report};
@@ -87,7 +86,7 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     };
     let built = build(&config, &arguments.out, &mut progress);
     progress::finish(&bar, "concepts read");
-    let (meta, report) = built.context("cannot build the knowledge base")?;
+    let (meta, report) = built?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();
     progress::say(summary(&arguments.out, len, &meta, &report, started.elapsed()).trim_end());
     Ok(())

@@ -124,20 +124,18 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: cannot build the knowledge base
-                  caused by: latin.tsv:1: invalid UTF-8: byte 7 of the line (0xe9)
+                error: latin.tsv:1: invalid UTF-8: byte 7 of the line (0xe9)
                 hint: convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`
             "#]],
         ),
         (
             "columns.tsv",
             expect![[r#"
-            status 1
-            --- stderr
-            error: cannot build the knowledge base
-              caused by: columns.tsv:2: 1 columns, expected 2 to 5
-            hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
-        "#]],
+                status 1
+                --- stderr
+                error: columns.tsv:2: 1 columns, expected 2 to 5
+                hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
+            "#]],
         ),
         (
             "cut.tsv.gz",
@@ -172,22 +170,20 @@ fn sources_that_cannot_be_read_are_named() {
     place.check(
         &["kb", "build", "empty.tsv", "--format", "tsv", "--out", "a.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot build the knowledge base
-          caused by: empty.tsv:1: no concepts in tsv format found
-        hint: check the file and its format (option `--format`)
-    "#]],
+            status 1
+            --- stderr
+            error: empty.tsv:1: no concepts in tsv format found
+            hint: check the file and its format (option `--format`)
+        "#]],
     );
     place.check(
         &["kb", "build", "cut.tsv.gz", "--format", "tsv", "--out", "a.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot build the knowledge base
-          caused by: cut.tsv.gz:1: the compressed data is damaged or truncated (incomplete deflate stream)
-        hint: download or compress the file again
-    "#]],
+            status 1
+            --- stderr
+            error: cut.tsv.gz:1: the compressed data is damaged or truncated (incomplete deflate stream)
+            hint: download or compress the file again
+        "#]],
     );
     assert!(!place.path("a.kb").exists());
 }
@@ -202,8 +198,7 @@ fn filters_that_leave_nothing_tell_what_was_dropped() {
         expect![[r#"
             status 1
             --- stderr
-            error: cannot build the knowledge base
-              caused by: no concepts to compile: none has a name
+            error: no concepts to compile: none has a name
             hint: check the source format and the filters; dropped: 4 × concept: semantic type (first: shapes.tsv:1)
         "#]],
     );

@@ -64,8 +64,7 @@ fn a_file_that_may_not_grow_leaves_the_old_one_in_place() {
     expect![[r#"
         status 1
         --- stderr
-        error: cannot build the knowledge base
-          caused by: cannot write shapes.kb
+        error: cannot write shapes.kb
           caused by: File too large (os error 27)
     "#]]
     .assert_eq(&place.describe(&output));
