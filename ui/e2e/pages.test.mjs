@@ -31,6 +31,8 @@ const pages = () => ({
   'quality checks': ['/terminology?checks', 'details'],
   projects: ['/projects', 'a.card'],
   queue: [`/projects/${project}`, '.queue-table'],
+  review: [`/projects/${project}/review`, '.contexts td'],
+  focus: [`/projects/${project}/focus/${document}`, '.three .candidate, .focus .main'],
   documents: [`/projects/${project}/documents`, 'table'],
   import: [`/projects/${project}/import`, 'textarea'],
   jobs: [`/projects/${project}/jobs`, '[data-job]'],

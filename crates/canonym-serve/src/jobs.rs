@@ -15,6 +15,7 @@ use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training
 use crate::error::{ApiError, ApiResult};
 use crate::evaluate::{evaluate, unseen};
 use crate::events::DocumentVersion;
+use crate::marks::scope::ScopeFilter;
 use crate::marks::{Changes, MarkState, Source, convert, predict};
 use crate::state::{App, lock, model_folder};
 use crate::store::events::{self, NewEvent};
@@ -193,7 +194,17 @@ fn predict_batch(
     texts: Vec<AnnotatedDocument>,
 ) -> ApiResult<usize> {
     check_kb(engine)?;
-    let linked = engine.link(texts, &LinkOptions { nested: Nested::None, ..LinkOptions::default() })?;
+    let scope = app.store.read(|connection| projects::scope(connection, job.project_id))?;
+    let subset = app.subset_of(&scope)?;
+    // In a scope, a nested mention may be the one that is annotated.
+    let nested = if subset.is_some() { Nested::default() } else { Nested::None };
+    let mut linked = engine.link(texts, &LinkOptions { nested, ..LinkOptions::default() })?;
+    if let Some(subset) = &subset {
+        let filter = ScopeFilter { kb: app.engine.kb(), subset, types: &scope.types };
+        for document in &mut linked {
+            document.annotations = filter.keep(std::mem::take(&mut document.annotations));
+        }
+    }
     check_kb(engine)?;
     let now = app.now();
     let versions = app.store.write(|transaction| {

@@ -58,9 +58,13 @@ export class Api {
 
   projects = () => this.get<{ projects: t.Project[] }>('/projects');
   project = (p: number) => this.get<t.Project>(`/projects/${p}`);
-  createProject = (fields: { name: string; description?: string; guideline?: string }) => this.post<t.Project>('/projects', fields);
-  changeProject = (p: number, fields: Partial<Pick<t.Project, 'name' | 'description' | 'guideline' | 'strategy'>>) =>
+  types = () => this.get<{ types: string[] }>('/kb/types');
+  createProject = (fields: t.ProjectFields) => this.post<t.Project>('/projects', fields);
+  /** Creates a project with ten documents and predictions. */
+  createSample = () => this.post<t.Project>('/projects/sample', {});
+  changeProject = (p: number, fields: Partial<t.ProjectFields> & { strategy?: t.Strategy; is_archived?: boolean }) =>
     this.send<t.Project>('PATCH', `/projects/${p}`, JSON.stringify(fields), 'application/json');
+  copyProject = (p: number, name: string, content: t.CopyContent) => this.post<t.Project>(`/projects/${p}/copies`, { name, content });
   deleteProject = (p: number) => this.send<unknown>('DELETE', `/projects/${p}`, null, null);
   importFile = (p: number, body: Blob | string, options: { format: string; filename: string; annotations?: string; offsets?: string; existing?: string }) =>
     this.send<t.ImportReport>('POST', `/projects/${p}/import${query(options)}`, body, 'application/octet-stream');
@@ -68,12 +72,18 @@ export class Api {
     `${this.base}/projects/${p}/export${query({ format, sources: sources.join(',') })}`;
   exportLosses = (p: number, format: string, sources: string[], signal?: AbortSignal) =>
     this.get<{ lines: string[] }>(`/projects/${p}/export/losses${query({ format, sources: sources.join(',') })}`, signal);
-  documents = (p: number, state: 'open' | 'finished' | 'all', cursor: string | null = null, limit = 50) =>
-    this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state })}`);
+  documents = (p: number, { state, q, sort, order, meta }: t.DocumentFilter, cursor: string | null = null, limit = 50) =>
+    this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state, q: q || undefined, sort, order, meta: meta || undefined })}`);
+  setMetadata = (d: number, metadata: t.MetadataEntry[]) => this.send<t.DocumentRow>('PATCH', `/documents/${d}`, JSON.stringify({ metadata }), 'application/json');
   queue = (p: number, strategy: string, limit = 50) =>
     this.get<{ strategy: string; documents: t.QueueRow[] }>(`/projects/${p}/queue${query({ strategy, limit })}`);
   disagreements = (p: number, cursor: string | null = null, limit = 50) =>
     this.get<{ disagreements: t.Disagreement[]; next_cursor: string | null; n_open: number }>(`/projects/${p}/disagreements${query({ cursor, limit })}`);
+  groups = (p: number, q = '', cursor: string | null = null, limit = 100) => this.get<t.PredictionGroups>(`/projects/${p}/groups${query({ q: q || undefined, cursor, limit })}`);
+  groupMentions = (p: number, text: string, concept: string, cursor: string | null = null, limit = 200) =>
+    this.get<{ mentions: t.GroupMention[]; next_cursor: string | null }>(`/projects/${p}/groups/mentions${query({ text, concept, cursor, limit })}`);
+  decideGroup = (p: number, decision: t.GroupDecision) => this.post<t.GroupDecided>(`/projects/${p}/groups/decisions`, decision);
+  undoGroup = (p: number, batch: number) => this.post<t.GroupDecided>(`/projects/${p}/groups/undo`, { batch });
   stats = (p: number) => this.get<t.Stats>(`/projects/${p}/stats`);
 
   document = (d: number, all = false) => this.get<t.AnnotatedDocument>(`/documents/${d}${all ? '?all=1' : ''}`);
@@ -86,6 +96,9 @@ export class Api {
   history = (d: number) => this.get<{ events: t.HistoryEvent[] }>(`/documents/${d}/history`);
   comment = (d: number, text: string, mark: number | null) =>
     this.post<t.Comment>(`/documents/${d}/comments`, mark === null ? { text } : { text, mark });
+  reply = (d: number, text: string, parent: number) => this.post<t.Comment>(`/documents/${d}/comments`, { text, parent });
+  resolveThread = (d: number, id: number, is_resolved: boolean) =>
+    this.send<t.Comment>('PATCH', `/documents/${d}/comments/${id}`, JSON.stringify({ is_resolved }), 'application/json');
   identicalMentions = (p: number, mark: number, scope: 'document' | 'project') =>
     this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
   /** Applies the decision on a mark to identical mentions; `version` is the version of its document. */

@@ -1,6 +1,19 @@
 // Labels that several pages share.
 
+import type { ProjectTab } from './routes';
 import type { Job, JobState, Strategy } from './types';
+
+/** The sections of a project. */
+export const PROJECT_TABS: [ProjectTab, string][] = [
+  ['queue', 'Queue'],
+  ['review', 'Review by concept'],
+  ['documents', 'Documents'],
+  ['import', 'Import'],
+  ['jobs', 'Predict and train'],
+  ['disagreements', 'Disagreements'],
+  ['dashboard', 'Dashboard'],
+  ['members', 'Members'],
+];
 
 export const STRATEGY_TEXT: Record<Strategy, string> = {
   'least-confident': 'Least confident first',
@@ -61,6 +74,8 @@ export const IMPORT_FORMATS: [string, string][] = [
   ['brat', 'brat (.zip)'],
   ['conll', 'CoNLL'],
   ['pubmed-xml', 'PubMed XML'],
+  ['jats', 'JATS XML (PMC)'],
+  ['csv', 'CSV or TSV table'],
   ['texoo', 'TeXoo'],
 ];
 

@@ -199,6 +199,9 @@ export interface components {
             how: string;
             /** @description The ID. */
             id: string;
+            matched?: components["schemas"]["MatchedName"] | null;
+            /** @description How often people chose it in this project. */
+            n_chosen: number;
             /** @description The preferred name. */
             name: string;
             /** @description Names of a path from the root to the concept itself. */
@@ -250,8 +253,20 @@ export interface components {
              * @description The annotation that it is about; null for the document.
              */
             mark?: number | null;
+            /**
+             * Format: int64
+             * @description The first comment of its thread; null if it is the first.
+             */
+            parent?: number | null;
+            /** @description Who resolved the thread; null if it is open, and for replies. */
+            resolved_by?: string | null;
             /** @description The text. */
             text: string;
+        };
+        /** @description Changes to a thread of comments. */
+        CommentPatch: {
+            /** @description Whether it is resolved. */
+            is_resolved: boolean;
         };
         /** @description A concept. */
         Concept: {
@@ -275,6 +290,11 @@ export interface components {
             /** @description A path from the root to the concept itself. */
             path: components["schemas"]["Named"][];
         };
+        /**
+         * @description What a copy of a project takes over besides description, guideline, scope, queue order and members.
+         * @enum {string}
+         */
+        CopyContent: "settings" | "documents" | "annotations";
         /** @description A point of a learning curve. */
         CurvePoint: {
             /**
@@ -556,7 +576,7 @@ export interface components {
         };
         /** @description A page of documents. */
         DocumentPage: {
-            /** @description In import order. */
+            /** @description In the requested order; by default in import order. */
             documents: components["schemas"]["DocumentRow"][];
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
@@ -564,7 +584,9 @@ export interface components {
         /** @description Changes to a document. */
         DocumentPatch: {
             /** @description The ID in the source file. */
-            external_id: string;
+            external_id?: string | null;
+            /** @description All its metadata. */
+            metadata?: components["schemas"]["MetadataEntry"][] | null;
         };
         /** @description A document in a list. */
         DocumentRow: {
@@ -579,10 +601,14 @@ export interface components {
             is_finished: boolean;
             /** @description Who else is looking at it. */
             locked_by?: string | null;
+            /** @description Its metadata: what the file says of it, and what was added. */
+            metadata: components["schemas"]["MetadataEntry"][];
             /** @description Number of annotations, without rejected and deleted ones. */
             n_marks: number;
             /** @description Number of unreviewed predictions. */
             n_open: number;
+            /** @description Number of unresolved threads of comments. */
+            n_threads: number;
             /** @description The start of the text. */
             title: string;
         };
@@ -632,6 +658,7 @@ export interface components {
             /** @description One line for each kind of loss; empty if nothing is lost. */
             lines: string[];
         };
+<<<<<<< HEAD
         /** @description Concept filters, as on the command line. A concept must pass all of them. */
         Filters: {
             /**
@@ -723,6 +750,91 @@ export interface components {
         };
         /** @description Names to ground. */
         GroundRequests: components["schemas"]["GroundRequest"][];
+=======
+        /**
+         * @description What becomes of predictions.
+         * @enum {string}
+         */
+        GroupAction: "accept" | "reject" | "relink";
+        /** @description The result of a decision on a group. */
+        GroupDecided: {
+            /**
+             * Format: int64
+             * @description The number that undoes it; null if nothing changed.
+             */
+            batch?: number | null;
+            /** @description Number of documents that changed. */
+            n_documents: number;
+            /** @description Number of annotations that changed. */
+            n_mentions: number;
+            /** @description Requested annotations or, for undo, documents that were changed in the meantime and left as they are. */
+            n_skipped: number;
+        };
+        /** @description A decision on predictions of a group. */
+        GroupDecision: {
+            /** @description What becomes of them. */
+            action: components["schemas"]["GroupAction"];
+            /** @description The ID of its concept; null if unlinked. */
+            concept?: string | null;
+            /** @description Only these annotations; all of the group if null. */
+            marks?: number[] | null;
+            /**
+             * Format: double
+             * @description Only predictions with at least this score.
+             */
+            min_score?: number | null;
+            /** @description The text of the group. */
+            text: string;
+            /** @description The ID of the other concept, to relink. */
+            to?: string | null;
+        };
+        /** @description A prediction of a group. */
+        GroupMention: {
+            /** @description Text before it. */
+            before: string;
+            /** @description Text after it. */
+            behind: string;
+            /**
+             * Format: int64
+             * @description The document.
+             */
+            document: number;
+            /** @description The document's ID in the source file. */
+            external_id: string;
+            /**
+             * Format: int64
+             * @description The annotation.
+             */
+            mark: number;
+            /**
+             * Format: double
+             * @description The model's score.
+             */
+            score?: number | null;
+            /** @description Spans in code points, ends exclusive. */
+            spans: [
+                number,
+                number
+            ][];
+            /** @description The text of the spans. */
+            text: string;
+        };
+        /** @description A page of the predictions of a group. */
+        GroupMentions: {
+            /** @description In document order. */
+            mentions: components["schemas"]["GroupMention"][];
+            /** @description Cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description A request to undo a decision on a group. */
+        GroupUndo: {
+            /**
+             * Format: int64
+             * @description The `batch` of the decision.
+             */
+            batch: number;
+        };
+>>>>>>> app
         /** @description The history of a document. */
         History: {
             /** @description Oldest first. */
@@ -1080,6 +1192,7 @@ export interface components {
             /** @description The semantic type. */
             type: string;
         };
+<<<<<<< HEAD
         /** @description A given mention. */
         MentionIn: {
             /** @description Spans in code points, ends exclusive. */
@@ -1089,6 +1202,21 @@ export interface components {
             ][];
             /** @description The semantic type. */
             type?: string;
+=======
+        /** @description The name of a candidate that matches a text. */
+        MatchedName: {
+            /** @description How it matches: `id`, `exact`, `prefix` or `fuzzy`. */
+            how: string;
+            /** @description The name. */
+            name: string;
+            /** @description Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`. */
+            scope: string;
+            /**
+             * Format: double
+             * @description Similarity of name and text, 0 to 1.
+             */
+            similarity: number;
+>>>>>>> app
         };
         /** @description A page of mentions of a concept. */
         MentionPage: {
@@ -1130,6 +1258,13 @@ export interface components {
             state: components["schemas"]["State"];
             /** @description The text of the spans. */
             text: string;
+        };
+        /** @description An entry of the metadata of a document, such as its year. */
+        MetadataEntry: {
+            /** @description The name. */
+            name: string;
+            /** @description The value. */
+            value: string;
         };
         /** @description A model. */
         Model: {
@@ -1205,6 +1340,11 @@ export interface components {
              * @description The annotation that it is about; null for the document.
              */
             mark?: number | null;
+            /**
+             * Format: int64
+             * @description The first comment of the thread that it replies to; it is then about the same. Null starts a thread.
+             */
+            parent?: number | null;
             /** @description The text. */
             text: string;
         };
@@ -1247,6 +1387,14 @@ export interface components {
             guideline?: string | null;
             /** @description The name. */
             name: string;
+            scope?: components["schemas"]["NewScope"] | null;
+        };
+        /** @description A new scope of a project. */
+        NewScope: {
+            /** @description IDs of concepts that stand for themselves and everything below them. */
+            branches?: string[];
+            /** @description Semantic types. */
+            types?: string[];
         };
         /** @description A new token. */
         NewToken: {
@@ -1296,6 +1444,39 @@ export interface components {
              */
             score?: number | null;
         };
+        /** @description Unreviewed predictions with one text and one concept. */
+        PredictionGroup: {
+            concept?: components["schemas"]["Named"] | null;
+            /**
+             * Format: double
+             * @description The highest score.
+             */
+            max_score?: number | null;
+            /**
+             * Format: double
+             * @description The lowest score.
+             */
+            min_score?: number | null;
+            /** @description Number of documents. */
+            n_documents: number;
+            /** @description Number of predictions. */
+            n_mentions: number;
+            /** @description The text. Case matters only if it is all upper case. */
+            text: string;
+            /** @description The semantic type. */
+            type: string;
+        };
+        /** @description A page of groups. */
+        PredictionGroups: {
+            /** @description Largest first. */
+            groups: components["schemas"]["PredictionGroup"][];
+            /** @description Number of groups. */
+            n_groups: number;
+            /** @description Number of predictions in them. */
+            n_mentions: number;
+            /** @description Cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
         /** @description A problem in an imported file. */
         Problem: {
             /** @description The document. */
@@ -1323,6 +1504,8 @@ export interface components {
              * @description The number.
              */
             id: number;
+            /** @description Whether it is archived: kept, but not listed with the others. */
+            is_archived: boolean;
             /** @description Fingerprint of the terminology that it was created with. */
             kb_fingerprint: string;
             /**
@@ -1342,8 +1525,17 @@ export interface components {
             n_finished: number;
             /** @description The name. */
             name: string;
+            /** @description What it annotates. */
+            scope: components["schemas"]["ProjectScope"];
             /** @description The sampling strategy of the queue. */
             strategy: string;
+        };
+        /** @description A copy of a project. */
+        ProjectCopy: {
+            /** @description What it takes over. */
+            content?: components["schemas"]["CopyContent"];
+            /** @description The name of the copy. */
+            name: string;
         };
         /** @description Changes to a project. */
         ProjectPatch: {
@@ -1351,10 +1543,20 @@ export interface components {
             description?: string | null;
             /** @description The annotation guideline. */
             guideline?: string | null;
+            /** @description Whether it is archived. */
+            is_archived?: boolean | null;
             /** @description The name. */
             name?: string | null;
+            scope?: components["schemas"]["NewScope"] | null;
             /** @description The sampling strategy of the queue. */
             strategy?: string | null;
+        };
+        /** @description What a project annotates: concepts with one of the types and below one of the branches. Empty lists do not restrict it. */
+        ProjectScope: {
+            /** @description Concepts that stand for themselves and everything below them. */
+            branches: components["schemas"]["Named"][];
+            /** @description Semantic types. */
+            types: string[];
         };
         /** @description Projects. */
         Projects: {
@@ -1427,6 +1629,11 @@ export interface components {
             kind: string;
             /** @description The first code point. */
             start: number;
+        };
+        /** @description The semantic types of the terminology. */
+        SemanticTypes: {
+            /** @description Their names. */
+            types: string[];
         };
         /**
          * @description Where an annotation comes from.

@@ -74,9 +74,26 @@ export const STRATEGIES = ['least-confident', 'margin', 'recognition', 'diversit
 export type Strategy = (typeof STRATEGIES)[number];
 
 export type Project = With<Served<'Project'>, { strategy: Strategy }>;
+export type CopyContent = Schemas['CopyContent'];
+export interface ProjectFields {
+  name: string;
+  description?: string;
+  guideline?: string;
+  scope?: Schemas['NewScope'];
+}
 export type Problem = Served<'Problem'>;
 export type ImportReport = Served<'ImportReport'>;
 export type DocumentRow = Served<'DocumentRow'>;
+export type MetadataEntry = Served<'MetadataEntry'>;
+export type DocumentState = 'all' | 'open' | 'finished' | 'commented';
+/** What a list of documents has, and its order. */
+export interface DocumentFilter {
+  state: DocumentState;
+  q: string;
+  sort: string;
+  order: string;
+  meta: string;
+}
 export type QueueRow = Served<'QueueRow'>;
 export type Source = Schemas['Source'];
 export type MarkState = Schemas['State'];
@@ -122,3 +139,11 @@ export type ChangedMark = Served<'ChangedMark'>;
 export type DocumentChanges = Served<'DocumentChanges'>;
 export type MentionRow = Served<'MentionRow'>;
 export type MentionPage = Served<'MentionPage'>;
+
+// Review by concept.
+
+export type PredictionGroup = Served<'PredictionGroup'>;
+export type PredictionGroups = Served<'PredictionGroups'>;
+export type GroupMention = Served<'GroupMention'>;
+export type GroupDecision = Schemas['GroupDecision'];
+export type GroupDecided = Served<'GroupDecided'>;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
-use canonym_core::kb::search::{MatchKind, search};
+use canonym_core::kb::search::{MatchKind, SearchHit, search};
+use canonym_core::kb::subset::Subset;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
-use rusqlite::Connection;
 use serde::Deserialize;
 
 use super::kb::{check_query, concept, path};
@@ -17,15 +17,27 @@ use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, MarkState};
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
-use crate::store::derived;
 use crate::store::documents::{self, StoredDocument};
-use crate::wire::{Choice, Choices, Person};
+use crate::store::{derived, projects};
+use crate::wire::{Choice, Choices, MatchedName, Person};
 
-/// Concepts by name.
+/// Candidates in all: more than nine have no key, and those after the first few are rarely chosen.
+const N_CHOICES: usize = 8;
+
+/// Concepts that are searched by name, for the evidence of those from the model.
 const N_BY_NAME: usize = 20;
+
+/// Concepts that are searched by name where only some belong to the scope of the project.
+const N_IN_SCOPE: usize = 100;
 
 /// Concepts from the model.
 const N_MODEL: usize = 8;
+
+/// Candidates of the model below this probability are listed only among the first three.
+const MIN_SCORE: f64 = 0.01;
+
+/// Names less similar to the mention are no evidence; what somebody typed is searched in full.
+const MIN_SIMILARITY: f32 = 0.5;
 
 /// Recently used concepts.
 const N_RECENT: usize = 5;
@@ -58,29 +70,39 @@ pub async fn choices(
         let stored = app.store.read(|connection| documents::get(connection, id))?;
         let (spans, mark) = mention_spans(app, &stored, &query)?;
         let typed = query.q.trim();
-        let mut list = ChoiceList { app, seen: HashSet::new(), choices: Vec::new() };
         let model_candidates = model_candidates(app, &stored, &spans, mark.as_ref())?;
-        if typed.is_empty() {
-            model_candidates.iter().for_each(|row| list.push(&row.id, Some(row.score), "model"));
-        }
         let text = surface(&stored.text, &spans);
         let words = if typed.is_empty() { text.as_str() } else { typed };
         let words: String = words.chars().take(200).collect();
         let kb = app.engine.kb();
-        for hit in search(kb, &words, N_BY_NAME) {
+        let scope = app.store.read(|connection| projects::scope(connection, stored.project))?;
+        let subset = app.subset_of(&scope)?;
+        let hits = search(kb, &words, if subset.is_some() { N_IN_SCOPE } else { N_BY_NAME });
+        let mut list =
+            ChoiceList { app, subset: subset.as_deref(), hits: &hits, seen: HashSet::new(), choices: Vec::new() };
+        if typed.is_empty() {
+            let good = model_candidates.iter().enumerate().filter(|(row, one)| *row < 3 || one.score >= MIN_SCORE);
+            good.for_each(|(_, one)| list.push(&one.id, Some(one.score), "model"));
+        }
+        for hit in hits.iter().filter(|hit| !typed.is_empty() || is_similar(hit)) {
             let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.name() };
             // The model's score of a concept takes precedence over the similarity of its name.
             let score = model_candidates.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
             let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
             list.push(kb.id(hit.concept), Some(score), how);
         }
-        if typed.is_empty() {
-            let recent =
-                |connection: &Connection| derived::recent_concepts(connection, stored.project, person.id, N_RECENT);
-            let recent = app.store.read(recent)?;
-            recent.iter().for_each(|id| list.push(id, None, "recent"));
-        }
-        Ok(Choices { candidates: list.choices })
+        let mut choices = app.store.read(|connection| {
+            if typed.is_empty() {
+                let recent = derived::recent_concepts(connection, stored.project, person.id, N_RECENT)?;
+                recent.iter().for_each(|id| list.push(id, None, "recent"));
+            }
+            for choice in &mut list.choices {
+                choice.n_chosen = derived::n_chosen(connection, stored.project, &choice.id)?;
+            }
+            Ok(list.choices)
+        })?;
+        choices.truncate(N_CHOICES);
+        Ok(Choices { candidates: choices })
     });
     Ok(axum::Json(chosen.await?))
 }
@@ -131,8 +153,17 @@ fn model_candidates(
     Ok(found.map(CandidateRow::new).collect())
 }
 
+/// Whether a hit is evidence for a concept of a mention.
+fn is_similar(hit: &SearchHit) -> bool {
+    hit.kind != MatchKind::Fuzzy || hit.similarity >= MIN_SIMILARITY
+}
+
 struct ChoiceList<'a> {
     app: &'a App,
+    /// The concepts in the scope of the project.
+    subset: Option<&'a Subset>,
+    /// The concepts by name.
+    hits: &'a [SearchHit],
     seen: HashSet<String>,
     choices: Vec<Choice>,
 }
@@ -141,9 +172,19 @@ impl ChoiceList<'_> {
     fn push(&mut self, id: &str, score: Option<f64>, how: &'static str) {
         let kb = self.app.engine.kb();
         let Some(found) = kb.find(id) else { return };
+        if self.subset.is_some_and(|subset| !subset.has(found)) {
+            return;
+        }
         if !self.seen.insert(kb.id(found).to_owned()) {
             return;
         }
+        let hit = self.hits.iter().find(|hit| hit.concept == found && is_similar(hit));
+        let matched = hit.map(|hit| MatchedName {
+            name: kb.name(hit.name).to_owned(),
+            scope: kb.scope(hit.name).name(),
+            how: hit.kind.name(),
+            similarity: crate::marks::rounded(hit.similarity),
+        });
         let mut shown = concept(kb, found);
         shown.synonyms.truncate(N_SYNONYMS);
         self.choices.push(Choice {
@@ -155,6 +196,8 @@ impl ChoiceList<'_> {
             path: path(kb, found).into_iter().map(|step| kb.preferred_name(step).to_owned()).collect(),
             score,
             how,
+            matched,
+            n_chosen: 0,
         });
     }
 }

@@ -90,7 +90,7 @@ pub async fn decide(
 }
 
 /// The state of a document for the decisions of a person.
-fn document_state<'a>(
+pub(super) fn document_state<'a>(
     app: &'a App,
     transaction: &Transaction<'_>,
     stored: &'a StoredDocument,
@@ -303,7 +303,11 @@ fn undo_or_redo(
 }
 
 /// Applies changes to the current marks; 409 if a mark is not in the state that the change starts from.
-fn apply_changes(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &HashMap<i64, String>) -> ApiResult<()> {
+pub(super) fn apply_changes(
+    now: &mut BTreeMap<i64, MarkState>,
+    changes: &Changes,
+    names: &HashMap<i64, String>,
+) -> ApiResult<()> {
     for Change { id, before, after } in &changes.marks {
         if now.get(id) != before.as_ref() {
             let by = now.get(id).and_then(|mark| mark.by).and_then(|by| names.get(&by));

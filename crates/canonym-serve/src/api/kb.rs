@@ -12,7 +12,7 @@ use super::{Bounds, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, Named, rounded};
 use crate::state::App;
-use crate::wire::{Concept, ConceptPage, Hit, Hits, Near};
+use crate::wire::{Concept, ConceptPage, Hit, Hits, Near, SemanticTypes};
 
 /// The maximum length of a query, in bytes.
 pub const MAX_QUERY: usize = 500;
@@ -79,6 +79,11 @@ pub async fn show(State(app): State<Arc<App>>, PathParam(id): PathParam<String>)
         })
     });
     Ok(Json(page.await?))
+}
+
+/// `GET /kb/types`: the semantic types of the terminology.
+pub async fn types(State(app): State<Arc<App>>) -> Json<SemanticTypes> {
+    Json(SemanticTypes { types: app.engine.kb().meta().types.clone() })
 }
 
 /// Query parameters of similar concepts.

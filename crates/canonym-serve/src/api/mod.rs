@@ -2,13 +2,19 @@
 
 mod changes;
 mod choices;
+mod comments;
+mod copies;
 mod decisions;
 mod disagreements;
 mod documents;
 mod events;
 mod export;
+<<<<<<< HEAD
 mod fhir;
 mod gilda;
+=======
+mod groups;
+>>>>>>> app
 mod health;
 mod import;
 mod jobs;
@@ -22,6 +28,7 @@ pub mod openapi;
 mod people;
 mod projects;
 mod routes;
+mod sample;
 mod show;
 mod speed;
 mod stats;

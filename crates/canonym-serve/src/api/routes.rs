@@ -11,8 +11,13 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
+<<<<<<< HEAD
     changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, jobs, kb, link,
     lint, members, mentions, models, people, projects, speed, stats, stream,
+=======
+    changes, choices, comments, copies, decisions, disagreements, documents, events, export, groups, health, import,
+    jobs, kb, link, lint, members, mentions, models, people, projects, sample, speed, stats, stream,
+>>>>>>> app
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
@@ -144,6 +149,8 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/kb/concepts/{id}/near", "Similar concepts, by the model", kb::near)
             .query(&[("top_k", "integer")])
             .response::<wire::Near>(),
+        Route::new(get, "/kb/types", "The semantic types of the terminology", kb::types)
+            .response::<wire::SemanticTypes>(),
         Route::new(get, "/kb/lint", "Quality checks of the terminology", lint::findings).response::<wire::LintOut>(),
         Route::new(post, "/login", "Sign in", people::login).request::<wire::Login>().response::<wire::LoggedIn>(),
         Route::new(post, "/logout", "Sign out", people::logout),
@@ -173,11 +180,18 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::NewProject>()
             .response::<wire::Project>()
             .status(201),
+        Route::new(post, "/projects/sample", "Create a sample project: ten documents with predictions", sample::add)
+            .response::<wire::Project>()
+            .status(201),
         Route::new(get, "/projects/{p}", "Get a project", projects::get).response::<wire::Project>(),
         Route::new(patch, "/projects/{p}", "Change a project", projects::patch)
             .request::<wire::ProjectPatch>()
             .response::<wire::Project>(),
         Route::new(delete, "/projects/{p}", "Delete a project and everything in it", projects::delete),
+        Route::new(post, "/projects/{p}/copies", "Create a project as a copy of another one", copies::add)
+            .request::<wire::ProjectCopy>()
+            .response::<wire::Project>()
+            .status(201),
         Route::new(get, "/projects/{p}/people", "List the members of a project", members::all)
             .response::<wire::People>(),
         Route::new(post, "/projects/{p}/people", "Add a member", members::add)
@@ -199,8 +213,16 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/projects/{p}/export/losses", "What an export to a format would lose", export::losses_of)
             .query(&[("format", "string"), ("sources", "string")])
             .response::<wire::ExportLosses>(),
-        Route::new(get, "/projects/{p}/documents", "List documents in import order", documents::list)
-            .query(&[("cursor", "string"), ("limit", "integer"), ("state", "string")])
+        Route::new(get, "/projects/{p}/documents", "List documents: searched, filtered and sorted", documents::list)
+            .query(&[
+                ("cursor", "string"),
+                ("limit", "integer"),
+                ("state", "string"),
+                ("q", "string"),
+                ("sort", "string"),
+                ("order", "string"),
+                ("meta", "string"),
+            ])
             .response::<wire::DocumentPage>(),
         Route::new(get, "/projects/{p}/queue", "The annotation queue: documents to review next", documents::queue)
             .query(&[("strategy", "string"), ("limit", "integer"), ("seed", "integer")])
@@ -208,16 +230,19 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/documents/{d}", "Get a document with its annotations", documents::get)
             .query(&[("all", "string")])
             .response::<wire::DocumentOut>(),
-        Route::new(patch, "/documents/{d}", "Rename a document", documents::rename)
+        Route::new(patch, "/documents/{d}", "Rename a document, or replace its metadata", documents::rename)
             .request::<wire::DocumentPatch>()
             .response::<wire::DocumentRow>(),
         Route::new(delete, "/documents/{d}", "Delete a document and its history", documents::delete),
         Route::new(get, "/documents/{d}/history", "The history of a document", documents::history)
             .response::<wire::History>(),
-        Route::new(post, "/documents/{d}/comments", "Add a comment", documents::comment)
+        Route::new(post, "/documents/{d}/comments", "Start a thread of comments, or reply to one", comments::add)
             .request::<wire::NewComment>()
             .response::<wire::Comment>()
             .status(201),
+        Route::new(patch, "/documents/{d}/comments/{id}", "Resolve or reopen a thread of comments", comments::patch)
+            .request::<wire::CommentPatch>()
+            .response::<wire::Comment>(),
         Route::new(post, "/documents/{d}/decisions", "Review, add or change annotations", decisions::decide)
             .request::<wire::Decisions>()
             .response::<wire::Decided>(),
@@ -238,6 +263,33 @@ pub fn routes() -> Vec<Route> {
         )
         .request::<wire::IdenticalRequest>()
         .response::<wire::IdenticalMentions>(),
+        Route::new(
+            get,
+            "/projects/{p}/groups",
+            "Unreviewed predictions by text and concept, largest group first",
+            groups::list,
+        )
+        .query(&[("q", "string"), ("cursor", "string"), ("limit", "integer")])
+        .response::<wire::PredictionGroups>(),
+        Route::new(
+            get,
+            "/projects/{p}/groups/mentions",
+            "The predictions of a group with their contexts",
+            groups::mentions,
+        )
+        .query(&[("text", "string"), ("concept", "string"), ("cursor", "string"), ("limit", "integer")])
+        .response::<wire::GroupMentions>(),
+        Route::new(
+            post,
+            "/projects/{p}/groups/decisions",
+            "Accept, reject or relink predictions of a group",
+            groups::decide,
+        )
+        .request::<wire::GroupDecision>()
+        .response::<wire::GroupDecided>(),
+        Route::new(post, "/projects/{p}/groups/undo", "Undo a decision on a group", groups::undo)
+            .request::<wire::GroupUndo>()
+            .response::<wire::GroupDecided>(),
         Route::new(get, "/projects/{p}/disagreements", "Conflicts between annotators", disagreements::list)
             .query(&[("cursor", "string"), ("limit", "integer")])
             .response::<wire::Disagreements>(),

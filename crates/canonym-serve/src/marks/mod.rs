@@ -7,6 +7,7 @@ pub mod decide;
 pub mod disagree;
 pub mod identical;
 pub mod predict;
+pub mod scope;
 
 use canonym_core::active::margin;
 use canonym_core::corpus::CandidateRecord;

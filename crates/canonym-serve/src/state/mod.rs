@@ -3,6 +3,7 @@
 mod config;
 mod job_control;
 mod presence;
+mod scope;
 
 pub use config::{PublicUrl, ServeConfig};
 pub use job_control::JobControl;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym_core::kb::lint::Findings;
+use canonym_core::kb::subset::Subset;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
@@ -32,7 +34,7 @@ use crate::store::folder::{self, MODELS};
 use crate::store::members::{self, Named};
 use crate::store::{FILE, Store, events, jobs, models, people, projects};
 use crate::times::Millis;
-use crate::wire::{Person, Role};
+use crate::wire::{Person, ProjectScope, Role};
 
 /// Requests that may call the model without waiting in the batch queue: names, and candidates of one mention.
 const MAX_UNBATCHED: usize = 2;
@@ -97,6 +99,8 @@ pub struct App {
     pub lint: Mutex<Lint>,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
+    /// Concepts in the scopes of projects.
+    subsets: Mutex<Vec<(ProjectScope, Arc<Subset>)>>,
     /// Conflicts by document.
     conflicts: Mutex<HashMap<i64, Conflicts>>,
     stopping: watch::Sender<bool>,
@@ -162,6 +166,7 @@ impl App {
             lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
+            subsets: Mutex::default(),
             conflicts: Mutex::default(),
             stopping: watch::Sender::new(false),
             permissions: watch::Sender::new(()),

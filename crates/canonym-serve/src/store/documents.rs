@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{next_number, or_not_found, parse_json, reserve_numbers};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
+use crate::wire::MetadataEntry;
 
 /// The other content of an imported document, stored for export.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,12 @@ impl ImportedContent {
             attributes: pairs(&read.attributes),
             residue: read.residue.as_ref().map(|rest| (rest.format.name().to_owned(), rest.content.clone())),
         }
+    }
+
+    /// The attributes of the document.
+    pub fn metadata(&self) -> Vec<MetadataEntry> {
+        let entry = |(name, value): &(String, String)| MetadataEntry { name: name.clone(), value: value.clone() };
+        self.attributes.iter().map(entry).collect()
     }
 
     /// The sections of the text.
@@ -164,7 +171,7 @@ pub struct Unfinished {
 }
 
 /// The unreviewed predictions of a document, in the column order of their index.
-const IS_OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
+pub(super) const IS_OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
 
 /// The unfinished documents of a project, in order, with the minimum of `measure`, an SQL expression, over their unreviewed predictions.
 pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiResult<Vec<Unfinished>> {

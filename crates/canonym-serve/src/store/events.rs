@@ -187,6 +187,15 @@ pub fn of_job_in(connection: &Connection, job: i64, document: i64) -> ApiResult<
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// The documents of a project with events of a batch that a person made, in order.
+pub fn documents_of_batch(connection: &Connection, project: i64, batch: i64, person: i64) -> ApiResult<Vec<i64>> {
+    let sql = "SELECT DISTINCT e.document_id FROM events e JOIN documents d ON d.id = e.document_id
+        WHERE e.batch = ?2 AND d.project_id = ?1 AND e.person_id = ?3 ORDER BY 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project, batch, person], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// The person who made an event; `None` for a model.
 pub fn person_of(connection: &Connection, event: i64) -> ApiResult<Option<i64>> {
     let sql = "SELECT person_id FROM events WHERE id = ?1";

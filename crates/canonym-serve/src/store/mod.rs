@@ -9,7 +9,9 @@ pub mod derived;
 pub mod documents;
 pub mod events;
 pub mod folder;
+pub mod groups;
 pub mod jobs;
+pub mod listing;
 pub mod members;
 pub mod models;
 pub mod people;
@@ -34,12 +36,16 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// Migrations, one for each version. A released migration is never changed.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("001.sql"),
     include_str!("002.sql"),
     include_str!("003.sql"),
     include_str!("004.sql"),
     include_str!("005.sql"),
+    include_str!("006.sql"),
+    include_str!("007.sql"),
+    include_str!("008.sql"),
+    include_str!("009.sql"),
 ];
 
 /// The current version.

@@ -271,6 +271,13 @@ pub struct ConceptPage {
     pub path: Vec<Named>,
 }
 
+/// The semantic types of the terminology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SemanticTypes {
+    /// Their names.
+    pub types: Vec<String>,
+}
+
 /// Similar concepts.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Near {
@@ -334,6 +341,23 @@ pub struct Choice {
     pub score: Option<f64>,
     /// Where it comes from: `model`, `exact`, `prefix`, `fuzzy` or `recent`.
     pub how: &'static str,
+    /// The name that matches the mention or the typed text; null if none does.
+    pub matched: Option<MatchedName>,
+    /// How often people chose it in this project.
+    pub n_chosen: usize,
+}
+
+/// The name of a candidate that matches a text.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct MatchedName {
+    /// The name.
+    pub name: String,
+    /// Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`.
+    pub scope: &'static str,
+    /// How it matches: `id`, `exact`, `prefix` or `fuzzy`.
+    pub how: &'static str,
+    /// Similarity of name and text, 0 to 1.
+    pub similarity: f64,
 }
 
 /// Candidate concepts for a mention.

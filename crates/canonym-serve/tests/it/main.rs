@@ -20,6 +20,7 @@ mod mcp;
 mod members;
 mod options;
 mod people;
+mod review;
 mod scale;
 mod schema;
 mod security;

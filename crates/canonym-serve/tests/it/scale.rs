@@ -143,7 +143,7 @@ async fn database_version_1_is_migrated() {
     connection.execute("ATTACH ?1 AS new", [path.to_str().unwrap()]).unwrap();
     for (table, columns) in [
         ("people", "id, name, role, password, made_at"),
-        ("projects", "*"),
+        ("projects", "id, name, description, guideline, strategy, kb_fingerprint, model_id, made_at"),
         ("models", "*"),
         ("documents", "*"),
         ("events", "*"),
