@@ -1,7 +1,7 @@
 //! The Model Context Protocol: the terminology and the linker as tools for language models.
 //!
-//! All tools only read. They return IDs of the terminology and no others, and say so where there is no match. [`tools`]
-//! has the tools, [`shapes`] their arguments and results, [`transport`] the messages on standard input and output.
+//! All tools only read. They return IDs of the terminology and no others, and say so where there is no match. `tools`
+//! has the tools, `shapes` their arguments and results, `transport` the messages on standard input and output.
 
 mod shapes;
 mod tools;
