@@ -658,7 +658,6 @@ export interface components {
             /** @description One line for each kind of loss; empty if nothing is lost. */
             lines: string[];
         };
-<<<<<<< HEAD
         /** @description Concept filters, as on the command line. A concept must pass all of them. */
         Filters: {
             /**
@@ -750,7 +749,6 @@ export interface components {
         };
         /** @description Names to ground. */
         GroundRequests: components["schemas"]["GroundRequest"][];
-=======
         /**
          * @description What becomes of predictions.
          * @enum {string}
@@ -834,7 +832,6 @@ export interface components {
              */
             batch: number;
         };
->>>>>>> app
         /** @description The history of a document. */
         History: {
             /** @description Oldest first. */
@@ -1192,17 +1189,6 @@ export interface components {
             /** @description The semantic type. */
             type: string;
         };
-<<<<<<< HEAD
-        /** @description A given mention. */
-        MentionIn: {
-            /** @description Spans in code points, ends exclusive. */
-            spans: [
-                number,
-                number
-            ][];
-            /** @description The semantic type. */
-            type?: string;
-=======
         /** @description The name of a candidate that matches a text. */
         MatchedName: {
             /** @description How it matches: `id`, `exact`, `prefix` or `fuzzy`. */
@@ -1216,7 +1202,16 @@ export interface components {
              * @description Similarity of name and text, 0 to 1.
              */
             similarity: number;
->>>>>>> app
+        };
+        /** @description A given mention. */
+        MentionIn: {
+            /** @description Spans in code points, ends exclusive. */
+            spans: [
+                number,
+                number
+            ][];
+            /** @description The semantic type. */
+            type?: string;
         };
         /** @description A page of mentions of a concept. */
         MentionPage: {

@@ -9,12 +9,9 @@ mod disagreements;
 mod documents;
 mod events;
 mod export;
-<<<<<<< HEAD
 mod fhir;
 mod gilda;
-=======
 mod groups;
->>>>>>> app
 mod health;
 mod import;
 mod jobs;

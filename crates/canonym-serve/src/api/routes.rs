@@ -11,13 +11,8 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-<<<<<<< HEAD
-    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, jobs, kb, link,
-    lint, members, mentions, models, people, projects, speed, stats, stream,
-=======
-    changes, choices, comments, copies, decisions, disagreements, documents, events, export, groups, health, import,
-    jobs, kb, link, lint, members, mentions, models, people, projects, sample, speed, stats, stream,
->>>>>>> app
+    changes, choices, comments, copies, decisions, disagreements, documents, events, export, fhir, gilda, groups, health,
+    import, jobs, kb, link, lint, members, mentions, models, people, projects, sample, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;

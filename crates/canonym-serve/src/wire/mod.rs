@@ -2,11 +2,8 @@
 
 mod changes;
 mod disagreements;
-<<<<<<< HEAD
 mod gilda;
-=======
 mod groups;
->>>>>>> app
 mod jobs;
 mod linking;
 mod people;
@@ -15,11 +12,8 @@ mod speed;
 
 pub use changes::*;
 pub use disagreements::*;
-<<<<<<< HEAD
 pub use gilda::*;
-=======
 pub use groups::*;
->>>>>>> app
 pub use jobs::*;
 pub use linking::*;
 pub use people::*;
