@@ -1,11 +1,13 @@
 //! Jobs: predictions over all documents of a project, and trainings. They run one at a time, beside the requests.
 
+pub mod spread;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, contexts};
 use canonym_core::eval::learned::left_out;
 use canonym_core::link::recognise::Nested;
 use canonym_core::text::Document;
@@ -35,6 +37,7 @@ const TRAINING_FRACTION: f64 = 0.8;
 
 /// Starts the thread that runs jobs; it ends with the app.
 pub fn start(app: &Arc<App>) {
+    spread::start(app);
     let app = Arc::downgrade(app);
     std::thread::spawn(move || {
         while let Some(app) = app.upgrade() {
@@ -199,6 +202,7 @@ fn predict_batch(
     // In a scope, a nested mention may be the one that is annotated.
     let nested = if subset.is_some() { Nested::default() } else { Nested::None };
     let mut linked = engine.link(texts, &LinkOptions { nested, ..LinkOptions::default() })?;
+    linked.iter_mut().for_each(contexts::add);
     if let Some(subset) = &subset {
         let filter = ScopeFilter { kb: app.engine.kb(), subset, types: &scope.types };
         for document in &mut linked {
@@ -210,6 +214,7 @@ fn predict_batch(
     let versions = app.store.write(|transaction| {
         let mut versions = Vec::new();
         let mut next = events::next_mark(transaction)?;
+        let proposed = spread::proposed(transaction, job.project_id)?;
         for (id, linked) in batch.iter().zip(&linked) {
             // Somebody may have finished it since the job began.
             if documents::is_finished(transaction, *id)? {
@@ -218,7 +223,11 @@ fn predict_batch(
             let marks: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
             let predicted = linked.annotations.iter().map(|one| convert::from_model(one, name, now)).collect();
-            let changes = predict::replace(&marks, predicted, &mut next);
+            let mut changes = predict::replace(&marks, predicted, &mut next);
+            if !proposed.is_empty() {
+                let text = documents::text(transaction, *id)?;
+                spread::add_proposed((&text, now), &marks, &proposed, (&mut changes, &mut next));
+            }
             if changes.is_empty() {
                 continue;
             }

@@ -125,12 +125,39 @@ export interface components {
             /** @description The name. */
             name: string;
         };
+        AnnotatorProgress: {
+            /** Format: int64 */
+            id: number;
+            name: string;
+            /** Format: int64 */
+            project: number;
+            n_documents: number;
+            n_finished: number;
+            n_decisions: number;
+            seconds?: number | null;
+        };
         /** @description An answer and the annotators who gave it. */
         AnswerOut: {
             /** @description Its mentions; empty for "not a mention". */
             claims: components["schemas"]["ClaimOut"][];
             /** @description Who. */
             people: components["schemas"]["AnnotatorOut"][];
+        };
+        AssignedDocument: {
+            /** Format: int64 */
+            document: number;
+            external_id: string;
+            annotators: components["schemas"]["DocumentAnnotator"][];
+            is_collected: boolean;
+            n_conflicts: number;
+            is_finished: boolean;
+        };
+        Assignments: {
+            people: components["schemas"]["AnnotatorProgress"][];
+            documents: components["schemas"]["AssignedDocument"][];
+            next_cursor?: string | null;
+            n_assigned: number;
+            n_unassigned: number;
         };
         /** @description A candidate concept. */
         CandidateRow: {
@@ -211,8 +238,7 @@ export interface components {
              * @description The model's probability, or the similarity of the name.
              */
             score?: number | null;
-            /** @description Up to five synonyms. */
-            synonyms: string[];
+            synonyms: components["schemas"]["ScopedName"][];
             /** @description Semantic types. */
             types: string[];
         };
@@ -289,6 +315,31 @@ export interface components {
             parents: components["schemas"]["Named"][];
             /** @description A path from the root to the concept itself. */
             path: components["schemas"]["Named"][];
+        };
+        ConflictAnswer: {
+            key: string;
+            concepts: (null | components["schemas"]["Named"])[];
+            people: string[];
+            n_answers: number;
+        };
+        ConflictDecision: {
+            group: string;
+            answer?: string | null;
+            concept?: string | null;
+            only?: [
+                number,
+                number
+            ][] | null;
+        };
+        ConflictGroup: {
+            key: string;
+            text: string;
+            n_conflicts: number;
+            n_documents: number;
+            answers: components["schemas"]["ConflictAnswer"][];
+        };
+        ConflictGroups: {
+            groups: components["schemas"]["ConflictGroup"][];
         };
         /**
          * @description What a copy of a project takes over besides description, guideline, scope, queue order and members.
@@ -445,6 +496,12 @@ export interface components {
             seconds?: number | null;
             /** @description Whether it is finished. */
             value: boolean;
+        } | {
+            /** @enum {string} */
+            kind: "context";
+            /** Format: int64 */
+            mark: number;
+            contexts: components["schemas"]["MentionContext"][];
         };
         /** @description Decisions that are stored together. */
         Decisions: {
@@ -519,6 +576,10 @@ export interface components {
             n_open: number;
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
+        };
+        DocumentAnnotator: {
+            name: string;
+            is_finished: boolean;
         };
         /** @description What a prediction changed in a document. */
         DocumentChanges: {
@@ -816,6 +877,7 @@ export interface components {
             ][];
             /** @description The text of the spans. */
             text: string;
+            is_spread: boolean;
         };
         /** @description A page of the predictions of a group. */
         GroupMentions: {
@@ -1188,6 +1250,8 @@ export interface components {
             text: string;
             /** @description The semantic type. */
             type: string;
+            contexts: components["schemas"]["MentionContext"][];
+            is_spread: boolean;
         };
         /** @description The name of a candidate that matches a text. */
         MatchedName: {
@@ -1203,6 +1267,8 @@ export interface components {
              */
             similarity: number;
         };
+        /** @enum {string} */
+        MentionContext: "negated" | "possible" | "historical" | "hypothetical" | "family";
         /** @description A given mention. */
         MentionIn: {
             /** @description Spans in code points, ends exclusive. */
@@ -1328,6 +1394,12 @@ export interface components {
             /** @description Most similar first. */
             concepts: components["schemas"]["CandidateRow"][];
         };
+        NewAssignments: {
+            people: number[];
+            n_annotators?: number | null;
+            predictions?: boolean | null;
+            n_documents?: number | null;
+        };
         /** @description A new comment. */
         NewComment: {
             /**
@@ -1383,6 +1455,18 @@ export interface components {
             /** @description The name. */
             name: string;
             scope?: components["schemas"]["NewScope"] | null;
+        };
+        NewProposal: {
+            kind: components["schemas"]["ProposalKind"];
+            name: string;
+            concept?: string | null;
+            scope?: components["schemas"]["SynonymScope"];
+            type?: string | null;
+            definition?: string | null;
+            /** Format: int64 */
+            document?: number | null;
+            start?: number | null;
+            end?: number | null;
         };
         /** @description A new scope of a project. */
         NewScope: {
@@ -1460,6 +1544,7 @@ export interface components {
             text: string;
             /** @description The semantic type. */
             type: string;
+            n_spread: number;
         };
         /** @description A page of groups. */
         PredictionGroups: {
@@ -1471,6 +1556,7 @@ export interface components {
             n_mentions: number;
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
+            n_spread: number;
         };
         /** @description A problem in an imported file. */
         Problem: {
@@ -1524,6 +1610,9 @@ export interface components {
             scope: components["schemas"]["ProjectScope"];
             /** @description The sampling strategy of the queue. */
             strategy: string;
+            /** Format: int64 */
+            parent?: number | null;
+            annotator?: string | null;
         };
         /** @description A copy of a project. */
         ProjectCopy: {
@@ -1558,6 +1647,32 @@ export interface components {
             /** @description Oldest first. */
             projects: components["schemas"]["Project"][];
         };
+        Proposal: {
+            /** Format: int64 */
+            id: number;
+            kind: components["schemas"]["ProposalKind"];
+            concept: components["schemas"]["Named"];
+            broader?: null | components["schemas"]["Named"];
+            name: string;
+            scope: components["schemas"]["SynonymScope"];
+            type: string;
+            definition: string;
+            /** Format: int64 */
+            document?: number | null;
+            evidence: string;
+            by: string;
+            at: string;
+            n_mentions: number;
+        };
+        /** @enum {string} */
+        ProposalKind: "concept" | "synonym";
+        Proposals: {
+            proposals: components["schemas"]["Proposal"][];
+        };
+        Proposed: {
+            proposal: components["schemas"]["Proposal"];
+            n_predicted: number;
+        };
         /** @description The annotation queue. */
         Queue: {
             /** @description The next document first. */
@@ -1585,6 +1700,10 @@ export interface components {
          * @enum {string}
          */
         Scope: "document" | "project";
+        ScopedName: {
+            name: string;
+            scope: string;
+        };
         /** @description A concept that a name may mean. */
         ScoredMatch: {
             /** @description How the name matched. */
@@ -1683,6 +1802,8 @@ export interface components {
         Status: {
             status: string;
         };
+        /** @enum {string} */
+        SynonymScope: "exact" | "narrow" | "broad" | "related";
         /** @description A text to link. */
         TextIn: {
             /** @description The ID; defaults to the position in the list. */
@@ -1744,6 +1865,16 @@ export interface components {
              * @description Training steps.
              */
             steps: number;
+        };
+        TreeLevel: {
+            path: components["schemas"]["Named"][];
+            concepts: components["schemas"]["TreeNode"][];
+            n_concepts: number;
+        };
+        TreeNode: {
+            id: string;
+            name: string;
+            n_children: number;
         };
         /** @description A request to undo or redo. */
         UndoRequest: {

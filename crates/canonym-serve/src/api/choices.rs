@@ -7,19 +7,21 @@ use axum::extract::State;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::search::{MatchKind, SearchHit, search};
 use canonym_core::kb::subset::Subset;
+use canonym_core::text::normalise::fold;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
 use serde::Deserialize;
 
-use super::kb::{check_query, concept, path};
+use super::kb::{check_query, concept, filter, path};
 use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, MarkState};
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
 use crate::store::documents::{self, StoredDocument};
-use crate::store::{derived, projects};
-use crate::wire::{Choice, Choices, MatchedName, Person};
+use crate::store::proposals::StoredProposal;
+use crate::store::{derived, projects, proposals};
+use crate::wire::{Choice, Choices, MatchedName, Person, ProposalKind, ScopedName};
 
 /// Candidates in all: more than nine have no key, and those after the first few are rarely chosen.
 const N_CHOICES: usize = 8;
@@ -56,6 +58,9 @@ pub struct ChoiceQuery {
     end: Option<usize>,
     #[serde(default)]
     q: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    under: Option<String>,
 }
 
 /// `GET /documents/{d}/candidates`.
@@ -76,10 +81,12 @@ pub async fn choices(
         let words: String = words.chars().take(200).collect();
         let kb = app.engine.kb();
         let scope = app.store.read(|connection| projects::scope(connection, stored.project))?;
-        let subset = app.subset_of(&scope)?;
-        let hits = search(kb, &words, if subset.is_some() { N_IN_SCOPE } else { N_BY_NAME });
-        let mut list =
-            ChoiceList { app, subset: subset.as_deref(), hits: &hits, seen: HashSet::new(), choices: Vec::new() };
+        let subsets = [app.subset_of(&scope)?, filter(app, query.kind.as_deref(), query.under.as_deref())?];
+        let n_hits = if subsets.iter().any(Option::is_some) { N_IN_SCOPE } else { N_BY_NAME };
+        let hits = search(kb, &words, n_hits);
+        let mut list = ChoiceList { app, subsets: &subsets, hits: &hits, seen: HashSet::new(), choices: Vec::new() };
+        let proposed = app.store.read(|connection| proposals::of_project(connection, stored.project))?;
+        proposed.iter().for_each(|one| list.push_proposal(one, &words, !typed.is_empty()));
         if typed.is_empty() {
             let good = model_candidates.iter().enumerate().filter(|(row, one)| *row < 3 || one.score >= MIN_SCORE);
             good.for_each(|(_, one)| list.push(&one.id, Some(one.score), "model"));
@@ -160,8 +167,8 @@ fn is_similar(hit: &SearchHit) -> bool {
 
 struct ChoiceList<'a> {
     app: &'a App,
-    /// The concepts in the scope of the project.
-    subset: Option<&'a Subset>,
+    /// The concepts in the scope of the project, and those that the request asks for.
+    subsets: &'a [Option<Arc<Subset>>],
     /// The concepts by name.
     hits: &'a [SearchHit],
     seen: HashSet<String>,
@@ -169,10 +176,46 @@ struct ChoiceList<'a> {
 }
 
 impl ChoiceList<'_> {
+    /// Adds what somebody proposed for this name, or for names that start with what was typed.
+    fn push_proposal(&mut self, one: &StoredProposal, words: &str, is_typed: bool) {
+        let (name, wanted) = (fold(&one.name), fold(words));
+        let how = match () {
+            () if name == wanted || one.concept().id == words => "exact",
+            () if is_typed && !wanted.is_empty() && name.starts_with(&wanted) => "prefix",
+            () => return,
+        };
+        let similarity = wanted.len() as f64 / name.len().max(1) as f64;
+        let matched = MatchedName { name: one.name.clone(), scope: one.scope.name(), how, similarity };
+        let n_before = self.choices.len();
+        if one.kind == ProposalKind::Synonym {
+            self.push(&one.concept().id, None, "proposal");
+        } else if self.subsets.iter().all(Option::is_none) && self.seen.insert(one.concept().id) {
+            let kb = self.app.engine.kb();
+            let broader = one.other.as_ref().and_then(|other| kb.find(&other.id));
+            let above = broader.map(|broader| path(kb, broader)).unwrap_or_default();
+            let names = above.into_iter().map(|step| kb.preferred_name(step).to_owned());
+            self.choices.push(Choice {
+                id: one.concept().id,
+                name: one.name.clone(),
+                types: Some(one.semantic_type.clone()).filter(|kind| !kind.is_empty()).into_iter().collect(),
+                definition: Some(one.definition.clone()).filter(|text| !text.is_empty()),
+                synonyms: Vec::new(),
+                path: names.chain([one.name.clone()]).collect(),
+                score: None,
+                how: "proposal",
+                matched: None,
+                n_chosen: 0,
+            });
+        }
+        if let Some(choice) = self.choices.get_mut(n_before) {
+            choice.matched = Some(matched);
+        }
+    }
+
     fn push(&mut self, id: &str, score: Option<f64>, how: &'static str) {
         let kb = self.app.engine.kb();
         let Some(found) = kb.find(id) else { return };
-        if self.subset.is_some_and(|subset| !subset.has(found)) {
+        if self.subsets.iter().flatten().any(|subset| !subset.has(found)) {
             return;
         }
         if !self.seen.insert(kb.id(found).to_owned()) {
@@ -185,14 +228,15 @@ impl ChoiceList<'_> {
             how: hit.kind.name(),
             similarity: crate::marks::rounded(hit.similarity),
         });
-        let mut shown = concept(kb, found);
-        shown.synonyms.truncate(N_SYNONYMS);
+        let shown = concept(kb, found);
+        let scoped = |name| ScopedName { name: kb.name(name).to_owned(), scope: kb.scope(name).name() };
+        let others = kb.names(found).filter(|name| kb.name(*name) != shown.name);
         self.choices.push(Choice {
             id: shown.id,
             name: shown.name,
             types: shown.types,
             definition: shown.definition,
-            synonyms: shown.synonyms,
+            synonyms: others.take(N_SYNONYMS).map(scoped).collect(),
             path: path(kb, found).into_iter().map(|step| kb.preferred_name(step).to_owned()).collect(),
             score,
             how,

@@ -315,6 +315,8 @@ fn sentence(event: &Event) -> String {
     let as_concept = if is_linked { format!("as {concept}") } else { format!("({concept})") };
     match event.kind.as_str() {
         "import" => format!("imported with {}", several(n)),
+        "spread" if n == 1 => format!("spread to {text} {as_concept}"),
+        "spread" => format!("spread to {}", several(n)),
         "predict" if n == 1 => "1 prediction changed".to_owned(),
         "predict" => format!("{n} predictions changed"),
         "add" => format!("added {text} {as_concept}"),
@@ -326,6 +328,13 @@ fn sentence(event: &Event) -> String {
         "unsure" => format!("unmarked {text} as unsure"),
         "spans" => format!("changed the boundaries to {text}"),
         "type" => format!("changed the type of {text} to {}", mark.map(|mark| mark.kind.as_str()).unwrap_or_default()),
+        "context" => match mark.map(|mark| mark.contexts.as_slice()).unwrap_or_default() {
+            [] => format!("set {text} to a plain statement"),
+            contexts => {
+                let contexts: Vec<&str> = contexts.iter().map(|one| one.attribute().1).collect();
+                format!("marked {text} as {}", contexts.join(", "))
+            }
+        },
         "delete" => format!("deleted {text}"),
         "settle" => {
             let resolved =

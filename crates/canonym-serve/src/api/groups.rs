@@ -36,6 +36,9 @@ const MAX_MARKS: usize = 100_000;
 pub struct GroupsQuery {
     #[serde(default)]
     q: String,
+    /// Whether only groups with predictions that were spread from decisions are listed.
+    #[serde(default)]
+    spread: Option<String>,
     cursor: Option<String>,
     limit: Option<usize>,
 }
@@ -62,10 +65,14 @@ pub async fn list(
                 || holds(&group.text)
                 || concept.is_some_and(|concept| holds(&concept.id) || holds(&concept.name))
         });
+        let n_spread = groups.iter().map(|group| group.n_spread).sum();
+        if matches!(query.spread.as_deref(), Some("1" | "true")) {
+            groups.retain(|group| group.n_spread > 0);
+        }
         let (n_groups, n_mentions) = (groups.len(), groups.iter().map(|group| group.n_mentions).sum());
         let next_cursor = next(from, limit, n_groups);
         let groups = groups.into_iter().skip(from).take(limit).collect();
-        Ok(PredictionGroups { groups, n_groups, n_mentions, next_cursor })
+        Ok(PredictionGroups { groups, n_groups, n_mentions, n_spread, next_cursor })
     });
     Ok(axum::Json(page.await?))
 }
@@ -115,6 +122,7 @@ pub async fn mentions(
                         before: before.to_owned(),
                         behind: behind.to_owned(),
                         score: member.score,
+                        is_spread: held.mark.spread_from.is_some(),
                     });
                 }
             }
@@ -266,7 +274,7 @@ fn undo_batch(
 }
 
 /// The offset in a cursor.
-fn offset(cursor: Option<&str>) -> ApiResult<usize> {
+pub(super) fn offset(cursor: Option<&str>) -> ApiResult<usize> {
     match cursor.unwrap_or_default() {
         "" => Ok(0),
         cursor => {
@@ -276,6 +284,6 @@ fn offset(cursor: Option<&str>) -> ApiResult<usize> {
 }
 
 /// The cursor of the next page.
-fn next(from: usize, limit: usize, n: usize) -> Option<String> {
+pub(super) fn next(from: usize, limit: usize, n: usize) -> Option<String> {
     from.checked_add(limit).filter(|end| *end < n).map(|end| end.to_string())
 }

@@ -1,8 +1,10 @@
 //! Request handlers, one file a subject. [`routes`] lists all routes.
 
+mod assignments;
 mod changes;
 mod choices;
 mod comments;
+mod conflict_groups;
 mod copies;
 mod decisions;
 mod disagreements;
@@ -24,6 +26,7 @@ mod models;
 pub mod openapi;
 mod people;
 mod projects;
+mod proposals;
 mod routes;
 mod sample;
 mod show;

@@ -16,7 +16,7 @@ use crate::marks::scope::ScopeFilter;
 use crate::marks::{Change, Changes};
 use crate::state::App;
 use crate::store::events::{self, NewEvent};
-use crate::store::{documents, jobs, members, models, projects};
+use crate::store::{assignments, documents, jobs, members, models, projects};
 use crate::wire::{NewProject, Person, Project, ProjectPatch, ProjectScope, Projects};
 
 /// The maximum length of a name, in bytes.
@@ -80,13 +80,18 @@ pub async fn patch(
         let (project, versions) = app.store.write(|transaction| {
             projects::check(transaction, id)?;
             projects::patch(transaction, id, &patch)?;
-            let versions = match &scope {
-                Some(scope) => change_scope(app, transaction, id, scope)?,
-                None => Vec::new(),
-            };
+            assignments::update_children(transaction, id)?;
+            let mut versions = Vec::new();
+            if let Some(scope) = &scope {
+                let children = assignments::children(transaction, id)?.into_values();
+                for project in children.chain([id]) {
+                    let changed = change_scope(app, transaction, project, scope)?;
+                    versions.extend(changed.into_iter().map(|version| (project, version)));
+                }
+            }
             Ok((projects::get(transaction, id)?, versions))
         })?;
-        versions.iter().for_each(|version| app.bus.publish(id, "document", version));
+        versions.iter().for_each(|(project, version)| app.bus.publish(*project, "document", version));
         Ok(project)
     });
     Ok(axum::Json(project.await?))
@@ -124,9 +129,12 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, PathParam(id): PathPa
         let now = app.now();
         let trained = app.store.write(|transaction| {
             projects::check(transaction, id)?;
-            jobs::check_idle(transaction, id, now)?;
-            let mut trained = models::of_project(transaction, id)?;
-            trained.retain(|stored| stored.model.project_id == Some(id));
+            let mut trained = Vec::new();
+            for project in assignments::children(transaction, id)?.into_values().chain([id]) {
+                jobs::check_idle(transaction, project, now)?;
+                let models = models::of_project(transaction, project)?.into_iter();
+                trained.extend(models.filter(|stored| stored.model.project_id == Some(project)));
+            }
             projects::delete(transaction, id)?;
             Ok(trained)
         })?;

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-    changes, choices, comments, copies, decisions, disagreements, documents, events, export, fhir, gilda, groups, health,
-    import, jobs, kb, link, lint, members, mentions, models, people, projects, sample, speed, stats, stream,
+    assignments, changes, choices, comments, conflict_groups, copies, decisions, disagreements, documents, events, export, fhir, gilda, groups, health,
+    import, jobs, kb, link, lint, members, mentions, models, people, projects, proposals, sample, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
@@ -138,12 +138,15 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::AnnotateRequest>()
             .response::<wire::GildaAnnotations>(),
         Route::new(get, "/kb/search", "Search concepts by name or ID", kb::find)
-            .query(&[("q", "string"), ("top_k", "integer")])
+            .query(&[("q", "string"), ("top_k", "integer"), ("type", "string"), ("under", "string")])
             .response::<wire::Hits>(),
         Route::new(get, "/kb/concepts/{id}", "Get a concept", kb::show).response::<wire::ConceptPage>(),
         Route::new(get, "/kb/concepts/{id}/near", "Similar concepts, by the model", kb::near)
             .query(&[("top_k", "integer")])
             .response::<wire::Near>(),
+        Route::new(get, "/kb/tree", "A level of the hierarchy of the terminology", kb::tree)
+            .query(&[("under", "string")])
+            .response::<wire::TreeLevel>(),
         Route::new(get, "/kb/types", "The semantic types of the terminology", kb::types)
             .response::<wire::SemanticTypes>(),
         Route::new(get, "/kb/lint", "Quality checks of the terminology", lint::findings).response::<wire::LintOut>(),
@@ -193,6 +196,28 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::NewMember>()
             .response::<wire::People>(),
         Route::new(delete, "/projects/{p}/people/{id}", "Remove a member", members::remove).response::<wire::People>(),
+        Route::new(get, "/projects/{p}/assignments", "Blind annotation: annotators and documents", assignments::list)
+            .query(&[("cursor", "string"), ("limit", "integer")])
+            .response::<wire::Assignments>(),
+        Route::new(post, "/projects/{p}/assignments", "Assign documents to annotators, as copies", assignments::add)
+            .request::<wire::NewAssignments>()
+            .response::<wire::Assignments>(),
+        Route::new(
+            delete,
+            "/projects/{p}/assignments/{id}",
+            "Withdraw the unfinished documents of an annotator",
+            assignments::withdraw,
+        )
+        .response::<wire::Assignments>(),
+        Route::new(get, "/projects/{p}/proposals", "Proposed concepts and synonyms", proposals::list)
+            .response::<wire::Proposals>(),
+        Route::new(post, "/projects/{p}/proposals", "Propose a concept or synonym", proposals::add)
+            .request::<wire::NewProposal>()
+            .response::<wire::Proposed>()
+            .status(201),
+        Route::new(delete, "/projects/{p}/proposals/{id}", "Withdraw a proposal", proposals::delete),
+        Route::new(get, "/projects/{p}/proposals/file", "Download the proposals as SSSOM or TSV", proposals::file)
+            .query(&[("format", "string")]),
         Route::new(post, "/projects/{p}/import", "Import the documents of a file", import::import)
             .query(&[
                 ("format", "string"),
@@ -248,7 +273,14 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::UndoRequest>()
             .response::<wire::Decided>(),
         Route::new(get, "/documents/{d}/candidates", "Candidate concepts for a mention", choices::choices)
-            .query(&[("mark", "integer"), ("start", "integer"), ("end", "integer"), ("q", "string")])
+            .query(&[
+                ("mark", "integer"),
+                ("start", "integer"),
+                ("end", "integer"),
+                ("q", "string"),
+                ("type", "string"),
+                ("under", "string"),
+            ])
             .response::<wire::Choices>(),
         Route::new(
             post,
@@ -264,7 +296,7 @@ pub fn routes() -> Vec<Route> {
             "Unreviewed predictions by text and concept, largest group first",
             groups::list,
         )
-        .query(&[("q", "string"), ("cursor", "string"), ("limit", "integer")])
+        .query(&[("q", "string"), ("spread", "string"), ("cursor", "string"), ("limit", "integer")])
         .response::<wire::PredictionGroups>(),
         Route::new(
             get,
@@ -286,8 +318,23 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::GroupUndo>()
             .response::<wire::GroupDecided>(),
         Route::new(get, "/projects/{p}/disagreements", "Conflicts between annotators", disagreements::list)
-            .query(&[("cursor", "string"), ("limit", "integer")])
+            .query(&[("cursor", "string"), ("limit", "integer"), ("group", "string")])
             .response::<wire::Disagreements>(),
+        Route::new(
+            get,
+            "/projects/{p}/disagreements/groups",
+            "Conflicts with the same text and answers",
+            conflict_groups::list,
+        )
+        .response::<wire::ConflictGroups>(),
+        Route::new(
+            post,
+            "/projects/{p}/disagreements/decisions",
+            "Resolve the conflicts of a group",
+            conflict_groups::decide,
+        )
+        .request::<wire::ConflictDecision>()
+        .response::<wire::GroupDecided>(),
         Route::new(get, "/projects/{p}/mentions", "Mentions of a concept", mentions::list)
             .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
             .response::<wire::MentionPage>(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use canonym_core::active::Strategy;
-use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Reader};
+use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Reader, contexts};
 use canonym_core::input::Source as Bytes;
 use canonym_core::link::recognise::Nested;
 
@@ -45,7 +45,10 @@ pub async fn add(
         check_kb(app.engine.as_ref())?;
         let linked = {
             let _permit = app.unbatched_permits.try_acquire().map_err(|_| ApiError::busy("the model is busy", 1))?;
-            app.engine.link(read.clone(), &LinkOptions { nested: Nested::None, ..LinkOptions::default() })?
+            let mut linked =
+                app.engine.link(read.clone(), &LinkOptions { nested: Nested::None, ..LinkOptions::default() })?;
+            linked.iter_mut().for_each(contexts::add);
+            linked
         };
         let (kb, now) = (app.kb_fingerprint(), app.now());
         app.store.write(|transaction| {

@@ -49,6 +49,7 @@ pub fn marks(
             concept: mark.concept.clone(),
             is_nil: mark.is_nil,
             is_unsure: mark.is_unsure,
+            contexts: mark.contexts.clone(),
             score: mark.score,
             p_mention: mark.p_mention,
             p_link: mark.p_link,
@@ -57,6 +58,7 @@ pub fn marks(
             by: decided_by(mark, names),
             at: rfc3339(mark.at),
             model: mark.model.clone(),
+            is_spread: mark.spread_from.is_some(),
         })
         .collect()
 }

@@ -4,17 +4,19 @@ mod config;
 mod job_control;
 mod presence;
 mod scope;
+mod tree;
 
 pub use config::{PublicUrl, ServeConfig};
-pub use job_control::JobControl;
+pub use job_control::{JobControl, SpreadTask};
 pub(crate) use job_control::lock;
 pub use presence::Presence;
+pub use tree::Tree;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use canonym_core::kb::lint::Findings;
 use canonym_core::kb::subset::Subset;
@@ -99,6 +101,8 @@ pub struct App {
     pub lint: Mutex<Lint>,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
+    /// The hierarchy of the terminology, read on first use.
+    tree: OnceLock<Tree>,
     /// Concepts in the scopes of projects.
     subsets: Mutex<Vec<(ProjectScope, Arc<Subset>)>>,
     /// Conflicts by document.
@@ -166,6 +170,7 @@ impl App {
             lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
+            tree: OnceLock::new(),
             subsets: Mutex::default(),
             conflicts: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -316,6 +321,11 @@ impl App {
         let conflicts = Arc::new(conflicts(&events::of_document(connection, document)?));
         known().insert(document, (version, conflicts.clone()));
         Ok(conflicts)
+    }
+
+    /// The hierarchy of the terminology.
+    pub fn tree(&self) -> &Tree {
+        self.tree.get_or_init(|| Tree::of(self.engine.kb()))
     }
 
     /// Stops jobs, event streams and the server.

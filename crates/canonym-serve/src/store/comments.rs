@@ -60,6 +60,39 @@ pub struct NewRow<'a> {
     pub text: &'a str,
 }
 
+/// A stored comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredComment {
+    /// The number.
+    pub id: i64,
+    /// The mark that it is about.
+    pub mark: Option<i64>,
+    /// The first comment of its thread, for a reply.
+    pub parent: Option<i64>,
+    /// The author.
+    pub person: i64,
+    /// When.
+    pub at: Millis,
+    /// The text.
+    pub text: String,
+}
+
+/// The comments on a document as stored, oldest first.
+pub fn rows(connection: &Connection, document: i64) -> ApiResult<Vec<StoredComment>> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE document_id = ?1 ORDER BY id"))?;
+    let rows = statement.query_map([document], |row| {
+        Ok(StoredComment {
+            id: row.get(0)?,
+            mark: row.get(1)?,
+            text: row.get(2)?,
+            person: row.get(3)?,
+            at: row.get(4)?,
+            parent: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Adds a comment; its number. A reply reopens its thread.
 pub fn add(connection: &Connection, new: &NewRow<'_>) -> ApiResult<i64> {
     let NewRow { document, mark, parent, person, at, text } = *new;

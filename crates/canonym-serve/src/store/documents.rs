@@ -8,7 +8,7 @@ use canonym_core::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{next_number, or_not_found, parse_json, reserve_numbers};
+use super::{assignments, next_number, or_not_found, parse_json, reserve_numbers};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 use crate::wire::MetadataEntry;
@@ -245,6 +245,16 @@ pub fn rename(connection: &Connection, stored: &StoredDocument, external_id: &st
 /// must be rebuilt afterwards.
 pub fn delete(connection: &Connection, of: &str, number: i64) -> ApiResult<()> {
     reserve_numbers(connection, "documents")?;
+    // Copies for blind annotation go with their original.
+    for copy in assignments::copies(connection, of, number)? {
+        assignments::delete(connection, "id", copy)?;
+        delete(connection, "id", copy)?;
+    }
+    assignments::delete(connection, of, number)?;
+    let sql = format!(
+        "UPDATE proposals SET document_id = NULL WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)"
+    );
+    connection.execute(&sql, [number])?;
     for table in ["times", "comments", "answers", "marks", "events"] {
         let sql = format!("DELETE FROM {table} WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)");
         connection.execute(&sql, [number])?;

@@ -196,6 +196,17 @@ pub fn documents_of_batch(connection: &Connection, project: i64, batch: i64, per
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// What was spread from the decisions of a batch, by document.
+pub fn spread_of_batch(connection: &Connection, project: i64, batch: i64) -> ApiResult<Vec<(i64, Changes)>> {
+    let sql = "SELECT e.document_id, e.changes, e.id FROM events e JOIN documents d ON d.id = e.document_id
+        WHERE e.batch = ?2 AND d.project_id = ?1 AND e.person_id IS NULL ORDER BY e.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project, batch], |row| {
+        Ok((row.get(0)?, parse_json(row, 1, "events", row.get(2)?)?))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// The person who made an event; `None` for a model.
 pub fn person_of(connection: &Connection, event: i64) -> ApiResult<Option<i64>> {
     let sql = "SELECT person_id FROM events WHERE id = ?1";

@@ -19,7 +19,8 @@ pub fn folded(text: &str) -> String {
 pub fn all(connection: &Connection, project: i64) -> ApiResult<Vec<PredictionGroup>> {
     let sql = format!(
         "SELECT json_extract(m.body, '$.text'), json_extract(m.body, '$.concept.id'),
-            json_extract(m.body, '$.concept.name'), m.kind, json_extract(m.body, '$.score'), d.id
+            json_extract(m.body, '$.concept.name'), m.kind, json_extract(m.body, '$.score'), d.id,
+            json_extract(m.body, '$.spread_from') IS NOT NULL
         FROM documents d JOIN marks m ON {IS_OPEN} WHERE d.project_id = ?1 ORDER BY d.id"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -40,12 +41,14 @@ pub fn all(connection: &Connection, project: i64) -> ApiResult<Vec<PredictionGro
                 kind,
                 n_mentions: 0,
                 n_documents: 0,
+                n_spread: 0,
                 min_score: None,
                 max_score: None,
             };
             (group, 0)
         });
         group.n_mentions += 1;
+        group.n_spread += usize::from(row.get::<_, bool>(6)?);
         group.n_documents += usize::from(*last != document);
         *last = document;
         if let Some(score) = score {
@@ -57,6 +60,23 @@ pub fn all(connection: &Connection, project: i64) -> ApiResult<Vec<PredictionGro
     let id = |group: &PredictionGroup| group.concept.as_ref().map(|concept| concept.id.clone());
     groups.sort_by(|a, b| (b.n_mentions, &a.text, id(a)).cmp(&(a.n_mentions, &b.text, id(b))));
     Ok(groups)
+}
+
+/// Whether people gave a text another concept in a project.
+pub fn has_other_concept(connection: &Connection, project: i64, text: &str, concept: &str) -> ApiResult<bool> {
+    let sql = "SELECT json_extract(m.body, '$.text') FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE d.project_id = ?1 AND m.source <> 'PRED' AND m.state = 'accepted' AND NOT m.is_deleted
+        AND json_extract(m.body, '$.concept.id') IS NOT ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![project, concept])?;
+    let wanted = folded(text);
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        if folded(&text) == wanted {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A prediction of a group.

@@ -3,6 +3,7 @@
 //! It uses WAL mode with `synchronous = FULL`: a commit waits for the disk, so that an acknowledged change survives a killed process and a power failure.
 //! A decision is a commit of a few kilobytes and waits for one flush.
 
+pub mod assignments;
 pub mod comments;
 pub mod corpus;
 pub mod derived;
@@ -16,6 +17,7 @@ pub mod members;
 pub mod models;
 pub mod people;
 pub mod projects;
+pub mod proposals;
 pub mod time_spent;
 
 use std::io::Read;
@@ -36,7 +38,7 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// Migrations, one for each version. A released migration is never changed.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("001.sql"),
     include_str!("002.sql"),
     include_str!("003.sql"),
@@ -46,6 +48,8 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("007.sql"),
     include_str!("008.sql"),
     include_str!("009.sql"),
+    include_str!("010.sql"),
+    include_str!("011.sql"),
 ];
 
 /// The current version.

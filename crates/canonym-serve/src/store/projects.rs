@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{documents, events, next_number, or_not_found, parse_json, reserve_numbers};
+use super::{assignments, documents, events, next_number, or_not_found, parse_json, proposals, reserve_numbers};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
 use crate::wire::{NewProject, Person, Project, ProjectPatch, ProjectScope, Role};
@@ -11,7 +11,8 @@ const COLUMNS: &str = "SELECT p.id, p.name, p.description, p.guideline, p.strate
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id),
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id AND d.is_finished = 1),
     (SELECT coalesce(sum(c.n), 0) FROM decision_counts c WHERE c.project_id = p.id),
-    p.kb_fingerprint, p.made_at, p.scope, p.is_archived FROM projects p";
+    p.kb_fingerprint, p.made_at, p.scope, p.is_archived, p.parent_id,
+    (SELECT a.name FROM people a WHERE a.id = p.annotator_id) FROM projects p";
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     let id = row.get(0)?;
@@ -28,6 +29,8 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
         created_at: rfc3339(row.get(9)?),
         scope: parse_json(row, 10, "projects", id)?,
         is_archived: row.get(11)?,
+        parent: row.get(12)?,
+        annotator: row.get(13)?,
     })
 }
 
@@ -89,6 +92,9 @@ pub fn set_scope(connection: &Connection, id: i64, scope: &ProjectScope) -> ApiR
 
 /// Deletes a project with its documents, jobs and models.
 pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
+    for child in assignments::children(connection, id)?.into_values() {
+        delete(connection, child)?;
+    }
     reserve_numbers(connection, "projects")?;
     documents::delete(connection, "project_id", id)?;
     events::rebuild_project(connection, id)?;
@@ -97,6 +103,7 @@ pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
         reserve_numbers(connection, table)?;
         connection.execute(&format!("DELETE FROM {table} WHERE project_id = ?1"), [id])?;
     }
+    proposals::delete_of_project(connection, id)?;
     connection.execute("DELETE FROM members WHERE project_id = ?1", [id])?;
     connection.execute("DELETE FROM projects WHERE id = ?1", [id])?;
     Ok(())

@@ -20,6 +20,8 @@ pub struct PredictionGroup {
     pub n_mentions: usize,
     /// Number of documents.
     pub n_documents: usize,
+    /// How many of the mentions were spread from decisions on identical ones.
+    pub n_spread: usize,
     /// The lowest score.
     pub min_score: Option<f64>,
     /// The highest score.
@@ -35,6 +37,8 @@ pub struct PredictionGroups {
     pub n_groups: usize,
     /// Number of predictions in them.
     pub n_mentions: usize,
+    /// How many predictions were spread from decisions on identical mentions, in all groups that match the query.
+    pub n_spread: usize,
     /// Cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
@@ -59,6 +63,8 @@ pub struct GroupMention {
     pub behind: String,
     /// The model's score.
     pub score: Option<f64>,
+    /// Whether it was spread from a decision on an identical mention.
+    pub is_spread: bool,
 }
 
 /// A page of the predictions of a group.

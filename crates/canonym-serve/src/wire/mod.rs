@@ -1,5 +1,6 @@
 //! The JSON of requests and responses.
 
+mod assignments;
 mod changes;
 mod disagreements;
 mod gilda;
@@ -8,8 +9,10 @@ mod jobs;
 mod linking;
 mod people;
 mod projects;
+mod proposals;
 mod speed;
 
+pub use assignments::*;
 pub use changes::*;
 pub use disagreements::*;
 pub use gilda::*;
@@ -18,4 +21,5 @@ pub use jobs::*;
 pub use linking::*;
 pub use people::*;
 pub use projects::*;
+pub use proposals::*;
 pub use speed::*;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::marks::context::MentionContext;
 use crate::marks::decide::Decision;
 use crate::marks::{CandidateRow, Named, Source, State};
 use crate::spans::Pairs;
@@ -117,6 +118,10 @@ pub struct Project {
     pub scope: ProjectScope,
     /// Whether it is archived: kept, but not listed with the others.
     pub is_archived: bool,
+    /// The project whose documents it holds copies of, for blind annotation.
+    pub parent: Option<i64>,
+    /// The annotator of these copies.
+    pub annotator: Option<String>,
     /// Number of documents.
     pub n_documents: i64,
     /// Number of finished documents.
@@ -288,6 +293,8 @@ pub struct Mark {
     pub is_nil: bool,
     /// Whether it is marked as unsure.
     pub is_unsure: bool,
+    /// Its contexts; none for a plain statement.
+    pub contexts: Vec<MentionContext>,
     /// The model's score: probability that span and concept are correct; that the span is a mention if unlinked.
     pub score: Option<f64>,
     /// The model's probability that the span is a mention.
@@ -304,6 +311,8 @@ pub struct Mark {
     pub at: String,
     /// The model that predicted it.
     pub model: Option<String>,
+    /// Whether its concept was spread from a decision on an identical mention.
+    pub is_spread: bool,
 }
 
 /// A comment.
