@@ -29,7 +29,7 @@ export function list(p, q, paging) {
     .filter((group) => [group.text, group.concept?.id ?? '', group.concept?.name ?? ''].some((text) => text.toLowerCase().includes(wanted)))
     .sort((a, b) => b.n_mentions - a.n_mentions || a.text.localeCompare(b.text));
   const { rows, next_cursor } = page(all, paging);
-  return { groups: rows, n_groups: all.length, n_mentions: all.reduce((sum, group) => sum + group.n_mentions, 0), next_cursor };
+  return { groups: rows.map((group) => ({ ...group, n_spread: 0 })), n_groups: all.length, n_mentions: all.reduce((sum, group) => sum + group.n_mentions, 0), n_spread: 0, next_cursor };
 }
 
 const membersOf = (p, text, concept) => openOf(p).filter(({ mark }) => folded(mark.text) === folded(text) && (mark.concept?.id ?? '') === (concept ?? ''));
@@ -39,7 +39,7 @@ export function mentions(p, text, concept, paging) {
   const row = ({ doc, mark }) => {
     const points = [...doc.text];
     const [start, end] = [mark.spans[0][0], mark.spans.at(-1)[1]];
-    return { document: doc.id, external_id: doc.external_id, mark: mark.id, spans: mark.spans, text: mark.text, before: points.slice(Math.max(0, start - 80), start).join(''), behind: points.slice(end, end + 80).join(''), score: mark.score };
+    return { document: doc.id, external_id: doc.external_id, mark: mark.id, spans: mark.spans, text: mark.text, before: points.slice(Math.max(0, start - 80), start).join(''), behind: points.slice(end, end + 80).join(''), score: mark.score, is_spread: false };
   };
   return { mentions: rows.map(row), next_cursor };
 }

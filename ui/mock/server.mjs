@@ -10,6 +10,7 @@ import { readJsonl, readPubtator, readText, writePubtator } from './formats.mjs'
 import * as groups from './groups.mjs';
 import * as jobs from './jobs.mjs';
 import * as kb from './kb.mjs';
+import * as proposals from './proposals.mjs';
 import { samples } from './samples.mjs';
 import * as state from './state.mjs';
 
@@ -42,6 +43,7 @@ function routes(method, path, { query, body, bytes }) {
     return page;
   }
   if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score })) };
+  if (is('GET', ['kb', 'tree'])) return kb.tree(query.get('under'));
   if (is('GET', ['kb', 'types'])) return { types: [...new Set([...kb.concepts.values()].flatMap((one) => one.types))].sort() };
   if (is('GET', ['kb', 'lint'])) return kb.lint();
   if (is('GET', ['people'])) return { people };
@@ -128,6 +130,12 @@ function routes(method, path, { query, body, bytes }) {
     const strategy = query.get('strategy') ?? project().strategy;
     return { strategy, documents: state.queue(project().id, strategy) };
   }
+  if (is('GET', ['projects', '*', 'assignments'])) return { people: [], documents: [], next_cursor: null, n_assigned: 0, n_unassigned: state.docsOf(project().id).filter((one) => !one.is_finished).length };
+  if (is('GET', ['projects', '*', 'proposals'])) return { proposals: proposals.of(project().id) };
+  if (is('POST', ['projects', '*', 'proposals'])) return { status: 201, json: proposals.add(project().id, body()) };
+  if (is('DELETE', ['projects', '*', 'proposals', '*'])) return proposals.remove(project().id, number(3));
+  if (is('GET', ['projects', '*', 'proposals', 'file'])) return { raw: proposals.file(project().id, query.get('format')), name: `proposals.${query.get('format')}` };
+  if (is('GET', ['projects', '*', 'disagreements', 'groups'])) return { groups: [] };
   if (is('GET', ['projects', '*', 'stats'])) return { ...state.stats(project().id), agreement: agreement(project().id) };
   if (is('GET', ['projects', '*', 'disagreements'])) return disagreements(project().id, { cursor: query.get('cursor'), limit: Number(query.get('limit') ?? 50) });
   const paging = { cursor: query.get('cursor'), limit: Number(query.get('limit') ?? 50) };
@@ -191,7 +199,7 @@ function routes(method, path, { query, body, bytes }) {
   }
   if (is('PATCH', ['documents', '*', 'comments', '*'])) return Object.assign(doc().comments.find((one) => one.id === number(3)), { resolved_by: body().is_resolved ? state.me.name : null });
   if (is('GET', ['documents', '*', 'candidates'])) {
-    const place = { mark: Number(query.get('mark')), start: Number(query.get('start')), end: Number(query.get('end')), q: query.get('q') };
+    const place = { mark: Number(query.get('mark')), start: Number(query.get('start')), end: Number(query.get('end')), q: query.get('q'), type: query.get('type'), under: query.get('under') };
     return { candidates: state.candidates(doc(), place) };
   }
   throw new Failure(404, 'not_found', `not found: ${method} /${path.join('/')}`);

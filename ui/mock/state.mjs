@@ -23,7 +23,7 @@ export class Failure extends Error {
 export function createProject({ name, description = '', guideline = '', scope = null }) {
   if (!name?.trim()) throw new Failure(400, 'bad_input', 'the project name is empty');
   const id = newId();
-  projects.set(id, { id, name, description, guideline, scope: { types: [], branches: [] }, is_archived: false, strategy: 'least-confident', kb_fingerprint: '9f31c2', created_at: now() });
+  projects.set(id, { id, name, description, guideline, scope: { types: [], branches: [] }, is_archived: false, parent: null, annotator: null, strategy: 'least-confident', kb_fingerprint: '9f31c2', created_at: now() });
   if (scope) setScope(id, scope);
   return projectRow(id);
 }
@@ -106,7 +106,7 @@ export function newMark(text, fields) {
   const points = [...text];
   const concept = fields.concept ? { id: fields.concept, name: concepts.get(fields.concept)?.name ?? fields.concept } : null;
   const words = fields.spans.map(([from, to]) => points.slice(from, to).join('')).join(' ');
-  return { id: newId(), type: '', state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, score: null, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
+  return { id: newId(), type: '', state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, contexts: [], is_spread: false, score: null, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
 }
 
 export function document(d) {
@@ -212,6 +212,7 @@ function applyOne(doc, one) {
   if (one.kind === 'concept') Object.assign(mark, decided, { concept: { id: one.concept, name: concepts.get(one.concept)?.name ?? one.concept }, is_nil: false });
   if (one.kind === 'nil') Object.assign(mark, decided, { concept: null, is_nil: true });
   if (one.kind === 'unsure') mark.is_unsure = one.value;
+  if (one.kind === 'context') Object.assign(mark, decided, { contexts: one.contexts });
   if (one.kind === 'type') Object.assign(mark, decided, { type: one.type });
   if (one.kind === 'spans') Object.assign(mark, decided, { spans: one.spans, text: newMark(doc.text, { spans: one.spans }).text });
   if (mark.source !== 'PRED' && listed(mark)) doc.marks = doc.marks.filter((other) => !isOpen(other) || JSON.stringify(other.spans) !== JSON.stringify(mark.spans) || other.concept?.id !== mark.concept?.id);
@@ -334,7 +335,8 @@ export function alike(p, { mark: id, scope, apply: isApplied }) {
 }
 
 /** The candidates in the scope of the project. */
-export const candidates = (doc, place) => allCandidates(doc, place).filter((one) => inScope(doc.project_id, one.id));
+export const candidates = (doc, place) =>
+  allCandidates(doc, place).filter((one) => inScope(doc.project_id, one.id) && (!place.type || one.types.includes(place.type)) && (!place.under || pathOf(one.id).some((step) => step.id === place.under)));
 
 function allCandidates(doc, { mark: id, start, end, q }) {
   const mark = doc.marks.find((one) => one.id === id);

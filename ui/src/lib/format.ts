@@ -87,6 +87,7 @@ export function scopeText({ types, branches }: Project['scope']): string {
 export function evidenceOf(one: PickerCandidate): string[] {
   const phrases: string[] = [];
   if (one.how === 'model') phrases.push(`model ${formatScore(one.score)}`);
+  if (one.how === 'proposal') phrases.push('proposed in this project');
   const matched = one.matched;
   if (matched) {
     const kind = matched.scope === 'preferred' ? 'preferred name' : `${matched.scope} synonym`;

@@ -3,13 +3,14 @@
 export type Action =
   | 'next-open' | 'previous-open' | 'next-mark' | 'previous-mark' | 'next-document' | 'previous-document'
   | 'accept' | 'reject' | 'delete' | 'boundaries' | 'search' | 'pick' | 'pick-first' | 'no-concept' | 'unsure' | 'comment' | 'apply-to-identical'
-  | 'undo' | 'redo' | 'finish' | 'history' | 'add-part' | 'guideline' | 'focus-mode' | 'help' | 'escape';
+  | 'undo' | 'redo' | 'finish' | 'history' | 'add-part' | 'guideline' | 'focus-mode' | 'help' | 'escape'
+  | 'type' | 'browse' | 'propose' | 'negated' | 'possible' | 'historical' | 'hypothetical' | 'family';
 
 export interface KeyRow {
   keys: string[];
   action: Action;
   what: string;
-  group: 'Navigate' | 'Review' | 'Concept' | 'Document';
+  group: 'Navigate' | 'Review' | 'Concept' | 'Context' | 'Document';
 }
 
 export const KEYMAP: KeyRow[] = [
@@ -30,6 +31,14 @@ export const KEYMAP: KeyRow[] = [
   { keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], action: 'pick', what: 'pick candidate 1 to 9', group: 'Concept' },
   { keys: ['Enter'], action: 'pick-first', what: 'pick the highlighted candidate', group: 'Concept' },
   { keys: ['/'], action: 'search', what: 'search concepts', group: 'Concept' },
+  { keys: ['b'], action: 'browse', what: 'browse the terminology', group: 'Concept' },
+  { keys: ['p'], action: 'propose', what: 'propose a concept or synonym', group: 'Concept' },
+  { keys: ['t'], action: 'type', what: 'set the type; new mentions without a concept inherit it', group: 'Concept' },
+  { keys: ['N'], action: 'negated', what: 'negated', group: 'Context' },
+  { keys: ['P'], action: 'possible', what: 'possible', group: 'Context' },
+  { keys: ['H'], action: 'historical', what: 'historical', group: 'Context' },
+  { keys: ['Y'], action: 'hypothetical', what: 'hypothetical', group: 'Context' },
+  { keys: ['F'], action: 'family', what: 'about a relative (family)', group: 'Context' },
   { keys: ['c'], action: 'comment', what: 'comment', group: 'Document' },
   { keys: ['u'], action: 'undo', what: 'undo', group: 'Document' },
   { keys: ['U'], action: 'redo', what: 'redo', group: 'Document' },

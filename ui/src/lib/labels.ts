@@ -10,7 +10,9 @@ export const PROJECT_TABS: [ProjectTab, string][] = [
   ['documents', 'Documents'],
   ['import', 'Import'],
   ['jobs', 'Predict and train'],
+  ['assignment', 'Assignment'],
   ['disagreements', 'Disagreements'],
+  ['proposals', 'Proposals'],
   ['dashboard', 'Dashboard'],
   ['members', 'Members'],
 ];
@@ -36,6 +38,7 @@ export const DECISION_TEXT: Record<string, string> = {
   unsure: 'unsure',
   spans: 'boundaries',
   type: 'type',
+  context: 'context',
   delete: 'deleted',
   settle: 'resolved',
   finish: 'finished',
@@ -67,6 +70,7 @@ export const HOLD_OUT_TEXT: [number, string][] = [
 export const IMPORT_FORMATS: [string, string][] = [
   ['auto', 'Detect automatically'],
   ['text', 'Plain text'],
+  ['list', 'List, one document per line'],
   ['jsonl', 'JSONL'],
   ['pubtator', 'PubTator'],
   ['bioc-xml', 'BioC XML'],

@@ -2,8 +2,8 @@
 
 import type { Span } from './types';
 
-export type ProjectTab = 'queue' | 'review' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements' | 'members';
-const TABS: ProjectTab[] = ['queue', 'review', 'documents', 'import', 'dashboard', 'jobs', 'disagreements', 'members'];
+export type ProjectTab = 'queue' | 'review' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'assignment' | 'disagreements' | 'proposals' | 'members';
+const TABS: ProjectTab[] = ['queue', 'review', 'documents', 'import', 'dashboard', 'jobs', 'assignment', 'disagreements', 'proposals', 'members'];
 
 export type Route =
   | { page: 'link' }
