@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument, check_kb};
 use crate::error::{ApiError, ApiResult};
-use crate::evaluate::{evaluate, unseen};
+use crate::evaluate::{evaluate, gain, unseen};
 use crate::events::DocumentVersion;
 use crate::marks::scope::ScopeFilter;
 use crate::marks::{Changes, MarkState, Source, convert, predict};
@@ -269,7 +269,7 @@ pub fn training_documents(app: &App, connection: &Connection, project: i64) -> A
     Ok(documents)
 }
 
-/// Trains a model on gold and reviewed annotations. Unless it scores worse than the current model, the project switches to it and is predicted again.
+/// Trains a model on gold and reviewed annotations. If it scores better than the current model, or there are no scores, the project switches to it and is predicted again.
 fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     let Some(trainer) = &app.trainer else {
         return Ok(End::Failed("training is disabled on this server".to_owned()));
@@ -314,7 +314,7 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         return Ok(app.jobs.interruption(job.id).unwrap_or(End::Cancelled));
     };
     let now = app.now();
-    let worse_than = worse_scores(&trained, others.get(&parent));
+    let not_better = scores_if_not_better(&trained, others.get(&parent));
     let (model, parent_name) = app.store.write(|transaction| {
         let new = NewModel {
             project: job.project_id,
@@ -324,16 +324,18 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
             others: &others,
         };
         let model = models::add(transaction, &new, now)?;
-        if worse_than.is_none() {
+        if not_better.is_none() {
             projects::use_model(transaction, job.project_id, model)?;
         }
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
     let n_evaluated = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
-    if let Some((new, old)) = worse_than {
+    if let Some((new, old)) = not_better {
         let n = held_out_count(n_evaluated);
-        let message =
-            format!("trained “{}” (not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})", trained.name);
+        let message = format!(
+            "trained “{}” (not better, so not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})",
+            trained.name
+        );
         return Ok(End::Succeeded(message, Some(model)));
     }
     let predicted = match predict_all(app, job, TRAINING_FRACTION)? {
@@ -379,11 +381,19 @@ fn compare(
     }
     let message = format!("comparing models on {}", held_out_count(unseen.len()));
     report_progress(app, job, &Progress { done: TRAINING_FRACTION, message, point: None })?;
+    let mut before = None;
     for (model, other) in engines {
-        let Some(figures) = evaluate(other.as_ref(), &unseen, should_continue)? else { return Ok(None) };
-        others.insert(model, DevFigures { n_seen, ..figures });
+        let Some(evaluation) = evaluate(other.as_ref(), &unseen, should_continue)? else { return Ok(None) };
+        others.insert(model, DevFigures { n_seen, ..evaluation.figures.clone() });
+        before = before.or((model == parent).then_some(evaluation));
     }
-    let Some(figures) = evaluate(engine, &unseen, should_continue)? else { return Ok(None) };
+    let Some(evaluation) = evaluate(engine, &unseen, should_continue)? else { return Ok(None) };
+    let gained = before.map(|before| gain(&evaluation, &before));
+    let figures = DevFigures {
+        gain: gained.map(|(gain, _)| gain),
+        gain_ci: gained.and_then(|(_, interval)| interval),
+        ..evaluation.figures
+    };
     let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
     if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
         let n = held_out_count(unseen.len());
@@ -395,9 +405,9 @@ fn compare(
 }
 
 /// The linking F1 of the new model and of the current one, if the new one is worse.
-fn worse_scores(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
+fn scores_if_not_better(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
     let (new, old) = (trained.dev.as_ref()?.strict_f1?, in_use?.strict_f1?);
-    (new < old).then_some((new, old))
+    (new <= old).then_some((new, old))
 }
 
 fn held_out_count(n: usize) -> String {

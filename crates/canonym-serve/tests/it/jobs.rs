@@ -274,7 +274,7 @@ async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used()
     let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
-    assert_eq!(job["message"], "trained “second” (not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)");
+    assert_eq!(job["message"], "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)");
     let models = server.get(&format!("/models?project={project}")).await;
     let (first, second) = (&models["models"][0], &models["models"][1]);
     assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));
@@ -290,7 +290,7 @@ async fn documents_seen_by_any_model_are_excluded_from_all_scores() {
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
     let one = "1 of 2 held-out documents was seen in training and is left out.";
     let both = "2 of 2 held-out documents were seen in training and are left out; there are no figures.";
-    let worse = "trained “second” (not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
+    let worse = "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
     let without = "trained “second” (used without scores: every held-out document was seen in training); predicted";
     for (seen, figures, told, message) in
         [(vec!["No pepcid here."], 1, one, worse), (vec!["No pepcid here.", "She had delirium."], 0, both, without)]

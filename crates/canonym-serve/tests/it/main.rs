@@ -5,6 +5,7 @@
 mod archives;
 mod attacked;
 mod costs;
+mod curation;
 mod described;
 mod disagreements;
 mod durable;
@@ -25,3 +26,4 @@ mod scale;
 mod schema;
 mod security;
 mod support;
+mod team;
