@@ -14,7 +14,6 @@ use crate::state::{App, SpreadTask};
 use crate::store::events::{self, NewEvent};
 use crate::store::proposals::{self, StoredProposal};
 use crate::store::{documents, groups};
-use crate::times::Millis;
 
 /// The kind of the events that spread a decision.
 pub const SPREAD: &str = "spread";
@@ -118,7 +117,7 @@ pub fn spread_of_proposal(proposal: &StoredProposal) -> Spread {
 
 /// Adds proposed names to the changes that a prediction makes in a document with the marks `marks`.
 pub fn add_proposed(
-    (text, at): (&str, Millis),
+    (text, at): (&str, i64),
     marks: &BTreeMap<i64, MarkState>,
     proposed: &[Spread],
     (predicted, next_mark): (&mut Vec<Change>, &mut i64),
