@@ -18,6 +18,9 @@ export function formatScore(value: number | null | undefined): string {
   return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
 }
 
+/** A confidence interval with two digits: `(.58–.66)`. */
+export const formatRange = (range: { low: number; high: number } | null | undefined): string => (range ? `(${formatScore(range.low)}–${formatScore(range.high)})` : '');
+
 /** The confidence of a document from 0 to 1; some strategies give the sum of two probabilities. */
 export function formatConfidence(value: number | null, strategy: string): string {
   const isSum = strategy !== 'margin' && strategy !== 'recognition';

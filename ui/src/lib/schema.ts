@@ -536,6 +536,11 @@ export interface components {
              * @description Linking F1: span and concept.
              */
             strict_f1?: number | null;
+            strict_f1_ci?: null | components["schemas"]["FigureRange"];
+            spans_f1_ci?: null | components["schemas"]["FigureRange"];
+            accuracy_ci?: null | components["schemas"]["FigureRange"];
+            gain?: number | null;
+            gain_ci?: null | components["schemas"]["FigureRange"];
         };
         /** @description A conflict between annotators. */
         Disagreement: {
@@ -718,6 +723,10 @@ export interface components {
         ExportLosses: {
             /** @description One line for each kind of loss; empty if nothing is lost. */
             lines: string[];
+        };
+        FigureRange: {
+            low: number;
+            high: number;
         };
         /** @description Concept filters, as on the command line. A concept must pass all of them. */
         Filters: {
