@@ -231,12 +231,13 @@ impl ChoiceList<'_> {
         let shown = concept(kb, found);
         let scoped = |name| ScopedName { name: kb.name(name).to_owned(), scope: kb.scope(name).name() };
         let others = kb.names(found).filter(|name| kb.name(*name) != shown.name);
+        let synonyms = others.take(N_SYNONYMS).map(scoped).collect();
         self.choices.push(Choice {
             id: shown.id,
             name: shown.name,
             types: shown.types,
             definition: shown.definition,
-            synonyms: others.take(N_SYNONYMS).map(scoped).collect(),
+            synonyms,
             path: path(kb, found).into_iter().map(|step| kb.preferred_name(step).to_owned()).collect(),
             score,
             how,

@@ -333,7 +333,7 @@ fn table(app: &App, all: &[StoredProposal]) -> String {
     for one in all {
         match (one.kind, &one.other) {
             (ProposalKind::Synonym, Some(concept)) if one.scope == SynonymScope::Exact => {
-                let row = synonyms.entry(&concept.id).or_insert_with(|| (&concept.name, Vec::new()));
+                let row = synonyms.entry(concept.id.as_str()).or_insert_with(|| (concept.name.as_str(), Vec::new()));
                 row.1.push(list(&one.name));
             }
             (ProposalKind::Synonym, _) => {}

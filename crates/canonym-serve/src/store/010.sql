@@ -1,6 +1,6 @@
 -- Blind annotation: each annotator works on copies of documents, in a project of their own below the one that holds the originals.
-ALTER TABLE projects ADD COLUMN parent_id INTEGER REFERENCES projects(id);
-ALTER TABLE projects ADD COLUMN annotator_id INTEGER REFERENCES people(id);
+ALTER TABLE projects ADD COLUMN parent_id INTEGER;
+ALTER TABLE projects ADD COLUMN annotator_id INTEGER;
 CREATE TABLE assignments (
     document_id INTEGER NOT NULL REFERENCES documents(id),
     person_id INTEGER NOT NULL REFERENCES people(id),

@@ -53,11 +53,14 @@ async fn contexts_are_predicted_corrected_and_exported() {
 #[tokio::test]
 async fn decision_spreads_to_identical_mentions_of_other_documents_until_it_is_undone() {
     let server = Server::temporary();
-    let texts = "1|t|delirium, delirium\n1|a|\n\n2|t|Delirium or delirium\n2|a|\n\n3|t|delirium\n3|a|\n\n";
+    let texts = "1|t|delirium, delirium\n1|a|\n\n2|t|Delirium or delirium\n2|a|\n\n3|t|delirium\n3|a|\n\n4|t|delirium\n4|a|\n\n";
     let project = server.project(texts).await;
     server.predict(project).await;
     let ids = server.documents(project).await;
-    server.decide(ids[2], json!({"kind": "finish", "value": true})).await;
+    let refused = mark_of(&server.document(ids[2]).await, "delirium");
+    server.decide(ids[2], json!({"kind": "reject", "mark": refused})).await;
+    server.decide(ids[3], json!({"kind": "reject", "mark": mark_of(&server.document(ids[3]).await, "delirium")})).await;
+    server.decide(ids[3], json!({"kind": "finish", "value": true})).await;
     let mark = mark_of(&server.document(ids[0]).await, "delirium");
     server.decide(ids[0], json!({"kind": "concept", "mark": mark, "concept": "T:4"})).await;
     let before = mark_lines(&server.document(ids[0]).await);
@@ -67,7 +70,8 @@ async fn decision_spreads_to_identical_mentions_of_other_documents_until_it_is_u
     let other = server.document(ids[1]).await;
     let expected = ["PRED open [[0,8]] Delirium T:4", "PRED open [[12,20]] delirium T:4"];
     assert_eq!((mark_lines(&other), &other["marks"][0]["is_spread"]), (expected.map(str::to_owned).to_vec(), &json!(true)));
-    assert!(mark_lines(&server.document(ids[2]).await)[0].ends_with("T:2"));
+    assert_eq!(mark_lines(&server.document(ids[2]).await), [""; 0], "it was rejected here");
+    assert_eq!(mark_lines(&server.document(ids[3]).await), [""; 0], "it is finished");
     // They are reviewed in bulk, exported as SILVER, and stay when the model predicts again.
     let groups = server.get(&format!("/projects/{project}/groups?spread=1")).await;
     assert_eq!((&groups["n_spread"], &groups["groups"][0]["concept"]["id"]), (&json!(2), &json!("T:4")));
@@ -82,6 +86,7 @@ async fn decision_spreads_to_identical_mentions_of_other_documents_until_it_is_u
     spread(&server).await;
     assert_eq!(mark_lines(&server.document(ids[1]).await), ["PRED open [[12,20]] delirium T:2"]);
     // A text with two meanings is not spread.
+    server.decide(ids[2], json!({"kind": "accept", "mark": refused})).await;
     server.decide(ids[0], json!({"kind": "concept", "mark": mark, "concept": "T:4"})).await;
     spread(&server).await;
     assert!(mark_lines(&server.document(ids[1]).await)[0].ends_with("T:2"), "document 3 says T:2");

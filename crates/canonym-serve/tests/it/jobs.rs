@@ -278,7 +278,13 @@ async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used()
     let models = server.get(&format!("/models?project={project}")).await;
     let (first, second) = (&models["models"][0], &models["models"][1]);
     assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));
-    assert_eq!(first["dev"], json!({"strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2}));
+    let same = |value: f64| json!({"low": value, "high": value});
+    let expected = json!({
+        "strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2,
+        "strict_f1_ci": same(1.0), "spans_f1_ci": same(1.0), "accuracy_ci": same(0.0)
+    });
+    assert_eq!(first["dev"], expected);
+    assert_eq!((&second["dev"]["gain"], &second["dev"]["gain_ci"]), (&json!(-1.0), &same(-1.0)));
     assert_eq!(second["dev"]["spans_f1"], json!(2.0 / 3.0));
     assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
     // It can still be used on request.

@@ -72,10 +72,16 @@ async fn annotators_work_blind_and_their_answers_come_together() {
     cyd.decide(copy_of_cyd, json!({"kind": "finish", "value": true})).await;
     check(
         &disagreements(&cyd, project).await,
-        expect![[r#""#]],
+        expect![[r#"
+            1 delirium | cyd: T:2 | ann: 
+            1 confused | cyd: T:3 | ann: T:2
+        "#]],
     );
     let together = cyd.document(original).await;
-    check(&mark_lines(&together).join("\n"), expect![[r#""#]]);
+    check(&mark_lines(&together).join("\n"), expect![[r#"
+        GOLD accepted [[2,12]] Famotidine T:5
+        USER accepted [[41,49]] delirium T:2
+        USER accepted [[58,66]] confused T:3"#]]);
     assert_eq!((&together["is_finished"], &together["comments"][0]["text"]), (&json!(false), &json!("Sure?")));
     let agreement = cyd.get(&format!("/projects/{project}/stats")).await["agreement"].clone();
     assert_eq!((&agreement["n_both"], &agreement["n_people"]), (&json!(2), &json!(2)));
@@ -106,7 +112,11 @@ async fn document_that_all_agree_on_is_finished() {
     let original = ada.documents(project).await[1];
     let document = ada.document(original).await;
     assert_eq!((disagreements(&ada, project).await.as_str(), &document["is_finished"]), ("", &json!(true)));
-    check(&mark_lines(&document).join("\n"), expect![[r#""#]]);
+    check(&mark_lines(&document).join("\n"), expect![[r#"
+        USER accepted [[0,6]] Breast T:6
+        GOLD accepted [[0,13]] Breast cancer T:6
+        GOLD accepted [[7,13]] cancer T:6
+        USER accepted [[32,38]] pepcid T:5"#]]);
 }
 
 #[tokio::test]
@@ -178,7 +188,9 @@ async fn conflicts_with_the_same_answers_are_resolved_together_and_undone_as_one
             format!("{} × {}: {}", group["n_conflicts"], group["text"], answers.collect::<Vec<_>>().join(" / "))
         })
         .collect();
-    check(&shown.join("\n"), expect![[r#""#]]);
+    check(&shown.join("\n"), expect![[r#"
+        2 × "delirium": T:2 by ["cyd"] / T:4 by ["ann"]
+        1 × "confused": T:3 by ["cyd"] / T:4 by ["ann"]"#]]);
     let key = all[0]["key"].as_str().unwrap();
     let page = cyd.get(&format!("/projects/{project}/disagreements?group={}", key.replace('\u{1f}', "%1F"))).await;
     assert_eq!(page["n_open"], all[0]["n_conflicts"]);
