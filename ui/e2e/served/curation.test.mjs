@@ -176,6 +176,28 @@ test('a correction spreads to identical mentions of other documents, which are r
   await until('accepted', async () => (await markOf(2, 'Fever')).state === 'accepted');
 });
 
+const PUBMED = `<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>900001</PMID><Article><Journal><JournalIssue><PubDate><Year>2019</Year></PubDate></JournalIssue><Title>Made-up Reports</Title></Journal><ArticleTitle>Fever on a ward.</ArticleTitle><Abstract><AbstractText>Two children had fever.</AbstractText></Abstract></Article></MedlineCitation></PubmedArticle></PubmedArticleSet>`;
+const JATS = `<?xml version="1.0"?><article><front><article-meta><article-id pub-id-type="pmc">900002</article-id><title-group><article-title>Asthma in winter</article-title></title-group><abstract><p>Asthma was common.</p></abstract></article-meta></front><body><sec><title>Results</title><p>Fever was rare.</p></sec></body></article>`;
+
+test('files of PubMed and PMC and tables are imported, with metadata to search, sort and filter by', async () => {
+  const made = (await api('POST', '/projects', { name: 'Files' })).id;
+  await page.goto(`/projects/${made}/import`);
+  const upload = async (name, format, text) => {
+    await page.getByLabel('Format').selectOption(format);
+    await page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.from(text) });
+    await page.getByRole('region', { name: 'Report' }).getByText(name).first().waitFor();
+  };
+  await upload('a.xml', 'pubmed-xml', PUBMED);
+  await upload('b.xml', 'jats', JATS);
+  await upload('c.csv', 'auto', 'id,text,ward\nrow-1,Delirium at night.,7\nrow-2,Cough.,8\n');
+  const { documents: rows } = await api('GET', `/projects/${made}/documents`);
+  assert.equal(rows.length, 4, JSON.stringify(rows.map((row) => row.external_id)));
+  await page.goto(`/projects/${made}/documents`);
+  await page.getByRole('searchbox').first().fill('winter');
+  await page.getByRole('row', { name: /Asthma in winter/ }).waitFor();
+  await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
+});
+
 test('a project begins with a template', async () => {
   await page.goto('/projects');
   await page.getByRole('button', { name: 'New project' }).click();
