@@ -160,7 +160,8 @@ fn assign(
                 .collect();
             next += marks.len() as i64;
             let at = app.now();
-            let event = NewEvent { document: copy, person: Some(curator.id), at, kind: "import", ..NewEvent::default() };
+            let event =
+                NewEvent { document: copy, person: Some(curator.id), at, kind: "import", ..NewEvent::default() };
             events::add(transaction, &event, &Changes { marks, finished: None })?;
             assignments::add(transaction, document, person, copy)?;
         }

@@ -22,9 +22,7 @@ use crate::state::App;
 use crate::store::events::{self, NewEvent};
 use crate::store::groups::folded;
 use crate::store::{documents, people, projects};
-use crate::wire::{
-    ConflictAnswer, ConflictDecision, ConflictGroup, ConflictGroups, GroupDecided, Person,
-};
+use crate::wire::{ConflictAnswer, ConflictDecision, ConflictGroup, ConflictGroups, GroupDecided, Person};
 
 /// A conflict with its document.
 type Found = (i64, Conflict);
@@ -93,9 +91,9 @@ pub async fn list(
 fn answers(found: &[Found], names: &HashMap<i64, String>) -> Vec<ConflictAnswer> {
     let mut by_label: BTreeMap<String, (Vec<Option<Named>>, BTreeMap<i64, usize>)> = BTreeMap::new();
     for answer in found.iter().flat_map(|(_, conflict)| &conflict.answers) {
-        let row = by_label.entry(label(&answer.claims)).or_insert_with(|| {
-            (answer.claims.iter().map(|claim| claim.concept.clone()).collect(), BTreeMap::new())
-        });
+        let row = by_label
+            .entry(label(&answer.claims))
+            .or_insert_with(|| (answer.claims.iter().map(|claim| claim.concept.clone()).collect(), BTreeMap::new()));
         for (person, _) in &answer.people {
             *row.1.entry(*person).or_default() += 1;
         }

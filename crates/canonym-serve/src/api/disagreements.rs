@@ -59,8 +59,9 @@ pub async fn list(
                 };
                 let conflicts: Vec<&Conflict> = conflicts.iter().filter(is_in_group).collect();
                 n_open += conflicts.len();
-                let after_cursor =
-                    conflicts.into_iter().map(|conflict| ((document, conflict.extent.start, conflict.marks[0]), conflict));
+                let after_cursor = conflicts
+                    .into_iter()
+                    .map(|conflict| ((document, conflict.extent.start, conflict.marks[0]), conflict));
                 let after_cursor = after_cursor.filter(|(key, _)| after.is_none_or(|after| *key > after));
                 let free = (limit + 1).saturating_sub(wanted.len());
                 wanted.extend(after_cursor.take(free).map(|(key, conflict)| (key, conflict.clone())));

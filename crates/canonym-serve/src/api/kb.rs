@@ -78,7 +78,10 @@ pub struct TreeQuery {
 }
 
 /// `GET /kb/tree`: the narrower concepts of a concept, or the concepts without broader ones.
-pub async fn tree(State(app): State<Arc<App>>, QueryParams(query): QueryParams<TreeQuery>) -> ApiResult<Json<TreeLevel>> {
+pub async fn tree(
+    State(app): State<Arc<App>>,
+    QueryParams(query): QueryParams<TreeQuery>,
+) -> ApiResult<Json<TreeLevel>> {
     let level = app.blocking(move |app| {
         let (kb, tree) = (app.engine.kb(), app.tree());
         let under = query.under.as_deref().map(str::trim).filter(|id| !id.is_empty());
@@ -90,7 +93,12 @@ pub async fn tree(State(app): State<Arc<App>>, QueryParams(query): QueryParams<T
             n_children: tree.children(*concept).len(),
         };
         Ok(TreeLevel {
-            path: found.map(|concept| path(kb, concept)).unwrap_or_default().into_iter().map(|step| named(kb, step)).collect(),
+            path: found
+                .map(|concept| path(kb, concept))
+                .unwrap_or_default()
+                .into_iter()
+                .map(|step| named(kb, step))
+                .collect(),
             concepts: all.iter().take(MAX_LEVEL).map(node).collect(),
             n_concepts: all.len(),
         })

@@ -281,8 +281,7 @@ fn sssom(project: i64, all: &[StoredProposal], names: &HashMap<i64, String>) -> 
              author_label\tmapping_date\tcomment\n";
     for one in all {
         let other = one.other.as_ref();
-        let (object, label) =
-            other.map_or(("sssom:NoTermFound", ""), |other| (other.id.as_str(), other.name.as_str()));
+        let (object, label) = other.map_or(("sssom:NoTermFound", ""), |other| (other.id.as_str(), other.name.as_str()));
         let (subject, subject_type, predicate) = match one.kind {
             ProposalKind::Concept if other.is_none() => (one.concept().id, "", "skos:exactMatch"),
             ProposalKind::Concept => (one.concept().id, "", "skos:broadMatch"),

@@ -53,9 +53,9 @@ pub fn run_spreads(app: &App) -> bool {
 
 /// Spreads the concept of a reviewed mention, unless people gave the same text another concept in this project.
 fn spread_decision(app: &App, (project, home): (i64, i64), spread: &Spread, batch: i64) -> ApiResult<()> {
-    let is_unambiguous = app.store.read(|connection| {
-        Ok(!groups::has_other_concept(connection, project, &spread.text, &spread.concept.id)?)
-    })?;
+    let is_unambiguous = app
+        .store
+        .read(|connection| Ok(!groups::has_other_concept(connection, project, &spread.text, &spread.concept.id)?))?;
     if is_unambiguous {
         spread_in(app, project, spread, (Some(home), Some(batch)))?;
     }

@@ -36,14 +36,10 @@ pub struct Collected {
 type Place = (Vec<(u32, u32)>, usize);
 
 /// The decisions that take over `answers` into a document with the marks `now`; new marks are numbered from `next_mark`.
-pub fn collect(
-    now: &BTreeMap<i64, MarkState>,
-    answers: &[Answers],
-    at: Millis,
-    next_mark: &mut i64,
-) -> Vec<Collected> {
+pub fn collect(now: &BTreeMap<i64, MarkState>, answers: &[Answers], at: Millis, next_mark: &mut i64) -> Vec<Collected> {
     let listed = now.iter().filter(|(_, mark)| mark.is_listed());
-    let mut ids: BTreeMap<Place, i64> = places(listed.map(|(id, mark)| (*id, mark))).map(|(place, id, _)| (place, id)).collect();
+    let mut ids: BTreeMap<Place, i64> =
+        places(listed.map(|(id, mark)| (*id, mark))).map(|(place, id, _)| (place, id)).collect();
     let mut given: BTreeMap<Place, Vec<Option<(i64, &MarkState)>>> =
         ids.keys().map(|place| (place.clone(), vec![None; answers.len()])).collect();
     for (row, of) in answers.iter().enumerate() {
@@ -90,9 +86,7 @@ pub fn collect(
     collected
 }
 
-fn places<'a>(
-    marks: impl Iterator<Item = (i64, &'a MarkState)>,
-) -> impl Iterator<Item = (Place, i64, &'a MarkState)> {
+fn places<'a>(marks: impl Iterator<Item = (i64, &'a MarkState)>) -> impl Iterator<Item = (Place, i64, &'a MarkState)> {
     let mut seen: BTreeMap<&'a [(u32, u32)], usize> = BTreeMap::new();
     marks.map(move |(id, mark)| {
         let n = seen.entry(&mark.spans).or_default();

@@ -43,9 +43,7 @@ pub fn changes(
     for span in find_words(text, &spread.text) {
         let has_same_span = |mark: &MarkState| mark.spans == [(span.start, span.end)];
         let is_other = |mark: &MarkState| mark.is_listed() && overlap(&mark.spans(), &[span]);
-        let is_refused = |mark: &MarkState| {
-            mark.state == State::Rejected && !mark.is_deleted && has_same_span(mark)
-        };
+        let is_refused = |mark: &MarkState| mark.state == State::Rejected && !mark.is_deleted && has_same_span(mark);
         if marks.values().any(is_refused) {
             continue;
         }

@@ -7,8 +7,8 @@ mod scope;
 mod tree;
 
 pub use config::{PublicUrl, ServeConfig};
-pub use job_control::{JobControl, SpreadTask};
 pub(crate) use job_control::lock;
+pub use job_control::{JobControl, SpreadTask};
 pub use presence::Presence;
 pub use tree::Tree;
 

@@ -135,7 +135,8 @@ pub fn unfinished(connection: &Connection, project: i64, person: i64) -> ApiResu
 
 /// The copies of documents that are selected by the column `of`.
 pub fn copies(connection: &Connection, of: &str, number: i64) -> ApiResult<Vec<i64>> {
-    let sql = format!("SELECT copy_id FROM assignments WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)");
+    let sql =
+        format!("SELECT copy_id FROM assignments WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)");
     let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map([number], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -201,9 +201,8 @@ pub fn spread_of_batch(connection: &Connection, project: i64, batch: i64) -> Api
     let sql = "SELECT e.document_id, e.changes, e.id FROM events e JOIN documents d ON d.id = e.document_id
         WHERE e.batch = ?2 AND d.project_id = ?1 AND e.person_id IS NULL ORDER BY e.id";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([project, batch], |row| {
-        Ok((row.get(0)?, parse_json(row, 1, "events", row.get(2)?)?))
-    })?;
+    let rows =
+        statement.query_map([project, batch], |row| Ok((row.get(0)?, parse_json(row, 1, "events", row.get(2)?)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -40,9 +40,14 @@ async fn contexts_are_predicted_corrected_and_exported() {
         let copy = server.empty_project().await;
         server.import(copy, &format!("format={format}&filename=a"), &file).await;
         let copied = server.document(server.documents(copy).await[0]).await;
-        let found: Vec<String> = copied["marks"].as_array().unwrap().iter().map(|mark| mark["contexts"].to_string()).collect();
-        let expected: Vec<String> =
-            server.document(id).await["marks"].as_array().unwrap().iter().map(|mark| mark["contexts"].to_string()).collect();
+        let found: Vec<String> =
+            copied["marks"].as_array().unwrap().iter().map(|mark| mark["contexts"].to_string()).collect();
+        let expected: Vec<String> = server.document(id).await["marks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|mark| mark["contexts"].to_string())
+            .collect();
         assert_eq!(found, expected, "{format}");
     }
     server.post(&format!("/documents/{id}/undo"), json!({})).await;
@@ -69,7 +74,10 @@ async fn decision_spreads_to_identical_mentions_of_other_documents_until_it_is_u
     assert_eq!(mark_lines(&server.document(ids[0]).await), before);
     let other = server.document(ids[1]).await;
     let expected = ["PRED open [[0,8]] Delirium T:4", "PRED open [[12,20]] delirium T:4"];
-    assert_eq!((mark_lines(&other), &other["marks"][0]["is_spread"]), (expected.map(str::to_owned).to_vec(), &json!(true)));
+    assert_eq!(
+        (mark_lines(&other), &other["marks"][0]["is_spread"]),
+        (expected.map(str::to_owned).to_vec(), &json!(true))
+    );
     assert_eq!(mark_lines(&server.document(ids[2]).await), [""; 0], "it was rejected here");
     assert_eq!(mark_lines(&server.document(ids[3]).await), [""; 0], "it is finished");
     // They are reviewed in bulk, exported as SILVER, and stay when the model predicts again.
@@ -134,10 +142,15 @@ async fn proposals_are_used_at_once_and_exported() {
     let sssom = server.text(&format!("{path}/file?format=sssom")).await;
     let rows: Vec<&str> = sssom.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(rows[0].starts_with("subject_id\tsubject_label\tsubject_type\tpredicate_id\tobject_id"));
-    assert!(rows[1].starts_with("PROPOSED:1\tBrain fog\t\tskos:broadMatch\tT:1\tMental disorder\tsemapv:ManualMappingCuration\tlocal\t20"));
+    assert!(rows[1].starts_with(
+        "PROPOSED:1\tBrain fog\t\tskos:broadMatch\tT:1\tMental disorder\tsemapv:ManualMappingCuration\tlocal\t20"
+    ));
     assert!(rows[2].starts_with("\tfogginess\trdfs literal\tskos:narrowMatch\tT:3\tConfusion\t"), "{}", rows[2]);
     let table = server.text(&format!("{path}/file?format=tsv")).await;
-    assert_eq!(table, "PROPOSED:1\tBrain fog\t\tDisorder\tSlow thinking.\nT:2\tDelirium\tacute brain failure\tDisorder\t\n");
+    assert_eq!(
+        table,
+        "PROPOSED:1\tBrain fog\t\tDisorder\tSlow thinking.\nT:2\tDelirium\tacute brain failure\tDisorder\t\n"
+    );
     assert_eq!(server.fail(Method::GET, &format!("{path}/file?format=odd"), "").await.0, 400);
 
     // One in use stays; another one goes with its predictions.

@@ -274,7 +274,10 @@ async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used()
     let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
-    assert_eq!(job["message"], "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)");
+    assert_eq!(
+        job["message"],
+        "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)"
+    );
     let models = server.get(&format!("/models?project={project}")).await;
     let (first, second) = (&models["models"][0], &models["models"][1]);
     assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));

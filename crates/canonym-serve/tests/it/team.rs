@@ -67,7 +67,10 @@ async fn annotators_work_blind_and_their_answers_come_together() {
     // Nothing comes together before everybody has finished.
     assert_eq!(disagreements(&cyd, project).await, "");
     let page = cyd.get(&format!("/projects/{project}/assignments")).await;
-    assert_eq!(page["documents"][0]["annotators"], json!([{"name": "cyd", "is_finished": false}, {"name": "ann", "is_finished": true}]));
+    assert_eq!(
+        page["documents"][0]["annotators"],
+        json!([{"name": "cyd", "is_finished": false}, {"name": "ann", "is_finished": true}])
+    );
     assert_eq!(page["people"][1]["n_finished"], 1);
     cyd.decide(copy_of_cyd, json!({"kind": "finish", "value": true})).await;
     check(
@@ -78,10 +81,13 @@ async fn annotators_work_blind_and_their_answers_come_together() {
         "#]],
     );
     let together = cyd.document(original).await;
-    check(&mark_lines(&together).join("\n"), expect![[r#"
+    check(
+        &mark_lines(&together).join("\n"),
+        expect![[r#"
         GOLD accepted [[2,12]] Famotidine T:5
         USER accepted [[41,49]] delirium T:2
-        USER accepted [[58,66]] confused T:3"#]]);
+        USER accepted [[58,66]] confused T:3"#]],
+    );
     assert_eq!((&together["is_finished"], &together["comments"][0]["text"]), (&json!(false), &json!("Sure?")));
     let agreement = cyd.get(&format!("/projects/{project}/stats")).await["agreement"].clone();
     assert_eq!((&agreement["n_both"], &agreement["n_people"]), (&json!(2), &json!(2)));
@@ -91,12 +97,16 @@ async fn annotators_work_blind_and_their_answers_come_together() {
     for row in page["disagreements"].as_array().unwrap() {
         let version = cyd.document(original).await["version"].clone();
         let keep = json!([{"spans": [[row["start"], row["end"]]], "concept": "T:2"}]);
-        let settle = json!({"version": version, "decisions": [{"kind": "settle", "marks": row["marks"], "keep": keep}]});
+        let settle =
+            json!({"version": version, "decisions": [{"kind": "settle", "marks": row["marks"], "keep": keep}]});
         cyd.post(&format!("/documents/{original}/decisions"), settle).await;
     }
     assert_eq!(cyd.document(original).await["is_finished"], true);
     let page = cyd.get(&format!("/projects/{project}/assignments")).await;
-    assert_eq!((&page["documents"][0]["n_conflicts"], &page["documents"][0]["is_collected"]), (&json!(0), &json!(true)));
+    assert_eq!(
+        (&page["documents"][0]["n_conflicts"], &page["documents"][0]["is_collected"]),
+        (&json!(0), &json!(true))
+    );
     cyd.post(&format!("/documents/{original}/undo"), json!({})).await;
     assert_eq!(cyd.document(original).await["is_finished"], false);
 }
@@ -112,11 +122,14 @@ async fn document_that_all_agree_on_is_finished() {
     let original = ada.documents(project).await[1];
     let document = ada.document(original).await;
     assert_eq!((disagreements(&ada, project).await.as_str(), &document["is_finished"]), ("", &json!(true)));
-    check(&mark_lines(&document).join("\n"), expect![[r#"
+    check(
+        &mark_lines(&document).join("\n"),
+        expect![[r#"
         USER accepted [[0,6]] Breast T:6
         GOLD accepted [[0,13]] Breast cancer T:6
         GOLD accepted [[7,13]] cancer T:6
-        USER accepted [[32,38]] pepcid T:5"#]]);
+        USER accepted [[32,38]] pepcid T:5"#]],
+    );
 }
 
 #[tokio::test]
@@ -164,7 +177,8 @@ async fn documents_are_spread_evenly_and_withdrawn() {
 #[tokio::test]
 async fn conflicts_with_the_same_answers_are_resolved_together_and_undone_as_one() {
     let (_, [ada, cyd, ann]) = three_accounts().await;
-    let project = ada.project("1|t|delirium\n1|a|Delirium, again.\n\n2|t|delirium\n2|a|\n\n3|t|confused\n3|a|\n\n").await;
+    let project =
+        ada.project("1|t|delirium\n1|a|Delirium, again.\n\n2|t|delirium\n2|a|\n\n3|t|confused\n3|a|\n\n").await;
     ada.add_all_members(project).await;
     ada.predict(project).await;
     for id in ada.documents(project).await {
@@ -188,9 +202,12 @@ async fn conflicts_with_the_same_answers_are_resolved_together_and_undone_as_one
             format!("{} × {}: {}", group["n_conflicts"], group["text"], answers.collect::<Vec<_>>().join(" / "))
         })
         .collect();
-    check(&shown.join("\n"), expect![[r#"
+    check(
+        &shown.join("\n"),
+        expect![[r#"
         2 × "delirium": T:2 by ["cyd"] / T:4 by ["ann"]
-        1 × "confused": T:3 by ["cyd"] / T:4 by ["ann"]"#]]);
+        1 × "confused": T:3 by ["cyd"] / T:4 by ["ann"]"#]],
+    );
     let key = all[0]["key"].as_str().unwrap();
     let page = cyd.get(&format!("/projects/{project}/disagreements?group={}", key.replace('\u{1f}', "%1F"))).await;
     assert_eq!(page["n_open"], all[0]["n_conflicts"]);
