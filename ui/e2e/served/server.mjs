@@ -12,7 +12,7 @@ import { open } from '../browser.mjs';
 const target = (kind) => fileURLToPath(new URL(`../../../target/${kind}/canonym`, import.meta.url));
 const program = process.env.CANONYM_BIN ?? [target('release'), target('debug')].find(existsSync);
 
-/** Ids are MeSH ids; the hierarchy is short, and the definitions are made up. */
+/** A short hierarchy with made-up definitions: id, name, type, synonym, parent, definition. */
 const TERMS = [
   ['T:1', 'Disease', 'Disease', '', '', 'A state in which the body does not work as it should.'],
   ['T:2', 'Delirium', 'Disease', 'Acute Confusional State', 'T:8', 'A sudden change of attention and awareness.'],
@@ -24,13 +24,7 @@ const TERMS = [
   ['T:8', 'Confusion', 'Disease', 'Confusional State', 'T:1', 'Thinking that is slow and unclear.'],
 ];
 
-function obo() {
-  const types = new Set(TERMS.map(([, , type]) => type));
-  const term = ([id, name, type, synonym, parent, definition]) =>
-    ['[Term]', `id: ${id}`, `name: ${name}`, `namespace: ${type}`, `def: "${definition}" []`, ...(synonym ? [`synonym: "${synonym}" EXACT []`] : []), ...(parent ? [`is_a: ${parent}`] : []), ''].join('\n');
-  assert.ok(types.size > 1);
-  return `format-version: 1.2\nontology: ward\n\n${TERMS.map(term).join('\n')}`;
-}
+const table = TERMS.map(([id, name, type, synonym, parent, definition]) => JSON.stringify({ id, name, synonyms: synonym ? [synonym] : [], types: [type], definition, parents: parent ? [parent] : [] })).join('\n');
 
 /** A server; with an admin, everybody has to sign in. */
 export async function serve({ admin = null, hierarchy = false } = {}) {
@@ -38,8 +32,8 @@ export async function serve({ admin = null, hierarchy = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'canonym-e2e-'));
   const kb = [];
   if (hierarchy) {
-    writeFileSync(join(folder, 'ward.obo'), obo());
-    execFileSync(program, ['kb', 'build', join(folder, 'ward.obo'), '--out', join(folder, 'ward.kb')], { stdio: 'pipe' });
+    writeFileSync(join(folder, 'ward.jsonl'), `${table}\n`);
+    execFileSync(program, ['kb', 'build', join(folder, 'ward.jsonl'), '--out', join(folder, 'ward.kb')], { stdio: 'pipe' });
     kb.push('--kb', join(folder, 'ward.kb'));
   }
   const data = ['--data', join(folder, 'data')];

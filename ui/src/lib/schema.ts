@@ -125,15 +125,30 @@ export interface components {
             /** @description The name. */
             name: string;
         };
+        /** @description The progress of an annotator. */
         AnnotatorProgress: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The account number.
+             */
             id: number;
-            name: string;
-            /** Format: int64 */
-            project: number;
-            n_documents: number;
-            n_finished: number;
+            /** @description Number of decisions. */
             n_decisions: number;
+            /** @description Number of assigned documents. */
+            n_documents: number;
+            /** @description Number of finished ones. */
+            n_finished: number;
+            /** @description The name. */
+            name: string;
+            /**
+             * Format: int64
+             * @description The project with the copies of this annotator.
+             */
+            project: number;
+            /**
+             * Format: double
+             * @description Median seconds per finished document; null if none was measured.
+             */
             seconds?: number | null;
         };
         /** @description An answer and the annotators who gave it. */
@@ -143,21 +158,36 @@ export interface components {
             /** @description Who. */
             people: components["schemas"]["AnnotatorOut"][];
         };
+        /** @description An assigned document. */
         AssignedDocument: {
-            /** Format: int64 */
-            document: number;
-            external_id: string;
+            /** @description Its annotators. */
             annotators: components["schemas"]["DocumentAnnotator"][];
+            /**
+             * Format: int64
+             * @description The document.
+             */
+            document: number;
+            /** @description The ID in the source file. */
+            external_id: string;
+            /** @description Whether all annotators finished it, so that their answers are in the document. */
             is_collected: boolean;
-            n_conflicts: number;
+            /** @description Whether the document is finished: all conflicts are resolved. */
             is_finished: boolean;
+            /** @description Number of unresolved conflicts between their answers. */
+            n_conflicts: number;
         };
+        /** @description The assignments of a project. */
         Assignments: {
-            people: components["schemas"]["AnnotatorProgress"][];
+            /** @description A page of the assigned documents, in import order. */
             documents: components["schemas"]["AssignedDocument"][];
-            next_cursor?: string | null;
+            /** @description Number of assigned documents. */
             n_assigned: number;
+            /** @description Number of unfinished documents without annotators. */
             n_unassigned: number;
+            /** @description Cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+            /** @description The annotators. */
+            people: components["schemas"]["AnnotatorProgress"][];
         };
         /** @description A candidate concept. */
         CandidateRow: {
@@ -222,7 +252,7 @@ export interface components {
         Choice: {
             /** @description The definition. */
             definition?: string | null;
-            /** @description Where it comes from: `model`, `exact`, `prefix`, `fuzzy` or `recent`. */
+            /** @description Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent` or `proposal`. */
             how: string;
             /** @description The ID. */
             id: string;
@@ -238,6 +268,7 @@ export interface components {
              * @description The model's probability, or the similarity of the name.
              */
             score?: number | null;
+            /** @description Up to five synonyms. */
             synonyms: components["schemas"]["ScopedName"][];
             /** @description Semantic types. */
             types: string[];
@@ -316,29 +347,47 @@ export interface components {
             /** @description A path from the root to the concept itself. */
             path: components["schemas"]["Named"][];
         };
+        /** @description An answer in a group of conflicts. */
         ConflictAnswer: {
+            /** @description The concepts of its mentions, null for no matching concept; empty for "not a mention". */
+            concepts: (components["schemas"]["Named"] | null)[];
+            /** @description What names it in a decision. */
             key: string;
-            concepts: (null | components["schemas"]["Named"])[];
-            people: string[];
+            /** @description How often it was given. */
             n_answers: number;
+            /** @description Who gave it. */
+            people: string[];
         };
+        /** @description Resolves the conflicts of a group. Undo it with the `batch` of the response. */
         ConflictDecision: {
-            group: string;
+            /** @description The `key` of one of its answers. */
             answer?: string | null;
+            /** @description The ID of another concept. */
             concept?: string | null;
+            /** @description The `key` of the group. */
+            group: string;
+            /** @description Only these conflicts: document and first mark of each; all of the group if null. */
             only?: [
                 number,
                 number
             ][] | null;
         };
+        /** @description Conflicts with the same text and the same answers. */
         ConflictGroup: {
-            key: string;
-            text: string;
-            n_conflicts: number;
-            n_documents: number;
+            /** @description The answers, most frequent first. */
             answers: components["schemas"]["ConflictAnswer"][];
+            /** @description What names it in requests. */
+            key: string;
+            /** @description Number of conflicts. */
+            n_conflicts: number;
+            /** @description Number of documents. */
+            n_documents: number;
+            /** @description The text of the first of them. */
+            text: string;
         };
+        /** @description The conflicts of a project in groups. */
         ConflictGroups: {
+            /** @description Largest first. */
             groups: components["schemas"]["ConflictGroup"][];
         };
         /**
@@ -478,6 +527,16 @@ export interface components {
             /** @description The semantic type. */
             type: string;
         } | {
+            /** @description All its contexts; empty for a plain statement. */
+            contexts: components["schemas"]["MentionContext"][];
+            /** @enum {string} */
+            kind: "context";
+            /**
+             * Format: int64
+             * @description The annotation.
+             */
+            mark: number;
+        } | {
             /** @description The mentions to keep; empty for "not a mention". */
             keep: components["schemas"]["Keep"][];
             /** @enum {string} */
@@ -496,12 +555,6 @@ export interface components {
             seconds?: number | null;
             /** @description Whether it is finished. */
             value: boolean;
-        } | {
-            /** @enum {string} */
-            kind: "context";
-            /** Format: int64 */
-            mark: number;
-            contexts: components["schemas"]["MentionContext"][];
         };
         /** @description Decisions that are stored together. */
         Decisions: {
@@ -522,6 +575,13 @@ export interface components {
              * @description Linking accuracy on given mentions.
              */
             accuracy?: number | null;
+            accuracy_ci?: components["schemas"]["FigureRange"] | null;
+            /**
+             * Format: double
+             * @description How much better its linking F1 is than that of the model that was in use before, on the same documents.
+             */
+            gain?: number | null;
+            gain_ci?: components["schemas"]["FigureRange"] | null;
             /** @description Number of documents evaluated. */
             n_documents?: number | null;
             /** @description Held-out documents seen in training by any of the models; excluded from the scores of all. */
@@ -531,16 +591,13 @@ export interface components {
              * @description Span F1.
              */
             spans_f1?: number | null;
+            spans_f1_ci?: components["schemas"]["FigureRange"] | null;
             /**
              * Format: double
              * @description Linking F1: span and concept.
              */
             strict_f1?: number | null;
-            strict_f1_ci?: null | components["schemas"]["FigureRange"];
-            spans_f1_ci?: null | components["schemas"]["FigureRange"];
-            accuracy_ci?: null | components["schemas"]["FigureRange"];
-            gain?: number | null;
-            gain_ci?: null | components["schemas"]["FigureRange"];
+            strict_f1_ci?: components["schemas"]["FigureRange"] | null;
         };
         /** @description A conflict between annotators. */
         Disagreement: {
@@ -582,9 +639,12 @@ export interface components {
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
         };
+        /** @description An annotator of a document. */
         DocumentAnnotator: {
-            name: string;
+            /** @description Whether the annotator finished the document. */
             is_finished: boolean;
+            /** @description The name. */
+            name: string;
         };
         /** @description What a prediction changed in a document. */
         DocumentChanges: {
@@ -724,9 +784,18 @@ export interface components {
             /** @description One line for each kind of loss; empty if nothing is lost. */
             lines: string[];
         };
+        /** @description The bounds of a confidence interval. */
         FigureRange: {
-            low: number;
+            /**
+             * Format: double
+             * @description The upper bound.
+             */
             high: number;
+            /**
+             * Format: double
+             * @description The lower bound.
+             */
+            low: number;
         };
         /** @description Concept filters, as on the command line. A concept must pass all of them. */
         Filters: {
@@ -869,6 +938,8 @@ export interface components {
             document: number;
             /** @description The document's ID in the source file. */
             external_id: string;
+            /** @description Whether it was spread from a decision on an identical mention. */
+            is_spread: boolean;
             /**
              * Format: int64
              * @description The annotation.
@@ -886,7 +957,6 @@ export interface components {
             ][];
             /** @description The text of the spans. */
             text: string;
-            is_spread: boolean;
         };
         /** @description A page of the predictions of a group. */
         GroupMentions: {
@@ -1218,6 +1288,8 @@ export interface components {
             /** @description The model's candidates, best first. */
             candidates: components["schemas"]["CandidateRow"][];
             concept?: components["schemas"]["Named"] | null;
+            /** @description Its contexts; none for a plain statement. */
+            contexts: components["schemas"]["MentionContext"][];
             /** @description Overlapping annotations that conflict with it. */
             disagrees: number[];
             /**
@@ -1227,6 +1299,8 @@ export interface components {
             id: number;
             /** @description Whether a person decided that no concept matches. */
             is_nil: boolean;
+            /** @description Whether its concept was spread from a decision on an identical mention. */
+            is_spread: boolean;
             /** @description Whether it is marked as unsure. */
             is_unsure: boolean;
             /** @description The model that predicted it. */
@@ -1259,8 +1333,6 @@ export interface components {
             text: string;
             /** @description The semantic type. */
             type: string;
-            contexts: components["schemas"]["MentionContext"][];
-            is_spread: boolean;
         };
         /** @description The name of a candidate that matches a text. */
         MatchedName: {
@@ -1276,7 +1348,10 @@ export interface components {
              */
             similarity: number;
         };
-        /** @enum {string} */
+        /**
+         * @description A context of a mention. A plain statement about the patient at present has none.
+         * @enum {string}
+         */
         MentionContext: "negated" | "possible" | "historical" | "hypothetical" | "family";
         /** @description A given mention. */
         MentionIn: {
@@ -1403,11 +1478,16 @@ export interface components {
             /** @description Most similar first. */
             concepts: components["schemas"]["CandidateRow"][];
         };
+        /** @description Documents to assign to annotators, each of whom gets a copy that the others do not see. */
         NewAssignments: {
-            people: number[];
+            /** @description How many annotators each document gets; all of them if null. */
             n_annotators?: number | null;
-            predictions?: boolean | null;
+            /** @description The maximum number of documents that are assigned; all unfinished ones without annotators if null. */
             n_documents?: number | null;
+            /** @description The account numbers of the annotators. */
+            people: number[];
+            /** @description Whether the copies have the unreviewed predictions (default). */
+            predictions?: boolean | null;
         };
         /** @description A new comment. */
         NewComment: {
@@ -1465,17 +1545,29 @@ export interface components {
             name: string;
             scope?: components["schemas"]["NewScope"] | null;
         };
+        /** @description A new proposal. */
         NewProposal: {
-            kind: components["schemas"]["ProposalKind"];
-            name: string;
+            /** @description The ID of the concept of a synonym, or of the broader concept of a new one. */
             concept?: string | null;
-            scope?: components["schemas"]["SynonymScope"];
-            type?: string | null;
+            /** @description The definition of a new concept. */
             definition?: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The document where it occurs, kept as evidence.
+             */
             document?: number | null;
-            start?: number | null;
+            /** @description The end of the span. */
             end?: number | null;
+            /** @description What is proposed. */
+            kind: components["schemas"]["ProposalKind"];
+            /** @description The synonym, or the name of the new concept. */
+            name: string;
+            /** @description How a synonym relates to its concept. */
+            scope?: components["schemas"]["SynonymScope"];
+            /** @description The span where it occurs there, in code points, end exclusive. */
+            start?: number | null;
+            /** @description The semantic type of a new concept; that of the broader one if null. */
+            type?: string | null;
         };
         /** @description A new scope of a project. */
         NewScope: {
@@ -1549,11 +1641,12 @@ export interface components {
             n_documents: number;
             /** @description Number of predictions. */
             n_mentions: number;
+            /** @description How many of the mentions were spread from decisions on identical ones. */
+            n_spread: number;
             /** @description The text. Case matters only if it is all upper case. */
             text: string;
             /** @description The semantic type. */
             type: string;
-            n_spread: number;
         };
         /** @description A page of groups. */
         PredictionGroups: {
@@ -1563,9 +1656,10 @@ export interface components {
             n_groups: number;
             /** @description Number of predictions in them. */
             n_mentions: number;
+            /** @description How many predictions were spread from decisions on identical mentions, in all groups that match the query. */
+            n_spread: number;
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
-            n_spread: number;
         };
         /** @description A problem in an imported file. */
         Problem: {
@@ -1583,6 +1677,8 @@ export interface components {
         };
         /** @description A project. */
         Project: {
+            /** @description The annotator of these copies. */
+            annotator?: string | null;
             /** @description When it was created. */
             created_at: string;
             /** @description The description. */
@@ -1615,13 +1711,15 @@ export interface components {
             n_finished: number;
             /** @description The name. */
             name: string;
+            /**
+             * Format: int64
+             * @description The project whose documents it holds copies of, for blind annotation.
+             */
+            parent?: number | null;
             /** @description What it annotates. */
             scope: components["schemas"]["ProjectScope"];
             /** @description The sampling strategy of the queue. */
             strategy: string;
-            /** Format: int64 */
-            parent?: number | null;
-            annotator?: string | null;
         };
         /** @description A copy of a project. */
         ProjectCopy: {
@@ -1656,31 +1754,56 @@ export interface components {
             /** @description Oldest first. */
             projects: components["schemas"]["Project"][];
         };
+        /** @description A proposal. */
         Proposal: {
-            /** Format: int64 */
-            id: number;
-            kind: components["schemas"]["ProposalKind"];
-            concept: components["schemas"]["Named"];
-            broader?: null | components["schemas"]["Named"];
-            name: string;
-            scope: components["schemas"]["SynonymScope"];
-            type: string;
-            definition: string;
-            /** Format: int64 */
-            document?: number | null;
-            evidence: string;
-            by: string;
+            /** @description When. */
             at: string;
+            broader?: components["schemas"]["Named"] | null;
+            /** @description Who proposed it. */
+            by: string;
+            /** @description The concept that mentions are linked to: the new one, or that of the synonym. */
+            concept: components["schemas"]["Named"];
+            /** @description The definition; empty if there is none. */
+            definition: string;
+            /**
+             * Format: int64
+             * @description The document where it was proposed.
+             */
+            document?: number | null;
+            /** @description The text around it there. */
+            evidence: string;
+            /**
+             * Format: int64
+             * @description The number.
+             */
+            id: number;
+            /** @description What is proposed. */
+            kind: components["schemas"]["ProposalKind"];
+            /** @description Number of reviewed mentions with this name and concept in the project. */
             n_mentions: number;
+            /** @description The synonym, or the name of the new concept. */
+            name: string;
+            /** @description How a synonym relates to its concept. */
+            scope: components["schemas"]["SynonymScope"];
+            /** @description The semantic type. */
+            type: string;
         };
-        /** @enum {string} */
+        /**
+         * @description What is proposed.
+         * @enum {string}
+         */
         ProposalKind: "concept" | "synonym";
+        /** @description The proposals of a project. */
         Proposals: {
+            /** @description Oldest first. */
             proposals: components["schemas"]["Proposal"][];
         };
+        /** @description A stored proposal, and what it changed. */
         Proposed: {
-            proposal: components["schemas"]["Proposal"];
+            /** @description Number of predictions that it added or changed in unfinished documents. */
             n_predicted: number;
+            /** @description The proposal. */
+            proposal: components["schemas"]["Proposal"];
         };
         /** @description The annotation queue. */
         Queue: {
@@ -1709,8 +1832,11 @@ export interface components {
          * @enum {string}
          */
         Scope: "document" | "project";
+        /** @description A name with its scope. */
         ScopedName: {
+            /** @description The name. */
             name: string;
+            /** @description Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`. */
             scope: string;
         };
         /** @description A concept that a name may mean. */
@@ -1811,7 +1937,10 @@ export interface components {
         Status: {
             status: string;
         };
-        /** @enum {string} */
+        /**
+         * @description How a proposed synonym relates to its concept.
+         * @enum {string}
+         */
         SynonymScope: "exact" | "narrow" | "broad" | "related";
         /** @description A text to link. */
         TextIn: {
@@ -1875,15 +2004,23 @@ export interface components {
              */
             steps: number;
         };
+        /** @description A level of the hierarchy. */
         TreeLevel: {
-            path: components["schemas"]["Named"][];
+            /** @description Up to 1,000 concepts, by name. */
             concepts: components["schemas"]["TreeNode"][];
+            /** @description Number of concepts on this level. */
             n_concepts: number;
+            /** @description A path from the root to the concept above this level; empty for the concepts without broader ones. */
+            path: components["schemas"]["Named"][];
         };
+        /** @description A concept in the hierarchy. */
         TreeNode: {
+            /** @description The ID. */
             id: string;
-            name: string;
+            /** @description Number of narrower concepts. */
             n_children: number;
+            /** @description The preferred name. */
+            name: string;
         };
         /** @description A request to undo or redo. */
         UndoRequest: {
