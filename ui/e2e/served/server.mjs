@@ -1,5 +1,5 @@
 // Starts `canonym serve` on a folder of its own, for what the mock cannot show: accounts, a hierarchy, several people at once.
-// CANONYM_BIN names the program; without it, the one that cargo has built is used.
+// CANONYM_BIN names the program; without it, the one that cargo has built is used. With CANONYM_DIST, the pages are those of `dist`.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -41,7 +41,7 @@ export async function serve({ admin = null, hierarchy = false } = {}) {
   if (admin) execFileSync(program, ['serve', '--add-admin', admin, ...data], { env, stdio: 'pipe' });
   const running = spawn(program, ['serve', ...kb, '--model', 'lexical', '--bind', '127.0.0.1:0', ...data], { stdio: 'pipe' });
   let told = '';
-  const url = await new Promise((resolve, reject) => {
+  const served = await new Promise((resolve, reject) => {
     const read = (chunk) => {
       told += chunk;
       const found = /http:\/\/127\.0\.0\.1:\d+/.exec(told);
@@ -52,12 +52,15 @@ export async function serve({ admin = null, hierarchy = false } = {}) {
     running.on('exit', () => reject(new Error(`canonym serve ended: ${told}`)));
     setTimeout(() => reject(new Error(`canonym serve is silent: ${told}`)), 120_000).unref();
   });
+  const proxy = process.env.CANONYM_DIST ? spawn('node', [fileURLToPath(new URL('../../mock/proxy.mjs', import.meta.url)), served, '0'], { stdio: ['ignore', 'pipe', 'inherit'] }) : null;
+  const url = proxy ? await new Promise((resolve) => proxy.stdout.on('data', (chunk) => resolve(/http:\/\/127\.0\.0\.1:\d+/.exec(chunk)[0]))) : served;
   return {
     url,
     folder,
     program,
     async stop() {
       running.removeAllListeners('exit');
+      proxy?.kill();
       running.kill();
       await new Promise((resolve) => running.on('exit', resolve));
       rmSync(folder, { recursive: true, force: true });
