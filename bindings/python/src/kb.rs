@@ -251,6 +251,13 @@ fn build_config(py: Python<'_>, sources: Vec<PathBuf>, options: Option<&Bound<'_
         name: options.take("name")?,
         licence: options.take("licence")?.unwrap_or_default(),
         version: options.take("version")?.unwrap_or_default(),
+        xrefs_from: options.take_list("xrefs_from")?,
+        code_systems: options
+            .take_list::<String>("code_systems")?
+            .iter()
+            .map(|text| code_system(text))
+            .collect::<canonym::Result<_>>()
+            .or_raise(py)?,
     };
     options.finish()?;
     Ok(config)
