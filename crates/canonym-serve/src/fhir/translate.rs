@@ -28,6 +28,9 @@ pub fn translate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value
         let shown: String = code.chars().take(80).collect();
         return Ok(answer(&[], Some(format!("the code `{shown}` is unknown"))));
     }
+    // A system without any code has none for this concept either.
+    let to_target = |target: &String| Translator::new(kb, target, PredicateMappings::default()).ok();
+    let translator = target.as_ref().map(to_target);
     let mut matches: Vec<Value> = Vec::new();
     let mut push = |kb: &KnowledgeBase, id: &str, display: Option<&str>, predicate: Predicate| {
         let mut concept = super::coding(coding_of_id(kb, &canonical_id(id)));
@@ -48,7 +51,7 @@ pub fn translate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value
         if is_wanted(&systems::coding(kb, concept).system) {
             push(kb, kb.id(concept), Some(kb.preferred_name(concept)), to_concept);
         }
-        for XrefRecord { id, predicate } in codes(kb, concept, target.as_deref()) {
+        for XrefRecord { id, predicate } in codes(kb, concept, translator.as_ref().map(Option::as_ref)) {
             let known = kb.find(&id).map(|concept| kb.preferred_name(concept));
             push(kb, &id, known, composed(to_concept, predicate));
         }
@@ -79,17 +82,13 @@ fn sources(kb: &KnowledgeBase, system: &str, code: &str) -> Vec<(ConceptId, Pred
 }
 
 /// The codes of a concept in the target system, or in all.
-fn codes(kb: &KnowledgeBase, concept: ConceptId, target: Option<&str>) -> Vec<XrefRecord> {
+fn codes(kb: &KnowledgeBase, concept: ConceptId, target: Option<Option<&Translator>>) -> Vec<XrefRecord> {
     let Some(target) = target else {
         let others = kb.alternative_ids(concept).map(|id| XrefRecord { id: id.to_owned(), predicate: Predicate::Exact });
         let xrefs = kb.xrefs(concept).map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate });
         return others.chain(xrefs).collect();
     };
-    // A system without any code has none for this concept either.
-    match Translator::new(kb, target, PredicateMappings::default()) {
-        Ok(translator) => translator.codes(kb, concept),
-        Err(_) => Vec::new(),
-    }
+    target.map(|translator| translator.codes(kb, concept)).unwrap_or_default()
 }
 
 /// The relation of a code to another one through a concept.
