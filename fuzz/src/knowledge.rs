@@ -9,7 +9,7 @@ use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::format::{KIND, Meta};
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{
-    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope,
+    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope, XrefRecord,
 };
 use canonym_core::link::Annotator;
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
