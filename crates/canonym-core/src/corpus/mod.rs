@@ -29,6 +29,7 @@ pub mod pubtator;
 pub mod repair;
 pub mod table;
 pub mod texoo;
+pub mod uima;
 
 pub use check::{Occurrences, Oddity, OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};

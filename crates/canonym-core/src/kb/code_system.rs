@@ -55,6 +55,9 @@ pub const KNOWN: [CodeSystem; 22] = [
     ontology(&["CL"], "http://purl.obolibrary.org/obo/cl.owl"),
 ];
 
+/// Ontologies whose IRIs are OBO PURLs.
+const OBO: [&str; 8] = ["HP", "MONDO", "DOID", "GO", "CHEBI", "UBERON", "CL", "SYMP"];
+
 /// The start of the URI of other prefixes.
 const OTHER: &str = "urn:canonym:";
 
@@ -128,6 +131,25 @@ pub fn version<'a>(kb: &'a KnowledgeBase, prefix: &str) -> &'a str {
         None if kb.container().format() == 1 => &meta.version,
         None => "",
     }
+}
+
+/// The start of the IRIs of concepts with a prefix, such as `http://purl.obolibrary.org/obo/HP_`.
+pub fn iri_start(kb: &KnowledgeBase, prefix: &str) -> String {
+    let system = uri(kb, prefix);
+    match canonical_prefix(prefix) {
+        known if OBO.contains(&known) => format!("http://purl.obolibrary.org/obo/{known}_"),
+        "MESH" => "http://id.nlm.nih.gov/mesh/".to_owned(),
+        "SNOMEDCT" => "http://snomed.info/id/".to_owned(),
+        _ if system.starts_with("urn:") => format!("{system}:"),
+        _ => format!("{}/", system.trim_end_matches('/')),
+    }
+}
+
+/// The IRI of an id; of several joined by `|`, that of the first.
+pub fn iri(kb: &KnowledgeBase, id: &str) -> String {
+    let id = id.split('|').next().unwrap_or_default();
+    let (prefix, code) = id.split_once(':').unwrap_or(("", id));
+    iri_start(kb, prefix) + &encoded(code)
 }
 
 /// A URI has no blanks and nothing outside ASCII.

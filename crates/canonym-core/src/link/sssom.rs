@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use super::explain::{Agreement, agreement};
 use super::{Candidate, Link};
-use crate::kb::code_system::{canonical_prefix, is_made_up, prefixes, uri, version};
+use crate::kb::code_system::{iri_start, prefixes, version};
 use crate::kb::{ConceptId, KnowledgeBase, Predicate, Scope};
 
 /// The columns.
@@ -34,9 +34,6 @@ pub const COLUMNS: [&str; 10] = [
 
 /// Prefixes of the metadata.
 const MAX_PREFIXES: usize = 200;
-
-/// Ontologies whose ids are OBO PURLs.
-const OBO: [&str; 8] = ["HP", "MONDO", "DOID", "GO", "CHEBI", "UBERON", "CL", "SYMP"];
 
 /// A name to be mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +68,7 @@ pub fn header<'a>(kb: &KnowledgeBase, model: &str, subjects: impl Iterator<Item 
     let own = prefixes(kb);
     for prefix in own.iter().map(String::as_str).chain(subjects.filter_map(prefix_of)) {
         if spaces.len() < MAX_PREFIXES && is_word(prefix) && !spaces.contains_key(prefix) {
-            spaces.insert(prefix.to_owned(), space(kb, prefix));
+            spaces.insert(prefix.to_owned(), iri_start(kb, prefix));
         }
     }
     let mut text = "#curie_map:\n".to_owned();
@@ -102,18 +99,6 @@ fn prefix_of(id: &str) -> Option<&str> {
 
 fn is_word(prefix: &str) -> bool {
     !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
-}
-
-/// The start of the IRIs of a prefix.
-fn space(kb: &KnowledgeBase, prefix: &str) -> String {
-    let system = uri(kb, prefix);
-    match canonical_prefix(prefix) {
-        known if OBO.contains(&known) => format!("http://purl.obolibrary.org/obo/{known}_"),
-        "MESH" => "http://id.nlm.nih.gov/mesh/".to_owned(),
-        "SNOMEDCT" => "http://snomed.info/id/".to_owned(),
-        _ if is_made_up(&system) || system.starts_with("urn:") => format!("{system}:"),
-        _ => format!("{}/", system.trim_end_matches('/')),
-    }
 }
 
 /// Letters and digits of a name, for a URN.

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, jobs, kb, link,
-    lint, members, mentions, models, people, projects, speed, stats, stream,
+    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, inception,
+    jobs, kb, link, lint, members, mentions, models, people, projects, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
@@ -297,6 +297,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/ground_multi", post(gilda::ground_multi).fallback(assets::serve))
         .route("/annotate", post(gilda::annotate).fallback(assets::serve))
         .nest("/fhir", fhir)
+        .route("/inception/{value}/predict", post(inception::predict))
+        .route("/inception/{value}/train", post(inception::train))
         .route_service("/mcp", McpServer::new(app.engine.clone()).http(app.config.max_link_bytes))
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), guard::check))

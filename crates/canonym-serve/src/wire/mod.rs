@@ -3,6 +3,7 @@
 mod changes;
 mod disagreements;
 mod gilda;
+mod inception;
 mod jobs;
 mod linking;
 mod people;
@@ -12,6 +13,7 @@ mod speed;
 pub use changes::*;
 pub use disagreements::*;
 pub use gilda::*;
+pub use inception::*;
 pub use jobs::*;
 pub use linking::*;
 pub use people::*;
