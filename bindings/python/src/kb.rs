@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use canonym::{BuildConfig, ConceptId, Error, Meta, SubsetConfig, search};
+use canonym_core::input::Input;
 use canonym_core::kb::build::code_system;
 use canonym_core::kb::code_system::coding;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat};
-use canonym_core::input::Input;
 use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
 use canonym_core::kb::translate::{PredicateMappings, Translator};
 use canonym_neural::system::terminology::{self, STARTER, STARTER_TABLE};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::conll::Tags;
 
-use crate::result_format::ResultFormat;
 use crate::reading::{ColumnArguments, ReadArguments};
+use crate::result_format::ResultFormat;
 use crate::sink::{Encoded, Sink, check_output};
 use crate::{errors, progress};
 

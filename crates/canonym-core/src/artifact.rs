@@ -566,7 +566,10 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
         return fault(message, "use the newer version of canonym that built it, or rebuild it with this version");
     }
     if format < kind.oldest {
-        return fault(format!("it has format {format}; this version reads {} to {}", kind.oldest, kind.format), REBUILD);
+        return fault(
+            format!("it has format {format}; this version reads {} to {}", kind.oldest, kind.format),
+            REBUILD,
+        );
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {

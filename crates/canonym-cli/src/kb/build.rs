@@ -129,7 +129,11 @@ fn config(arguments: &BuildArguments) -> anyhow::Result<BuildConfig> {
         licence: arguments.licence.clone(),
         version: arguments.source_version.clone(),
         xrefs_from: arguments.xrefs_from.clone(),
-        code_systems: arguments.code_system.iter().map(|text| code_system(text)).collect::<canonym_core::Result<_>>()?,
+        code_systems: arguments
+            .code_system
+            .iter()
+            .map(|text| code_system(text))
+            .collect::<canonym_core::Result<_>>()?,
     })
 }
 

@@ -130,12 +130,7 @@ struct Current {
 
 impl RunOutputs {
     /// The outputs of `files` in `folder`.
-    pub fn new(
-        path: &Path,
-        folder: RunFolder,
-        files: BTreeMap<usize, BatchFile>,
-        to: ResultFormat,
-    ) -> RunOutputs {
+    pub fn new(path: &Path, folder: RunFolder, files: BTreeMap<usize, BatchFile>, to: ResultFormat) -> RunOutputs {
         RunOutputs {
             path: path.to_path_buf(),
             folder,

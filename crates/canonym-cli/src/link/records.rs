@@ -71,7 +71,12 @@ pub struct RecordWriter {
 
 impl RecordWriter {
     /// What the options ask for.
-    pub fn open(arguments: &RecordArguments, to: ResultFormat, model: &str, kb: &KnowledgeBase) -> anyhow::Result<RecordWriter> {
+    pub fn open(
+        arguments: &RecordArguments,
+        to: ResultFormat,
+        model: &str,
+        kb: &KnowledgeBase,
+    ) -> anyhow::Result<RecordWriter> {
         let translator = arguments.codes.translator(kb)?;
         let omop = match (to, &arguments.nlp_date) {
             (ResultFormat::OmopNoteNlp, Some(date)) => {
@@ -85,7 +90,8 @@ impl RecordWriter {
                 let model = Path::new(model).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
                 let version = Some(&kb.meta().version).filter(|version| !version.is_empty());
                 let version = version.map(|version| format!(" {version}")).unwrap_or_default();
-                let system = format!("canonym {}, model {model}, {}{version}", env!("CARGO_PKG_VERSION"), kb.meta().name);
+                let system =
+                    format!("canonym {}, model {model}, {}{version}", env!("CARGO_PKG_VERSION"), kb.meta().name);
                 Some(NoteNlp { system, date: NlpDate::parse(date)?, concepts })
             }
             _ => None,

@@ -43,13 +43,23 @@ fn place() -> Workplace {
     place.write("notes.csv", NOTES);
     place.write("CONCEPT.csv", CONCEPTS);
     place.write("CONCEPT_RELATIONSHIP.csv", RELATIONSHIPS);
-    let arguments = ["kb", "build", "ward.jsonl", "--code-system", "WARD=https://ward.example/codes|2026", "--out", "ward.kb"];
+    let arguments =
+        ["kb", "build", "ward.jsonl", "--code-system", "WARD=https://ward.example/codes|2026", "--out", "ward.kb"];
     assert!(place.run(&arguments, "").status.success());
     place
 }
 
-const LINK: [&str; 9] =
-    ["link", "--model", "lexical", "--kb", "ward.kb", "notes.csv", "--id-column=note_id", "--text-column=note_text", "--to"];
+const LINK: [&str; 9] = [
+    "link",
+    "--model",
+    "lexical",
+    "--kb",
+    "ward.kb",
+    "notes.csv",
+    "--id-column=note_id",
+    "--text-column=note_text",
+    "--to",
+];
 
 fn link<'a>(others: &[&'a str]) -> Vec<&'a str> {
     [&LINK[..], others].concat()
@@ -98,7 +108,18 @@ fn wrong_options_of_records_say_what_to_do() {
     place.check(&link(&["parquet"]), expect![]);
     place.check(&link(&["jsonl", "--to-system", "LOINC"]), expect![]);
     place.write("text.txt", "Gout.");
-    let named = ["link", "--model", "lexical", "--kb", "ward.kb", "text.txt", "--to", "omop-note-nlp", "--nlp-date", "2026-11-25"];
+    let named = [
+        "link",
+        "--model",
+        "lexical",
+        "--kb",
+        "ward.kb",
+        "text.txt",
+        "--to",
+        "omop-note-nlp",
+        "--nlp-date",
+        "2026-11-25",
+    ];
     place.check(&named, expect![]);
 }
 
@@ -112,7 +133,10 @@ fn bundles_never_show_what_is_negated_or_of_relatives_as_present() {
     let mut shown = String::new();
     for entry in lines.iter().flat_map(|bundle| bundle["entry"].as_array().unwrap()) {
         let resource = &entry["resource"];
-        let code = ["code", "medicationCodeableConcept"].iter().map(|field| &resource[*field]["text"]).find(|text| text.is_string());
+        let code = ["code", "medicationCodeableConcept"]
+            .iter()
+            .map(|field| &resource[*field]["text"])
+            .find(|text| text.is_string());
         let status = &resource["verificationStatus"]["coding"][0]["code"];
         shown += &format!("{} {:?} {status} {}\n", resource["resourceType"], code, resource["valueBoolean"]);
     }
@@ -165,7 +189,10 @@ fn map_gives_codes_of_another_system_and_sssom() {
 fn a_knowledge_base_keeps_cross_references_and_code_systems() {
     let place = place();
     place.check(&["kb", "show", "ward.kb", "WARD:1"], expect![]);
-    place.write("more.sssom.tsv", "subject_id\tpredicate_id\tobject_id\nward:2\tskos:exactMatch\tICD10CM:R05.8\nX:1\tskos:exactMatch\tX:2\n");
+    place.write(
+        "more.sssom.tsv",
+        "subject_id\tpredicate_id\tobject_id\nward:2\tskos:exactMatch\tICD10CM:R05.8\nX:1\tskos:exactMatch\tX:2\n",
+    );
     let build = ["kb", "build", "ward.jsonl", "--xrefs-from", "more.sssom.tsv", "--out", "more.kb"];
     place.check(&build, expect![]);
     place.check(&["kb", "show", "more.kb", "WARD:2"], expect![]);

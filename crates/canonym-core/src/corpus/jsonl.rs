@@ -272,7 +272,12 @@ impl AnnotationLine {
             p_link: self.p_link,
             nil,
             candidates,
-            codes: self.codes.unwrap_or_default().into_iter().map(|CodeLine { id, predicate }| CodeRecord { id, predicate }).collect(),
+            codes: self
+                .codes
+                .unwrap_or_default()
+                .into_iter()
+                .map(|CodeLine { id, predicate }| CodeRecord { id, predicate })
+                .collect(),
             parts: self.parts.unwrap_or_default(),
             key: self.key.unwrap_or_default(),
             attributes: self.attributes.map(Attributes::into_attributes).unwrap_or_default(),

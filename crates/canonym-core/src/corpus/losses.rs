@@ -188,7 +188,9 @@ fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
         Loss::Candidate => ("list of candidates", "lists of candidates", "reduced to the first id"),
         Loss::Code => ("list of codes", "lists of codes", left_out),
         Loss::Unmapped => ("mention", "mentions", "written with the concept id 0"),
-        Loss::ResourceType => ("mention of a type without a resource", "mentions of types without a resource", left_out),
+        Loss::ResourceType => {
+            ("mention of a type without a resource", "mentions of types without a resource", left_out)
+        }
         Loss::Hypothetical => ("hypothetical mention", "hypothetical mentions", left_out),
         Loss::Relative => ("mention about a relative", "mentions about relatives", left_out),
         Loss::Document => ("document without mentions", "documents without mentions", left_out),

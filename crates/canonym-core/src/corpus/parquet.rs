@@ -265,7 +265,8 @@ mod tests {
         let file = written(&[document("a", vec![mention()]), document("b", vec![]), document("c", vec![gold])]);
         let rows = file.get_row_iter(None).unwrap().map(|row| format!("{}\n", row.unwrap()));
         expect![].assert_eq(&rows.collect::<String>());
-        let names: Vec<&str> = file.metadata().file_metadata().schema().get_fields().iter().map(|field| field.name()).collect();
+        let names: Vec<&str> =
+            file.metadata().file_metadata().schema().get_fields().iter().map(|field| field.name()).collect();
         assert_eq!(names, crate::corpus::table::COLUMNS);
     }
 

@@ -62,7 +62,8 @@ impl<'a> Cas<'a> {
             };
             let id = element.attribute("xmi:id")?.unwrap_or_default();
             last_id = last_id.max(id.parse().unwrap_or(0));
-            let units = |name: &str| Ok::<_, Error>(element.attribute(name)?.and_then(|value| value.parse::<usize>().ok()));
+            let units =
+                |name: &str| Ok::<_, Error>(element.attribute(name)?.and_then(|value| value.parse::<usize>().ok()));
             match element.name().rsplit(':').next() {
                 Some("Sofa") => {
                     let is_first = element.attribute("sofaID")?.as_deref() == Some("_InitialView");
@@ -76,7 +77,8 @@ impl<'a> Cas<'a> {
             }
         }
         let sofa = sofa.ok_or_else(|| malformed("the document has no `cas:Sofa`"))?;
-        let (view, members) = view_of(xmi, &sofa.id).ok_or_else(|| malformed("the document has no `cas:View` with members"))?;
+        let (view, members) =
+            view_of(xmi, &sofa.id).ok_or_else(|| malformed("the document has no `cas:View` with members"))?;
         let map = OffsetMap::new(&sofa.text);
         let spans = |units: Vec<(usize, usize)>| {
             let byte = |unit: usize| map.utf16_to_byte(unit);
@@ -126,7 +128,8 @@ impl<'a> Cas<'a> {
         for (id, Prediction { span, features }) in (self.next_id..).zip(predictions) {
             let (begin, end) = (unit(span.start), unit(span.end));
             let sofa = escaped(&self.sofa);
-            let start = format!("<canonym:{name} xmlns:canonym=\"http:///{space}.ecore\" xmi:id=\"{id}\" sofa=\"{sofa}\"");
+            let start =
+                format!("<canonym:{name} xmlns:canonym=\"http:///{space}.ecore\" xmi:id=\"{id}\" sofa=\"{sofa}\"");
             write!(elements, "{start} begin=\"{begin}\" end=\"{end}\"").expect("a string takes all");
             for (feature, value) in features {
                 write!(elements, " {feature}=\"{}\"", escaped(value)).expect("a string takes all");
@@ -220,7 +223,10 @@ mod tests {
             ("<xmi:XMI", "document.xmi"),
             ("<xmi:XMI/>", "no `cas:Sofa`"),
             (r#"<xmi:XMI><cas:Sofa xmi:id="1" sofaString="a"/></xmi:XMI>"#, "no `cas:View`"),
-            (r#"<xmi:XMI><cas:Sofa xmi:id="1" sofaString="a"/><cas:View sofa="2" members=""/></xmi:XMI>"#, "no `cas:View`"),
+            (
+                r#"<xmi:XMI><cas:Sofa xmi:id="1" sofaString="a"/><cas:View sofa="2" members=""/></xmi:XMI>"#,
+                "no `cas:View`",
+            ),
         ] {
             let error = Cas::read(xmi).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");

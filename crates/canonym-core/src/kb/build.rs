@@ -43,7 +43,8 @@ pub struct BuildConfig {
 
 /// Parses a code system: `PREFIX=URI`, or `PREFIX=URI|VERSION`.
 pub fn code_system(text: &str) -> Result<CodeSystemRecord> {
-    let wrong = |what: &str| Error::usage(format!("`{text}`: {what}"), "write it as CLINIC=https://clinic.example/codes|2026");
+    let wrong =
+        |what: &str| Error::usage(format!("`{text}`: {what}"), "write it as CLINIC=https://clinic.example/codes|2026");
     let (prefix, rest) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
     let (uri, version) = rest.split_once('|').unwrap_or((rest, ""));
     let (prefix, uri, version) = (prefix.trim().trim_end_matches(':'), uri.trim(), version.trim());

@@ -445,7 +445,8 @@ impl KnowledgeBaseBuilder {
         ids_of_concepts(writer, "alt", rows.filter(kept).collect(), n_concepts)?;
         let kept = |(_, concept, _): &(&str, u32, Predicate)| *concept != u32::MAX;
         let xrefs = self.xref_of.iter().zip(0..);
-        let rows = xrefs.map(|((concept, predicate), row)| (self.xrefs.get(row), new_row[*concept as usize], *predicate));
+        let rows =
+            xrefs.map(|((concept, predicate), row)| (self.xrefs.get(row), new_row[*concept as usize], *predicate));
         let predicates = ids_of_concepts(writer, "xref", rows.filter(kept).collect(), n_concepts)?;
         let predicates: Vec<u8> = predicates.into_iter().map(|predicate| predicate as u8).collect();
         writer.section("xref.predicate", [&predicates[..]])

@@ -97,7 +97,8 @@ pub fn canonical_id(id: &str) -> Cow<'_, str> {
 fn without_release(prefix: &str) -> &str {
     let mut stem = prefix;
     while let Some((start, end)) = stem.rsplit_once('_') {
-        let is_release = !start.is_empty() && matches!(end.len(), 2 | 4) && end.bytes().all(|byte| byte.is_ascii_digit());
+        let is_release =
+            !start.is_empty() && matches!(end.len(), 2 | 4) && end.bytes().all(|byte| byte.is_ascii_digit());
         if !is_release {
             break;
         }

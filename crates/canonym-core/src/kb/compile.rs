@@ -95,7 +95,8 @@ pub fn compile(
             builder.add(record)
         })?;
         let release = report.release.take().unwrap_or_default();
-        let given = [&source.version, if sources.len() == 1 { &config.version } else { &release }, &release, &config.version];
+        let given =
+            [&source.version, if sources.len() == 1 { &config.version } else { &release }, &release, &config.version];
         let version = given.into_iter().find(|version| !version.is_empty()).cloned();
         let main = prefixes.into_iter().max_by_key(|(_, n)| *n).map(|(prefix, _)| prefix);
         if let Some((prefix, version)) = main.zip(version) {
@@ -139,10 +140,16 @@ fn add_mappings(input: &mut Input, builder: &mut KnowledgeBaseBuilder, report: &
             // Mappings may spell a prefix in lower case.
             let upper = id.split_once(':').map(|(prefix, code)| format!("{}:{code}", prefix.to_ascii_uppercase()));
             let spelled = [Some(id.clone().into_owned()), upper, known_id(id)];
-            is_known |= spelled.iter().flatten().map(|id| builder.add_xref(id, &xref)).find_map(|added| match added {
-                Ok(false) => None,
-                other => Some(other),
-            }).transpose()?.unwrap_or_default();
+            is_known |= spelled
+                .iter()
+                .flatten()
+                .map(|id| builder.add_xref(id, &xref))
+                .find_map(|added| match added {
+                    Ok(false) => None,
+                    other => Some(other),
+                })
+                .transpose()?
+                .unwrap_or_default();
         }
         Ok((!is_known).then_some("of no concept"))
     })
@@ -192,7 +199,11 @@ fn describe(sources: &[CompileSource], config: &CompileConfig) -> Result<Meta> {
     let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let paths = || sources.iter().flat_map(|source| &source.paths);
     let mut files = Vec::new();
-    for path in paths().chain(&config.mappings).chain(&config.xrefs_from).filter(|path| path.as_os_str() != "-" && path.is_file()) {
+    for path in paths()
+        .chain(&config.mappings)
+        .chain(&config.xrefs_from)
+        .filter(|path| path.as_os_str() != "-" && path.is_file())
+    {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         files.push(SourceFile { name, xxh3: hash_file(path)? });
     }

@@ -88,7 +88,8 @@ impl Translator {
         known.truncate(20);
         let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
         let hint = match known.is_empty() {
-            true => "name an SSSOM file with `--mappings`, or rebuild the knowledge base to keep its cross-references".to_owned(),
+            true => "name an SSSOM file with `--mappings`, or rebuild the knowledge base to keep its cross-references"
+                .to_owned(),
             false => format!("it has {}{more}; name an SSSOM file with `--mappings` for others", known.join(", ")),
         };
         Err(Error::usage(message, hint))

@@ -26,14 +26,8 @@ pub enum Predicate {
 
 impl Predicate {
     /// All predicates.
-    pub const ALL: [Predicate; 6] = [
-        Predicate::Exact,
-        Predicate::Close,
-        Predicate::Xref,
-        Predicate::Narrow,
-        Predicate::Broad,
-        Predicate::Related,
-    ];
+    pub const ALL: [Predicate; 6] =
+        [Predicate::Exact, Predicate::Close, Predicate::Xref, Predicate::Narrow, Predicate::Broad, Predicate::Related];
 
     /// As a CURIE: `skos:exactMatch`.
     pub fn name(self) -> &'static str {

@@ -77,7 +77,8 @@ pub fn header<'a>(kb: &KnowledgeBase, model: &str, subjects: impl Iterator<Item 
     }
     let meta = kb.meta();
     let fingerprint = kb.container().fingerprint();
-    let releases: Vec<&str> = own.iter().map(|prefix| version(kb, prefix)).filter(|version| !version.is_empty()).collect();
+    let releases: Vec<&str> =
+        own.iter().map(|prefix| version(kb, prefix)).filter(|version| !version.is_empty()).collect();
     let rows = [
         ("mapping_set_id", format!("urn:canonym:mappings:{fingerprint:032x}:{}", plain(model))),
         ("mapping_set_title", format!("Names mapped to {}", meta.name)),
@@ -110,7 +111,11 @@ fn plain(name: &str) -> String {
 pub fn rows(kb: &KnowledgeBase, subject: Subject<'_>, link: &Link, n: usize) -> String {
     let mut text = String::new();
     if link.nil || link.candidates.is_empty() {
-        push_row(&mut text, subject, ["skos:exactMatch", "sssom:NoTermFound", "", "semapv:LexicalMatching", "", "", ""]);
+        push_row(
+            &mut text,
+            subject,
+            ["skos:exactMatch", "sssom:NoTermFound", "", "semapv:LexicalMatching", "", "", ""],
+        );
         return text;
     }
     for candidate in link.candidates.iter().take(n) {
@@ -200,7 +205,8 @@ mod tests {
                 ..ConceptRecord::default()
             })
             .unwrap();
-        KnowledgeBase::from_vec(builder.to_bytes(Meta { name: "test".to_owned(), ..Meta::default() }).unwrap(), "test").unwrap()
+        KnowledgeBase::from_vec(builder.to_bytes(Meta { name: "test".to_owned(), ..Meta::default() }).unwrap(), "test")
+            .unwrap()
     }
 
     #[test]
@@ -208,7 +214,15 @@ mod tests {
         let kb = kb();
         let candidate = Candidate { concept: ConceptId(0), name: None, p_link: 0.87654 };
         let link = Link { candidates: vec![candidate], ..Link::default() };
-        let lines = ["S:1\tGouty arthritis", "chronic\u{a0}gouts", "gout, chronic", "podagra", "joint diseases", "uric acid", "gotu"];
+        let lines = [
+            "S:1\tGouty arthritis",
+            "chronic\u{a0}gouts",
+            "gout, chronic",
+            "podagra",
+            "joint diseases",
+            "uric acid",
+            "gotu",
+        ];
         let rows: String = lines.iter().map(|line| rows(&kb, Subject::of_line(line), &link, 1)).collect();
         expect![].assert_eq(&rows);
         let none = Link { nil: true, ..link };

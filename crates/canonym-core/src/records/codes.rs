@@ -9,6 +9,7 @@ pub fn add(kb: &KnowledgeBase, translator: &Translator, document: &mut Annotated
     for annotation in &mut document.annotations {
         let concept = annotation.concept_id().and_then(|id| kb.find(id));
         let codes = concept.map(|concept| translator.codes(kb, concept)).unwrap_or_default().into_iter();
-        annotation.codes = codes.map(|code| CodeRecord { id: code.id, predicate: code.predicate.name().to_owned() }).collect();
+        annotation.codes =
+            codes.map(|code| CodeRecord { id: code.id, predicate: code.predicate.name().to_owned() }).collect();
     }
 }

@@ -107,7 +107,8 @@ impl FhirResources {
         };
         if is_bundle {
             let url = |place: Option<usize>| full_url(&document.document.id, place);
-            let entry = |(place, resource): (Option<usize>, Value)| json!({"fullUrl": url(place), "resource": resource});
+            let entry =
+                |(place, resource): (Option<usize>, Value)| json!({"fullUrl": url(place), "resource": resource});
             let entries: Vec<Value> = resources.into_iter().map(entry).collect();
             line(&json!({"resourceType": "Bundle", "type": "collection", "entry": entries}));
         } else {

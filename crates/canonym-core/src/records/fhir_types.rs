@@ -103,7 +103,8 @@ impl ResourceTypes {
         let parse = |setting: &String| {
             let wrong = || {
                 let shown: String = setting.chars().take(80).collect();
-                let hint = "write TYPE=condition, TYPE=observation, TYPE=medication or TYPE=none; `*` is every other type";
+                let hint =
+                    "write TYPE=condition, TYPE=observation, TYPE=medication or TYPE=none; `*` is every other type";
                 Error::usage(format!("invalid setting `{shown}`"), hint)
             };
             let (kind, resource) = setting.rsplit_once('=').ok_or_else(wrong)?;
@@ -122,7 +123,8 @@ impl ResourceTypes {
     /// The resource for a mention of these types and a concept with this canonical prefix.
     pub(super) fn of<'a>(&self, types: impl Iterator<Item = &'a str>, prefix: &str) -> Option<Resource> {
         let types: Vec<String> = types.map(str::to_lowercase).collect();
-        let given = |wanted: &str| self.given.iter().rev().find(|(kind, _)| kind == wanted).map(|(_, resource)| *resource);
+        let given =
+            |wanted: &str| self.given.iter().rev().find(|(kind, _)| kind == wanted).map(|(_, resource)| *resource);
         if let Some(resource) = types.iter().find_map(|kind| given(kind)) {
             return resource;
         }

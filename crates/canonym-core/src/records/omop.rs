@@ -98,7 +98,8 @@ impl NlpDate {
 /// Three numbers of these widths between signs.
 fn numbers(text: &str, sign: char, widths: [usize; 3]) -> Option<[u32; 3]> {
     let parts: Vec<&str> = text.split(sign).collect();
-    let is_right = |(part, width): (&&str, &usize)| part.len() == *width && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_right =
+        |(part, width): (&&str, &usize)| part.len() == *width && part.bytes().all(|byte| byte.is_ascii_digit());
     if parts.len() != 3 || !parts.iter().zip(&widths).all(is_right) {
         return None;
     }
@@ -230,7 +231,16 @@ mod tests {
         let parsed = NlpDate::parse("2024-02-29T09:05:00").unwrap();
         assert_eq!((parsed.date.as_str(), parsed.datetime.as_str()), ("2024-02-29", "2024-02-29 09:05:00"));
         assert_eq!(NlpDate::parse("2026-11-25").unwrap().datetime, "");
-        let wrong = ["", "today", "2026-11-31", "2025-02-29", "2026-13-01", "26-11-25", "2026-11-25T25:00:00", "2026-11-25T9:00"];
+        let wrong = [
+            "",
+            "today",
+            "2026-11-31",
+            "2025-02-29",
+            "2026-13-01",
+            "26-11-25",
+            "2026-11-25T25:00:00",
+            "2026-11-25T9:00",
+        ];
         for text in wrong {
             assert!(NlpDate::parse(text).is_err(), "{text}");
         }
@@ -244,9 +254,18 @@ mod tests {
             format!("{exists} {temporal} {modifiers}")
         };
         assert_eq!(show(plain, None), "Y present ");
-        assert_eq!(show(Asserted { negated: true, historical: true, ..plain }, None), "N past Negation=true,History=true");
-        assert_eq!(show(Asserted { hypothetical: true, ..plain }, Some("not linked")), "N  Conditional=true,Unmapped=not linked");
-        assert_eq!(show(Asserted { family: true, possible: true, ..plain }, None), "N present Uncertain=true,Subject=family");
+        assert_eq!(
+            show(Asserted { negated: true, historical: true, ..plain }, None),
+            "N past Negation=true,History=true"
+        );
+        assert_eq!(
+            show(Asserted { hypothetical: true, ..plain }, Some("not linked")),
+            "N  Conditional=true,Unmapped=not linked"
+        );
+        assert_eq!(
+            show(Asserted { family: true, possible: true, ..plain }, None),
+            "N present Uncertain=true,Subject=family"
+        );
     }
 
     #[test]

@@ -53,15 +53,17 @@ fn records() -> impl Strategy<Value = Vec<ConceptRecord>> {
     let xrefs = proptest::collection::vec(("[A-C]:[1-4!\"{ \\\\]{0,2}[1-4]", 0..6usize), 0..3);
     let record = (id(), names, texts(), proptest::option::of(text()), (ids(), xrefs), ids(), "[ST]?");
     let xref = |(id, predicate)| XrefRecord { id, predicate: Predicate::ALL[predicate] };
-    let record = record.prop_map(move |(id, names, types, definition, (parents, xrefs), alternative_ids, source)| ConceptRecord {
-        id,
-        names: names.into_iter().map(|(text, scope)| NameRecord { text, scope: SCOPES[scope] }).collect(),
-        types,
-        definition,
-        parents,
-        alternative_ids,
-        xrefs: xrefs.into_iter().map(xref).collect(),
-        source,
+    let record = record.prop_map(move |(id, names, types, definition, (parents, xrefs), alternative_ids, source)| {
+        ConceptRecord {
+            id,
+            names: names.into_iter().map(|(text, scope)| NameRecord { text, scope: SCOPES[scope] }).collect(),
+            types,
+            definition,
+            parents,
+            alternative_ids,
+            xrefs: xrefs.into_iter().map(xref).collect(),
+            source,
+        }
     });
     proptest::collection::vec(record, 1..8)
 }
@@ -79,7 +81,10 @@ fn stripped(kb: &KnowledgeBase, strip: impl Fn(&mut ConceptRecord)) -> Knowledge
             definition: kb.definition(concept).map(str::to_owned),
             parents: kb.parents(concept).map(|parent| kb.id(parent).to_owned()).collect(),
             alternative_ids: kb.alternative_ids(concept).map(str::to_owned).collect(),
-            xrefs: kb.xrefs(concept).map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate }).collect(),
+            xrefs: kb
+                .xrefs(concept)
+                .map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate })
+                .collect(),
             source: kb.source(concept).to_owned(),
         };
         strip(&mut record);

@@ -85,7 +85,8 @@ pub async fn predict(
         }
         let name = &metadata.feature;
         let score = rounded(mention.probability()).to_string();
-        let why = mention.candidates.first().filter(|_| !mention.nil).map(|best| format!("{} ({})", best.name, best.id));
+        let why =
+            mention.candidates.first().filter(|_| !mention.nil).map(|best| format!("{} ({})", best.name, best.id));
         let mut features = vec![
             (name.clone(), text),
             (format!("{name}_score"), score),

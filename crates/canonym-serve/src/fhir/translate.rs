@@ -17,7 +17,9 @@ const MAX_MATCHES: usize = 1000;
 pub fn translate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     let (system, code) = parameters.coding("system", "code")?;
     if parameters.text("reverse").is_some_and(|reverse| reverse == "true") {
-        return Err(ApiError::bad("`reverse` is not supported").hint("cross-references are followed in both directions"));
+        return Err(
+            ApiError::bad("`reverse` is not supported").hint("cross-references are followed in both directions")
+        );
     }
     let target = parameters.text("targetsystem").or_else(|| {
         // The implicit value set of a system has all of its codes.
@@ -84,7 +86,8 @@ fn sources(kb: &KnowledgeBase, system: &str, code: &str) -> Vec<(ConceptId, Pred
 /// The codes of a concept in the target system, or in all.
 fn codes(kb: &KnowledgeBase, concept: ConceptId, target: Option<Option<&Translator>>) -> Vec<XrefRecord> {
     let Some(target) = target else {
-        let others = kb.alternative_ids(concept).map(|id| XrefRecord { id: id.to_owned(), predicate: Predicate::Exact });
+        let others =
+            kb.alternative_ids(concept).map(|id| XrefRecord { id: id.to_owned(), predicate: Predicate::Exact });
         let xrefs = kb.xrefs(concept).map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate });
         return others.chain(xrefs).collect();
     };

@@ -59,7 +59,11 @@ async fn malformed_requests_and_training_are_refused() {
     let server = Server::temporary();
     let good = request("A delirium.", "tokens");
     let (status, answer) = ask(&server, "id/train", &good).await;
-    assert_eq!((status, &answer["error"]["message"]), (501, &json!("this recommender is not trained by INCEpTION")), "{answer}");
+    assert_eq!(
+        (status, &answer["error"]["message"]),
+        (501, &json!("this recommender is not trained by INCEpTION")),
+        "{answer}"
+    );
     let (status, _) = ask(&server, "concept/predict", &good).await;
     assert_eq!(status, 404);
     let with = |pointer: &str, value: Value| {

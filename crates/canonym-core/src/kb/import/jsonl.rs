@@ -94,7 +94,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         report.n_read += 1;
         report.register_id("row", row.id.trim());
         let xrefs = row.xrefs.iter().filter_map(|xref| xref_of(xref).transpose());
-        let xrefs = xrefs.collect::<std::result::Result<Vec<XrefRecord>, String>>().map_err(|message| input.error(message))?;
+        let xrefs =
+            xrefs.collect::<std::result::Result<Vec<XrefRecord>, String>>().map_err(|message| input.error(message))?;
         keep(ConceptRecord { xrefs, ..record(row, config, report) }, config, report, sink)?;
     }
     Ok(())

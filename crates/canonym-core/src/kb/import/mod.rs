@@ -362,7 +362,10 @@ fn release_of(version: &str) -> Option<String> {
     let version = version.trim();
     let is_date = |part: &str| {
         part.len() == 10
-            && part.bytes().enumerate().all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
+            && part
+                .bytes()
+                .enumerate()
+                .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
     };
     let release = version.split('/').find(|part| is_date(part)).unwrap_or(version);
     let is_plain = !release.is_empty() && release.len() <= 100 && !release.chars().any(char::is_control);

@@ -56,13 +56,11 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
                     Some(kind) => report.drop_one("stanza", kind),
                 }
             }
-            Line::Clause { tag, value } if in_header => {
-                match tag {
-                    "default-namespace" => namespace = syntax::text(value),
-                    "data-version" => report.release = super::release_of(&syntax::text(value)),
-                    _ => {}
-                }
-            }
+            Line::Clause { tag, value } if in_header => match tag {
+                "default-namespace" => namespace = syntax::text(value),
+                "data-version" => report.release = super::release_of(&syntax::text(value)),
+                _ => {}
+            },
             Line::Clause { tag, value } => {
                 if let Some(term) = &mut term {
                     term.n_bytes += value.len();

@@ -263,7 +263,9 @@ impl<'a, 'b> Import<'a, 'b> {
             (Property::ReplacedBy, object) => part.replaced_by.extend(id_of(object, config)),
             (Property::Reference, object) => part.record.xrefs.extend(xref_of(object, Predicate::Xref)),
             (Property::Mapping(predicate), object) => part.record.xrefs.extend(xref_of(object, predicate)),
-            (Property::Version, object) => part.version = text_of(&object).and_then(super::release_of).or(part.version.take()),
+            (Property::Version, object) => {
+                part.version = text_of(&object).and_then(super::release_of).or(part.version.take())
+            }
             (property, Term::Literal(literal)) => {
                 let (text, _, language) = literal.destruct();
                 part.n_bytes += text.len();

@@ -88,7 +88,9 @@ pub fn each(input: &mut Input, report: &mut Report, take: &mut Take<'_>) -> Resu
     }
     match columns {
         Some(_) => Ok(()),
-        None => Err(Error::parse(&path, 1, "the file contains no mappings").with_hint("use SSSOM mappings in TSV format")),
+        None => {
+            Err(Error::parse(&path, 1, "the file contains no mappings").with_hint("use SSSOM mappings in TSV format"))
+        }
     }
 }
 

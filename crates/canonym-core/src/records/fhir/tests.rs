@@ -8,7 +8,9 @@ use crate::text::{Document, Span};
 
 fn kb() -> KnowledgeBase {
     let mut builder = KnowledgeBaseBuilder::new();
-    for (id, name, kind) in [("MESH:D006073", "Gout", "Disease"), ("HP:0001945", "Fever", ""), ("X:1", "Colchicine", "Drug")] {
+    for (id, name, kind) in
+        [("MESH:D006073", "Gout", "Disease"), ("HP:0001945", "Fever", ""), ("X:1", "Colchicine", "Drug")]
+    {
         builder
             .add(ConceptRecord {
                 id: id.to_owned(),
@@ -19,7 +21,8 @@ fn kb() -> KnowledgeBase {
             .unwrap();
     }
     let system = CodeSystemRecord { prefix: "MESH".to_owned(), version: "2026".to_owned(), ..Default::default() };
-    KnowledgeBase::from_vec(builder.to_bytes(Meta { code_systems: vec![system], ..Meta::default() }).unwrap(), "test").unwrap()
+    KnowledgeBase::from_vec(builder.to_bytes(Meta { code_systems: vec![system], ..Meta::default() }).unwrap(), "test")
+        .unwrap()
 }
 
 fn mention(word: &str, id: &str, context: &str) -> AnnotatedDocument {
@@ -31,11 +34,14 @@ fn mention(word: &str, id: &str, context: &str) -> AnnotatedDocument {
         score: Some(0.9),
         nil: id.is_empty(),
         candidates: vec![CandidateRecord { id: id.to_owned(), name: word.to_owned(), score: 0.9 }],
-        attributes: context.split_whitespace().map(|value| match value {
-            "family" => Attribute { name: "experiencer".to_owned(), value: value.to_owned() },
-            "historical" | "hypothetical" => Attribute { name: "temporality".to_owned(), value: value.to_owned() },
-            value => attribute(value),
-        }).collect(),
+        attributes: context
+            .split_whitespace()
+            .map(|value| match value {
+                "family" => Attribute { name: "experiencer".to_owned(), value: value.to_owned() },
+                "historical" | "hypothetical" => Attribute { name: "temporality".to_owned(), value: value.to_owned() },
+                value => attribute(value),
+            })
+            .collect(),
         ..Annotation::default()
     };
     let document = Document { id: "7".to_owned(), text, ..Document::default() };
@@ -78,7 +84,8 @@ fn contexts_decide_what_is_written() {
 fn a_bundle_holds_the_note_and_codes_with_systems() {
     let writer = FhirResources { types: ResourceTypes::default(), layout: Layout::Bundles };
     let mut document = mention("Gout", "MESH:D006073", "");
-    document.annotations[0].codes = vec![CodeRecord { id: "ICD10CM:M10".to_owned(), predicate: "skos:exactMatch".to_owned() }];
+    document.annotations[0].codes =
+        vec![CodeRecord { id: "ICD10CM:M10".to_owned(), predicate: "skos:exactMatch".to_owned() }];
     let mut out = Vec::new();
     assert!(writer.write(&kb(), &document, &mut out).is_empty());
     let bundle: Value = serde_json::from_slice(&out).unwrap();
@@ -88,7 +95,8 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
 #[test]
 fn unlinked_mentions_have_a_text_and_unknown_types_are_counted() {
     assert_eq!(resource("Rash", "", ""), "1 mention of a type without a resource was dropped (first in document `7`)");
-    let writer = FhirResources { types: ResourceTypes::parse(&["*=condition".to_owned()]).unwrap(), layout: Layout::Resources };
+    let writer =
+        FhirResources { types: ResourceTypes::parse(&["*=condition".to_owned()]).unwrap(), layout: Layout::Resources };
     let mut out = Vec::new();
     writer.write(&kb(), &mention("Rash", "", ""), &mut out);
     let line: Value = serde_json::from_str(String::from_utf8(out).unwrap().lines().nth(1).unwrap()).unwrap();
