@@ -547,7 +547,6 @@ fn fault<T>(message: impl Into<String>, hint: &'static str) -> std::result::Resu
     Err(Fault { message: message.into(), hint })
 }
 
-/// Sections with their checksums, fingerprint and format number.
 type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128, u32);
 
 fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fault> {
@@ -566,10 +565,8 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
         return fault(message, "use the newer version of canonym that built it, or rebuild it with this version");
     }
     if format < kind.oldest {
-        return fault(
-            format!("it has format {format}; this version reads {} to {}", kind.oldest, kind.format),
-            REBUILD,
-        );
+        let message = format!("it has format {format}; this version reads from {} on", kind.oldest);
+        return fault(message, REBUILD);
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {

@@ -16,7 +16,7 @@ const MAX_MATCHES: usize = 1000;
 /// Runs the operation: `system` and `code`, or `coding`, and optionally `targetsystem` or `target`.
 pub fn translate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     let (system, code) = parameters.coding("system", "code")?;
-    if parameters.text("reverse").is_some_and(|reverse| reverse == "true") {
+    if parameters.flag("reverse") {
         return Err(
             ApiError::bad("`reverse` is not supported").hint("cross-references are followed in both directions")
         );
