@@ -85,9 +85,10 @@ pub fn compile(
             }
             if !record.names.is_empty() {
                 let prefix = record.id.split_once(':').map_or("", |(prefix, _)| prefix);
+                let is_full = prefixes.len() >= MAX_PREFIXES;
                 match prefixes.get_mut(prefix) {
                     Some(n) => *n += 1,
-                    None if prefixes.len() < MAX_PREFIXES => drop(prefixes.insert(prefix.to_owned(), 1)),
+                    None if !is_full => drop(prefixes.insert(prefix.to_owned(), 1)),
                     None => {}
                 }
             }

@@ -66,9 +66,10 @@ pub fn header<'a>(kb: &KnowledgeBase, model: &str, subjects: impl Iterator<Item 
     ];
     spaces.extend(fixed.map(|(prefix, space)| (prefix.to_owned(), space.to_owned())));
     let own = prefixes(kb);
-    for prefix in own.iter().map(String::as_str).chain(subjects.filter_map(prefix_of)) {
-        if spaces.len() < MAX_PREFIXES && is_word(prefix) && !spaces.contains_key(prefix) {
-            spaces.insert(prefix.to_owned(), iri_start(kb, prefix));
+    for prefix in own.iter().cloned().chain(subjects.filter_map(prefix_of).map(str::to_owned)) {
+        if spaces.len() < MAX_PREFIXES && is_word(&prefix) && !spaces.contains_key(&prefix) {
+            let start = iri_start(kb, &prefix);
+            spaces.insert(prefix, start);
         }
     }
     let mut text = "#curie_map:\n".to_owned();
