@@ -6,7 +6,7 @@ use std::io::{Seek, Write};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::builder::strings;
+use super::arena::strings;
 use crate::Result;
 use crate::artifact::ContainerWriter;
 use crate::index::grams::GramIndex;

@@ -12,6 +12,7 @@ pub mod lexical;
 pub mod lookalike;
 pub mod model;
 pub mod recognise;
+pub mod sssom;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -16,6 +16,7 @@ mod gilda;
 mod groups;
 mod health;
 mod import;
+mod inception;
 mod jobs;
 mod kb;
 mod link;

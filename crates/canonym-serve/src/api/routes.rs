@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use super::openapi::{Schemas, schema};
 use super::{
     assignments, changes, choices, comments, conflict_groups, copies, decisions, disagreements, documents, events,
-    export, fhir, gilda, groups, health, import, jobs, kb, link, lint, members, mentions, models, people, projects,
-    proposals, sample, speed, stats, stream,
+    export, fhir, gilda, groups, health, import, inception, jobs, kb, link, lint, members, mentions, models, people,
+    projects, proposals, sample, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
@@ -392,6 +392,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/ground_multi", post(gilda::ground_multi).fallback(assets::serve))
         .route("/annotate", post(gilda::annotate).fallback(assets::serve))
         .nest("/fhir", fhir)
+        .route("/inception/{value}/predict", post(inception::predict))
+        .route("/inception/{value}/train", post(inception::train))
         .route_service("/mcp", McpServer::new(app.engine.clone()).http(app.config.max_link_bytes))
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), guard::check))

@@ -210,6 +210,7 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         p_link: model(mark.p_link),
         nil: is_open && mark.is_nil,
         candidates: if is_open { mark.candidates.iter().map(record).collect() } else { Vec::new() },
+        codes: Vec::new(),
     }
 }
 
