@@ -95,6 +95,7 @@ pub struct KnowledgeBase {
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
     meta: Meta,
+    is_shared: bool,
 }
 
 impl KnowledgeBase {
@@ -113,6 +114,18 @@ impl KnowledgeBase {
         KnowledgeBase::from_container(Container::open_verified_once(IN_MEMORY, path, KIND, notes)?)
     }
 
+    /// Like [`KnowledgeBase::open_verified_once`], but the file is mapped whatever its size, so that all processes that open it share its
+    /// memory. Embeddings of its names are shared in the same way. The file must not be modified in place.
+    pub fn open_shared(path: &Path, notes: Option<&Path>) -> Result<KnowledgeBase> {
+        let kb = KnowledgeBase::from_container(Container::open_verified_once(0, path, KIND, notes)?)?;
+        Ok(KnowledgeBase { is_shared: true, ..kb })
+    }
+
+    /// Whether it was opened by [`KnowledgeBase::open_shared`].
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Opens a compiled knowledge base in memory; `label` replaces its path in errors.
     pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)
@@ -124,7 +137,7 @@ impl KnowledgeBase {
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
         let grams = Grams::of(&container)?;
-        let kb = KnowledgeBase { container, sections, grams, literal_start, meta };
+        let kb = KnowledgeBase { container, sections, grams, literal_start, meta, is_shared: false };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
