@@ -24,3 +24,4 @@ mod scale;
 mod schema;
 mod security;
 mod support;
+mod tls;
