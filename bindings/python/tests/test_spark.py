@@ -63,7 +63,7 @@ def lines(rows):
             (
                 [[span["start"], span["end"]] for span in one["spans"]],
                 *(one[name] for name in ("text", "type", "score", "nil")),
-                [name for name in contexts if one[name]],
+                sorted(name for name in contexts if one[name]),
                 one["candidates"],
             )
             for one in row["mentions"]
@@ -81,7 +81,7 @@ def program(folder, kb, model, texts):
             (
                 one["spans"],
                 *(one.get(name, "") for name in ("text", "type", "score", "nil")),
-                [attribute["value"] for attribute in one.get("attributes", [])],
+                sorted(one.get("attributes", {}).values()),
                 one["candidates"],
             )
             for one in line["annotations"]
