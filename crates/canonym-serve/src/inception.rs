@@ -85,13 +85,13 @@ impl<'a> Cas<'a> {
                 last_id = last_id.max(id);
             }
             match element.local_name().as_ref() {
-                b"Sofa" => {
+                "Sofa" => {
                     let text = attribute(element, "sofaString")?;
                     let name = attribute(element, "sofaID")?.unwrap_or_default();
                     texts.extend(attribute(element, "xmi:id")?.zip(text).map(|(id, text)| (name, id, text)));
                 }
-                b"View" => {
-                    let name = String::from_utf8_lossy(element.name().as_ref()).into_owned();
+                "View" => {
+                    let name = element.name().as_ref().to_owned();
                     let members = attribute(element, "members")?.unwrap_or_default();
                     let sofa = attribute(element, "sofa")?.unwrap_or_default();
                     views.push((sofa, View { place, name, members, is_empty }));
@@ -161,10 +161,9 @@ impl<'a> Cas<'a> {
 fn attribute(element: &BytesStart<'_>, name: &str) -> ApiResult<Option<String>> {
     for attribute in element.attributes() {
         let attribute = attribute.map_err(malformed)?;
-        if attribute.key.as_ref() == name.as_bytes() {
-            let raw = std::str::from_utf8(&attribute.value).map_err(malformed)?;
+        if attribute.key.as_ref() == name {
             // Line breaks that are written as such count as blanks.
-            let raw = raw.replace("\r\n", " ").replace(['\n', '\r', '\t'], " ");
+            let raw = attribute.value.replace("\r\n", " ").replace(['\n', '\r', '\t'], " ");
             return quick_xml::escape::unescape(&raw).map(|text| Some(text.into_owned())).map_err(malformed);
         }
     }

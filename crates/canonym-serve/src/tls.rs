@@ -35,6 +35,12 @@ struct ReadFiles {
     changed: [Option<SystemTime>; 2],
 }
 
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 impl Tls {
     /// Reads the files.
     ///

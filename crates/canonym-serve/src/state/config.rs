@@ -11,7 +11,7 @@ use crate::times::Clock;
 use crate::tls::Tls;
 
 /// Settings of the server.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ServeConfig {
     /// The data folder.
     pub data: PathBuf,
