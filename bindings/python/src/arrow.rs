@@ -171,16 +171,17 @@ pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
 
 /// The first row of a column of strings that is not UTF-8. Streams are not checked when they are read.
 fn wrong_utf8(column: &ArrayRef) -> Option<usize> {
-    let wrong = |mut rows: &mut dyn Iterator<Item = Option<&[u8]>>| {
-        rows.position(|bytes| bytes.is_some_and(|bytes| str::from_utf8(bytes).is_err()))
-    };
     if let Some(strings) = column.as_string_opt::<i32>() {
-        return wrong(&mut BinaryArray::from(strings.clone()).iter());
+        return first_wrong(BinaryArray::from(strings.clone()).iter());
     }
     if let Some(strings) = column.as_string_opt::<i64>() {
-        return wrong(&mut LargeBinaryArray::from(strings.clone()).iter());
+        return first_wrong(LargeBinaryArray::from(strings.clone()).iter());
     }
-    wrong(&mut column.as_string_view_opt()?.clone().to_binary_view().iter())
+    first_wrong(column.as_string_view_opt()?.clone().to_binary_view().iter())
+}
+
+fn first_wrong<'a>(mut rows: impl Iterator<Item = Option<&'a [u8]>>) -> Option<usize> {
+    rows.position(|bytes| bytes.is_some_and(|bytes| str::from_utf8(bytes).is_err()))
 }
 
 /// The value of a column of strings; `None` if it is missing or the column holds something else.

@@ -113,7 +113,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn connect(stream: TcpStream, certificate: &Path) -> Result<impl Read + Write> {
+pub fn connect(stream: TcpStream, certificate: &Path) -> Result<impl Read + Write + use<>> {
     let provider = provider();
     let pinned = Pinned { certificate: certificates(certificate)?.swap_remove(0), provider: provider.clone() };
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&VERSIONS).map_err(refused)?;
