@@ -18,9 +18,6 @@ import pyarrow.parquet
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z(])")
 NUMBER = re.compile(r"\d+")
 
-# Documents of a file.
-FILE = 10_000
-
 # Share of the sentences that come from other abstracts.
 REPLACED = 0.3
 
@@ -43,12 +40,13 @@ def documents(sentences, first, n, seed):
         yield NUMBER.sub(lambda found: "".join(rng.choice("123456789") for _ in found.group()), text)
 
 
-def write(sentences, out, n, seed):
+def write(sentences, arguments):
     """Writes Parquet files for Spark, and the same as JSON lines for the program."""
+    out, n = arguments.out, arguments.n
     out.mkdir(parents=True, exist_ok=True)
-    for first in range(0, n, FILE):
-        numbers = range(first, min(first + FILE, n))
-        texts = list(documents(sentences, first, len(numbers), seed))
+    for first in range(0, n, arguments.per_file):
+        numbers = range(first, min(first + arguments.per_file, n))
+        texts = list(documents(sentences, first, len(numbers), arguments.seed))
         name = f"{first:08}"
         columns = {"n": pa.array(numbers, pa.int64()), "text": texts}
         pa.parquet.write_table(pa.table(columns), out / f"{name}.parquet", compression="zstd")
@@ -62,9 +60,10 @@ def main():
     parser.add_argument("--abstracts", type=Path, required=True)
     parser.add_argument("--n", type=int, required=True)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--per-file", type=int, default=10_000, help="documents of a file, which is a task of Spark")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    write(abstracts(arguments.abstracts), arguments.out, arguments.n, arguments.seed)
+    write(abstracts(arguments.abstracts), arguments)
 
 
 if __name__ == "__main__":

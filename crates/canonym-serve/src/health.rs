@@ -41,8 +41,10 @@ pub fn ask(address: SocketAddr, certificate: Option<&Path>) -> canonym_core::Res
             Err(canonym_core::Error::invalid(format!("the server at {address} is not ready")).with_hint(hint))
         }
         // An alert of TLS.
-        _ if line.starts_with('\u{15}') => Err(canonym_core::Error::invalid(format!("the server at {address} speaks TLS"))
-            .with_hint("give its certificate with `--tls-cert`")),
+        _ if line.starts_with('\u{15}') => {
+            Err(canonym_core::Error::invalid(format!("the server at {address} speaks TLS"))
+                .with_hint("give its certificate with `--tls-cert`"))
+        }
         _ => Err(canonym_core::Error::invalid(format!("{address} is no server of canonym: it answers `{line}`"))),
     }
 }

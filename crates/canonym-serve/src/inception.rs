@@ -223,7 +223,9 @@ mod tests {
 
     #[test]
     fn what_is_not_xmi_is_an_error() {
-        for wrong in ["", "x", "<a>", "<xmi:XMI/>", r#"<a><cas:Sofa xmi:id="1" sofaString="x"/></a>"#, "<a b=\"&nope;\"/>"] {
+        for wrong in
+            ["", "x", "<a>", "<xmi:XMI/>", r#"<a><cas:Sofa xmi:id="1" sofaString="x"/></a>"#, "<a b=\"&nope;\"/>"]
+        {
             assert!(Cas::read(wrong).is_err(), "{wrong}");
         }
         let layer = Layer { name: "a b", feature: "x", types: "" };

@@ -202,8 +202,12 @@ fn an_answered_error_is_not_logged() {
     let input = hello() + &call(1, "nonsense", &json!({})) + "\n";
     let output = place.run(&["mcp", "--kb", "shapes.kb", "--model", "lexical"], &input);
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("unknown tool") && !told.contains("unknown tool"), "{told}");
-    let output = place.run(&["mcp", "--kb", "shapes.kb", "--model", "lexical", "--quiet"], &format!("{input}nonsense\n"));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("unknown tool") && !told.contains("unknown tool"),
+        "{told}"
+    );
+    let output =
+        place.run(&["mcp", "--kb", "shapes.kb", "--model", "lexical", "--quiet"], &format!("{input}nonsense\n"));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

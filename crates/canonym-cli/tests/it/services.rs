@@ -201,7 +201,8 @@ fn a_server_presents_its_certificate_and_health_checks_it() {
     let made = concat!(env!("CARGO_MANIFEST_DIR"), "/../canonym-serve/tests/data/tls");
     let [certificate, key, other] = ["certificate.pem", "key.pem", "renewed.pem"].map(|name| format!("{made}/{name}"));
     let server = Running::start_with(&place, &["--model", "lexical", "--tls-cert", &certificate, "--tls-key", &key]);
-    let health = |certificate: &str| place.run(&["health", "--address", &server.address, "--tls-cert", certificate], "");
+    let health =
+        |certificate: &str| place.run(&["health", "--address", &server.address, "--tls-cert", certificate], "");
     let done = health(&certificate);
     assert!(done.status.success() && done.stdout == b"ready\n", "{}", String::from_utf8_lossy(&done.stderr));
     let done = health(&other);

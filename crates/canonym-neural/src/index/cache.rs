@@ -98,7 +98,8 @@ impl VectorCache {
 fn shared(path: &Path, (n_rows, n_cols): (usize, usize)) -> Result<SharedRows> {
     let container = Container::open_verified_once(0, path, KIND, path.parent())?;
     let section = container.range("vectors")?;
-    SharedRows::new(container, section, (n_rows, n_cols)).ok_or_else(|| Error::artifact(path, "it has other embeddings").with_hint("delete it; it will be rebuilt"))
+    SharedRows::new(container, section, (n_rows, n_cols))
+        .ok_or_else(|| Error::artifact(path, "it has other embeddings").with_hint("delete it; it will be rebuilt"))
 }
 
 fn singles(halves: &[f16]) -> Vec<f32> {

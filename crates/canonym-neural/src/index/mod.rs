@@ -180,9 +180,8 @@ mod tests {
         for (query, hits) in found.iter().enumerate() {
             let mut unit = Matrix::new(1, 8, queries.row(query).to_vec());
             unit.normalise_rows();
-            let mut all: Vec<(u32, f32)> = (0..5000)
-                .map(|row| (row as u32, crate::tensor::matrix::dot(unit.row(0), &index.row(row))))
-                .collect();
+            let mut all: Vec<(u32, f32)> =
+                (0..5000).map(|row| (row as u32, crate::tensor::matrix::dot(unit.row(0), &index.row(row)))).collect();
             all.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
             for (hit, (row, score)) in hits.iter().zip(&all) {
                 assert!(hit.row == *row || (hit.score - score).abs() < 1e-6, "{hit:?} {row} {score}");

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, inception, jobs, kb,
-    link, lint, members, mentions, models, people, projects, speed, stats, stream,
+    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, inception,
+    jobs, kb, link, lint, members, mentions, models, people, projects, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;

@@ -38,9 +38,14 @@ async fn mentions_are_suggested_in_the_document() {
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let xmi = answer["document"].as_str().unwrap();
         // Offsets count UTF-16 code units.
-        let suggested = format!(r#"xmi:id="2" sofa="1" begin="3" end="11" identifier="{expected}" inception_internal_predicted="true""#);
+        let suggested = format!(
+            r#"xmi:id="2" sofa="1" begin="3" end="11" identifier="{expected}" inception_internal_predicted="true""#
+        );
         assert!(xmi.contains(&suggested) && xmi.contains("identifier_score=\"0."), "{xmi}");
-        assert!(xmi.contains(r#"xmlns:canonym="http:///webanno/custom.ecore""#) && xmi.contains(r#"members="2"#), "{xmi}");
+        assert!(
+            xmi.contains(r#"xmlns:canonym="http:///webanno/custom.ecore""#) && xmi.contains(r#"members="2"#),
+            "{xmi}"
+        );
     }
     assert_eq!(ask(&server, "/inception/id/train", &json!({"documents": []})).await, (204, String::new()));
 }
