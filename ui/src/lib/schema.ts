@@ -1850,7 +1850,7 @@ export interface components {
             score: number;
             /** @description The name that matched, and its concept. */
             term: components["schemas"]["GildaTerm"];
-            /** @description The address of the concept at identifiers.org; null for an ID without prefix. */
+            /** @description The address of the concept at bioregistry.io; null for an ID without prefix. */
             url?: string | null;
         };
         /** @description The concepts of several names, in request order. */

@@ -203,7 +203,7 @@ impl DualLinker {
         name_scores: Option<(&NameScores<'_>, usize)>,
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
-        let product = |row: usize| dot(vector, self.index.rows().row(row));
+        let product = |row: usize| dot(vector, &self.index.row(row));
         let products: Vec<f32> = nearest.iter().map(|hit| product(hit.row as usize)).collect();
         let log_sum = log_sum(&products);
         let mut best: Vec<(ConceptId, NameId, f32)> = Vec::with_capacity(nearest.len());

@@ -86,6 +86,11 @@ pub trait LinkingModel: Any + Debug + Send + Sync {
         Err(no_leaky_tokenisation())
     }
 
+    /// The files in the cache folder with the embeddings of names of `kb` that the model reads, whether they exist or not.
+    fn embedding_files(&self, _kb: &KnowledgeBase) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Whether the dictionary, and with it the abbreviations of the user, takes part in the detection of mentions.
     fn uses_dictionary(&self) -> bool {
         true

@@ -28,3 +28,4 @@ mod schema;
 mod security;
 mod support;
 mod team;
+mod tls;

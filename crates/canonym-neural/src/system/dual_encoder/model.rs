@@ -1,5 +1,6 @@
 //! The dual encoder as a model of a system.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use canonym_core::Result;
@@ -90,6 +91,14 @@ impl LinkingModel for DualModel {
             return Err(no_leaky_tokenisation());
         }
         self.dual_linker(on, config)
+    }
+
+    fn embedding_files(&self, kb: &KnowledgeBase) -> Vec<PathBuf> {
+        let nested = self.bundle.name_encoder().ok().flatten().map(|nested| nested.fingerprint);
+        let models = [self.bundle.names_fingerprint()].into_iter().chain(nested);
+        let files = models.filter_map(|model| VectorCache { folder: cache_folder(), model }.file(kb));
+        let detector = self.uses_dictionary().then(|| self.detector().ok()).flatten();
+        files.chain(detector.iter().flat_map(|detector| detector.embedding_files(kb))).collect()
     }
 
     fn uses_dictionary(&self) -> bool {
