@@ -161,7 +161,9 @@ async fn migration_makes_everyone_a_member_of_existing_projects() {
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE members; ALTER TABLE marks RENAME COLUMN p_mention TO place; PRAGMA user_version = 3;",
+            "DROP TABLE members; ALTER TABLE marks RENAME COLUMN p_mention TO place;
+            ALTER TABLE documents DROP COLUMN text_checksum; ALTER TABLE events DROP COLUMN changes_checksum;
+            PRAGMA user_version = 3;",
         )
         .unwrap();
     assert!(people::has_accounts(&connection).unwrap());
