@@ -4,7 +4,7 @@ use canonym_core::Result;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::bootstrap::{BootstrapConfig, Interval, SplitMix64, intervals};
 use canonym_core::eval::ids::IdSet;
-use canonym_core::eval::learned::{Role, fingerprint};
+use canonym_core::eval::learned::{Fingerprints, Role};
 use canonym_core::eval::matching::{Counts, MatchConfig, Measure, count};
 use canonym_core::eval::pairing::pair;
 use canonym_core::eval::ranking::{RankingConfig, from_documents, rank};
@@ -20,7 +20,7 @@ pub fn unseen<'a>(
     engines: impl IntoIterator<Item = &'a dyn Engine>,
     documents: &[AnnotatedDocument],
 ) -> Result<Vec<AnnotatedDocument>> {
-    let prints: Vec<Option<u64>> = documents.iter().map(|one| fingerprint(&one.document.text)).collect();
+    let prints: Vec<Fingerprints> = documents.iter().map(|one| Fingerprints::of(&one.document)).collect();
     let mut seen = vec![false; documents.len()];
     for engine in engines {
         let of_model = engine.learned()?.only(Role::Trained).has_seen(&prints);

@@ -8,6 +8,7 @@ use canonym_core::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
+use super::checksums::checksum;
 use super::{assignments, next_number, or_not_found, parse_json, reserve_numbers};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
@@ -224,10 +225,11 @@ pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> A
         return Ok(None);
     }
     let content = serde_json::to_string(&ImportedContent::of_document(read))?;
-    let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version)
-        VALUES (?5, ?1, ?2, ?3, ?4, 0, 0)";
+    let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version, text_checksum)
+        VALUES (?5, ?1, ?2, ?3, ?4, 0, 0, ?6)";
     let number = next_number(connection, "documents")?;
-    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, content, number])?;
+    let Document { id, text, .. } = &read.document;
+    connection.prepare_cached(sql)?.execute(params![project, id, text, content, number, checksum(text)])?;
     Ok(Some(connection.last_insert_rowid()))
 }
 

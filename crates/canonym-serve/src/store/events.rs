@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
+use super::checksums::checksum;
 use super::{derived, parse_json};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{Change, Changes, Event};
@@ -48,8 +49,8 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
 /// Stores an event and applies its changes; returns its number.
 pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> ApiResult<i64> {
     let body = serde_json::to_string(changes)?;
-    let sql = "INSERT INTO events (document_id, batch, person_id, at, kind, model, client_id, job_id, undoes, changes)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let sql = "INSERT INTO events (document_id, batch, person_id, at, kind, model, client_id, job_id, undoes, changes,
+        changes_checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     connection.prepare_cached(sql)?.execute(params![
         new.document,
         new.batch.unwrap_or(0),
@@ -60,7 +61,8 @@ pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> Ap
         new.client_id,
         new.job,
         new.undoes,
-        body
+        body,
+        checksum(&body)
     ])?;
     let id = connection.last_insert_rowid();
     if new.batch.is_none() {
