@@ -264,7 +264,10 @@ mod tests {
         let gold = Annotation { spans: vec![Span::new(0, 2)], text: "é".into(), nil: true, ..Annotation::default() };
         let file = written(&[document("a", vec![mention()]), document("b", vec![]), document("c", vec![gold])]);
         let rows = file.get_row_iter(None).unwrap().map(|row| format!("{}\n", row.unwrap()));
-        expect![].assert_eq(&rows.collect::<String>());
+        expect![[r#"
+            {row: 0, document: "a", start: 2, end: 11, spans: [{start: 2, end: 5}, {start: 6, end: 11}], text: "dry cough", type: "Symptom", id: "X:1", name: "dry cough", score: 0.75, p_mention: null, p_link: 1.0, nil: false, negated: false, possible: false, historical: false, hypothetical: false, family: false, candidates: [{id: "X:1", name: "dry cough", score: 0.75}, {id: "X:2", name: "dry cough", score: 0.25}], codes: [{id: "Z:3", predicate: "skos:exactMatch"}]}
+            {row: 2, document: "c", start: 0, end: 1, spans: [{start: 0, end: 1}], text: "é", type: "", id: null, name: null, score: 1.0, p_mention: null, p_link: null, nil: true, negated: false, possible: false, historical: false, hypothetical: false, family: false, candidates: [], codes: []}
+        "#]].assert_eq(&rows.collect::<String>());
         let names: Vec<&str> =
             file.metadata().file_metadata().schema().get_fields().iter().map(|field| field.name()).collect();
         assert_eq!(names, crate::corpus::table::COLUMNS);

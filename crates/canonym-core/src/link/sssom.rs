@@ -225,15 +225,40 @@ mod tests {
             "gotu",
         ];
         let rows: String = lines.iter().map(|line| rows(&kb, Subject::of_line(line), &link, 1)).collect();
-        expect![].assert_eq(&rows);
+        expect![[r#"
+            S:1	Gouty arthritis		skos:exactMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasExactSynonym	gouty arthritis	0.8765
+            	chronic gouts	rdfs literal	skos:exactMatch	DOID:1	Chronic gout	semapv:LexicalMatching	rdfs:label	Chronic gout	0.8765
+            	gout, chronic	rdfs literal	skos:closeMatch	DOID:1	Chronic gout	semapv:LexicalMatching	rdfs:label	Chronic gout	0.8765
+            	podagra	rdfs literal	skos:broadMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasNarrowSynonym	podagra	0.8765
+            	joint diseases	rdfs literal	skos:narrowMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasBroadSynonym	joint disease	0.8765
+            	uric acid	rdfs literal	skos:relatedMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasRelatedSynonym	uric acid	0.8765
+            	gotu	rdfs literal	skos:closeMatch	DOID:1	Chronic gout	semapv:LexicalSimilarityThresholdMatching			0.8765
+        "#]].assert_eq(&rows);
         let none = Link { nil: true, ..link };
-        expect![].assert_eq(&super::rows(&kb, Subject::of_line("rash"), &none, 1));
+        expect![[r#"
+            	rash	rdfs literal	skos:exactMatch	sssom:NoTermFound		semapv:LexicalMatching			
+        "#]].assert_eq(&super::rows(&kb, Subject::of_line("rash"), &none, 1));
     }
 
     #[test]
     fn metadata_declares_the_prefixes() {
         let text = header(&kb(), "my model", ["S:1", "bad prefix:2", "S:3"].into_iter());
         let text = text.replace(&format!("{:032x}", kb().container().fingerprint()), "[HASH]");
-        expect![].assert_eq(&text);
+        expect![[r##"
+            #curie_map:
+            #  DOID: http://purl.obolibrary.org/obo/DOID_
+            #  S: urn:canonym:S:
+            #  oboInOwl: http://www.geneontology.org/formats/oboInOwl#
+            #  rdfs: http://www.w3.org/2000/01/rdf-schema#
+            #  semapv: https://w3id.org/semapv/vocab/
+            #  skos: http://www.w3.org/2004/02/skos/core#
+            #  sssom: https://w3id.org/sssom/
+            #mapping_set_id: "urn:canonym:mappings:[HASH]:my-model"
+            #mapping_set_title: "Names mapped to test"
+            #license: "https://w3id.org/sssom/license/unspecified"
+            #mapping_tool: "canonym, model my model"
+            #mapping_tool_version: "0.1.0"
+            subject_id	subject_label	subject_type	predicate_id	object_id	object_label	mapping_justification	object_match_field	match_string	confidence
+        "##]].assert_eq(&text);
     }
 }

@@ -48,10 +48,27 @@ async fn check(path: &str, text: &str, mode: &str, expected: Expect) {
 
 #[tokio::test]
 async fn mentions_become_annotations_of_the_layer() {
-    check("id/predict", "🧪 A delirium & pepcid.", "characters", expect![]).await;
-    check("iri/predict", "🧪 A delirium & pepcid.", "tokens", expect![]).await;
-    check("type/predict", "A delirium.", "singleToken", expect![]).await;
-    check("name/predict", "Nothing here.", "tokens", expect![]).await;
+    check("id/predict", "🧪 A delirium & pepcid.", "characters", expect![[r#"
+        <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="15" sofa="1" begin="5" end="13" value="T:2" value_score="0.9" inception_internal_predicted="true" value_score_explanation="Delirium (T:2)"/>
+        <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="16" sofa="1" begin="16" end="22" value="T:5" value_score="0.5" inception_internal_predicted="true" value_score_explanation="Famotidine (T:5)"/>
+        <cas:View sofa="1" members="10 11 15 16"/>
+        </xmi:XMI>
+    "#]]).await;
+    check("iri/predict", "🧪 A delirium & pepcid.", "tokens", expect![[r#"
+        <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="15" sofa="1" begin="5" end="13" value="urn:canonym:T:2" value_score="0.9" inception_internal_predicted="true" value_score_explanation="Delirium (T:2)"/>
+        <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="16" sofa="1" begin="16" end="23" value="urn:canonym:T:5" value_score="0.5" inception_internal_predicted="true" value_score_explanation="Famotidine (T:5)"/>
+        <cas:View sofa="1" members="10 11 15 16"/>
+        </xmi:XMI>
+    "#]]).await;
+    check("type/predict", "A delirium.", "singleToken", expect![[r#"
+        <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="12" sofa="1" begin="2" end="11" value="Disorder" value_score="0.9" inception_internal_predicted="true" value_score_explanation="Delirium (T:2)"/>
+        <cas:View sofa="1" members="10 11 12"/>
+        </xmi:XMI>
+    "#]]).await;
+    check("name/predict", "Nothing here.", "tokens", expect![[r#"
+        <cas:View sofa="1" members="10 11"/>
+        </xmi:XMI>
+    "#]]).await;
 }
 
 #[tokio::test]
