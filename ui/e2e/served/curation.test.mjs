@@ -202,6 +202,24 @@ test('files of PubMed and PMC and tables are imported, with metadata to search, 
   await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
 });
 
+for (const [colorScheme, forcedColors] of [['light', 'none'], ['dark', 'none'], ['light', 'active']]) {
+  test(`axe finds nothing serious in the dialogs of a mention in ${colorScheme}${forcedColors === 'active' ? ' with forced colours' : ''}`, async () => {
+    await page.emulateMedia({ colorScheme, forcedColors, reducedMotion: 'reduce' });
+    await openAt(0, 'asthma');
+    const found = await serious(page);
+    for (const [key, name] of [['b', 'Browse the terminology'], ['p', 'Propose'], ['t', /^Type of/]]) {
+      await page.keyboard.press(key);
+      await page.getByRole('dialog', { name }).waitFor();
+      await page.waitForTimeout(250);
+      found.push(...(await serious(page)).map((fault) => `${name}: ${fault}`));
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    assert.deepEqual(found, []);
+    await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
+  });
+}
+
 test('a project begins with a template', async () => {
   await page.goto('/projects');
   await page.getByRole('button', { name: 'New project' }).click();

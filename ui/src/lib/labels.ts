@@ -6,7 +6,7 @@ import type { Job, JobState, Strategy } from './types';
 /** The sections of a project. */
 export const PROJECT_TABS: [ProjectTab, string][] = [
   ['queue', 'Queue'],
-  ['review', 'Review by concept'],
+  ['review', 'Review'],
   ['documents', 'Documents'],
   ['import', 'Import'],
   ['jobs', 'Predict and train'],
