@@ -66,14 +66,6 @@ impl ResultFormat {
         })
     }
 
-    /// The corpus format, if it is one.
-    pub fn corpus(self) -> Option<CorpusFormat> {
-        match self {
-            ResultFormat::Corpus(format) => Some(format),
-            _ => None,
-        }
-    }
-
     /// Whether contexts are always part of the format.
     pub fn has_contexts(self) -> bool {
         !matches!(self, ResultFormat::Table | ResultFormat::Tsv | ResultFormat::Corpus(_))

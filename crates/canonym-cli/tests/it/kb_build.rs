@@ -280,7 +280,7 @@ fn sources_of_several_formats_are_merged() {
         status 2
         --- stderr
         error: invalid source setting `size=4`
-        hint: use format=…, prefix=… or name=…, as in prefix=MESH@mesh.tsv
+        hint: use format=…, prefix=…, name=… or version=…, as in prefix=MESH@mesh.tsv
     "#]],
     );
     place.check(
