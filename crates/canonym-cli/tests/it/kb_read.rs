@@ -27,7 +27,7 @@ fn info_tells_what_a_file_holds() {
                             7  exact
             types           2  Curve
                             2  Polygon
-            file            [SIZE] KiB, format 1
+            file            [SIZE] KiB, format 2
             fingerprint     [HASH]
             checksums       all 42 sections match
         "#]],

@@ -274,7 +274,10 @@ mod tests {
         assert_eq!((first.get_double(11).unwrap(), last.get_bool(12).unwrap()), (1.0, true));
         assert_eq!((first.get_list(18).unwrap().len(), last.get_list(18).unwrap().len()), (2, 0));
         let code = first.get_list(19).unwrap().get_group(0).unwrap();
-        assert_eq!((code.get_string(0).unwrap().as_str(), code.get_string(1).unwrap().as_str()), ("Z:3", "skos:exactMatch"));
+        assert_eq!(
+            (code.get_string(0).unwrap().as_str(), code.get_string(1).unwrap().as_str()),
+            ("Z:3", "skos:exactMatch")
+        );
         assert_eq!(last.get_long(0).unwrap(), 2);
         let names: Vec<&str> =
             file.metadata().file_metadata().schema().get_fields().iter().map(|field| field.name()).collect();

@@ -225,7 +225,12 @@ mod tests {
         check("Chronic Gout", &literal("Chronic Gout"), "skos:exactMatch", label);
         check("gout, chronic", &literal("gout, chronic"), "skos:closeMatch", label);
         check("podagra", &literal("podagra"), "skos:broadMatch", &format!("{lexical}NarrowSynonym\tpodagra"));
-        check("joint disease", &literal("joint disease"), "skos:narrowMatch", &format!("{lexical}BroadSynonym\tjoint disease"));
+        check(
+            "joint disease",
+            &literal("joint disease"),
+            "skos:narrowMatch",
+            &format!("{lexical}BroadSynonym\tjoint disease"),
+        );
         check("uric acid", &literal("uric acid"), "skos:relatedMatch", &format!("{lexical}RelatedSynonym\turic acid"));
         check("gotu", &literal("gotu"), "skos:closeMatch", "semapv:LexicalSimilarityThresholdMatching\t\t");
         let none = Link { nil: true, ..link.clone() };
@@ -239,7 +244,10 @@ mod tests {
     fn metadata_declares_the_prefixes() {
         let text = header(&kb(), "my model", ["S:1", "bad prefix:2", "S:3"].into_iter());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[..3], ["#curie_map:", "#  DOID: http://purl.obolibrary.org/obo/DOID_", "#  S: urn:canonym:S:"]);
+        assert_eq!(
+            lines[..3],
+            ["#curie_map:", "#  DOID: http://purl.obolibrary.org/obo/DOID_", "#  S: urn:canonym:S:"]
+        );
         assert!(text.contains("\n#mapping_set_title: \"Names mapped to test\"\n") && text.contains(":my-model\"\n"));
         assert!(text.contains("\n#mapping_tool: \"canonym, model my model\"\n") && !text.contains("bad prefix"));
         assert_eq!(*lines.last().unwrap(), COLUMNS.join("\t"));

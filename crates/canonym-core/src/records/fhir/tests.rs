@@ -160,7 +160,10 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
     );
     let place = &gout["extension"][0];
     assert_eq!(place["extension"][0]["valueReference"]["reference"], entries[0]["fullUrl"]);
-    assert_eq!((&place["extension"][1]["valueInteger"], &place["extension"][2]["valueInteger"]), (&json!(2), &json!(4)));
+    assert_eq!(
+        (&place["extension"][1]["valueInteger"], &place["extension"][2]["valueInteger"]),
+        (&json!(2), &json!(4))
+    );
     assert_eq!(gout["extension"][1]["valueDecimal"], 0.9);
     assert_eq!(gout["subject"]["display"], "patient of note 7");
 }
