@@ -384,6 +384,16 @@ impl DictionaryMatch {
             && !self.is_corrected
     }
 
+    /// Whether it is a short form or symbol that exactly one concept has as a name, letter by letter, such as KRAS.
+    pub fn is_symbol(&self) -> bool {
+        let (candidate, _) = self.best();
+        self.senses.len() == 1
+            && candidate.sense.is_none()
+            && candidate.tier >= Tier::Ordered
+            && candidate.features[accept::UNDEFINED] != 0.0
+            && !self.is_corrected
+    }
+
     /// The features of the best sense candidate.
     pub fn features(&self) -> &Features {
         &self.senses[0].0.features

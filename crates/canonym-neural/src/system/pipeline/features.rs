@@ -25,16 +25,16 @@ impl Decision {
             || (typed && !proposal.is_other_sense && probability(&self.mention, &proposal.features) >= self.min_mention)
     }
 
-    /// Link threshold of a proposal: lower for unambiguous exact names; those of several words always reach it. Higher for senses of
-    /// ambiguous forms and for terms that only resemble a name, except in research articles, for which it was fitted.
+    /// Link threshold of a proposal: lower for exact names and other matches of the dictionary; unambiguous names of several words always
+    /// reach it. Higher for terms that only resemble a name, except in research articles, for which it was fitted.
     pub fn link_threshold(&self, proposal: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
         let threshold = self.min_link + proposal.research * (in_research - self.min_link);
         match &proposal.dictionary_match {
             Some(_) if proposal.is_name_of_words() => threshold.min(MIN_PHRASE),
-            Some(_) if proposal.sense_score().is_some() => threshold.max(MIN_SENSE),
-            Some(matched) if matched.is_exact() && matched.is_unambiguous() => threshold.min(MIN_WORD),
-            Some(_) => threshold,
+            Some(_) if proposal.sense_score().is_some() => threshold.clamp(MIN_SENSE.0, MIN_SENSE.1),
+            Some(matched) if matched.is_exact() || matched.is_symbol() => threshold.min(MIN_EXACT),
+            Some(_) => threshold.min(MIN_NAME),
             None if is_term(&proposal.name) => threshold.max(MIN_UNNAMED * (1.0 - proposal.research)),
             None => threshold,
         }
@@ -64,12 +64,15 @@ fn average(of_model: f32, of_senses: f32, research: f32) -> f32 {
 /// Minimum link probability of exact names of several words.
 const MIN_PHRASE: f32 = 0.5;
 
-/// Link threshold of unambiguous exact names of one word, unless that of the text is lower. Corpora leave out mentions of types that are not
-/// theirs, so their threshold would drop names that readers expect.
-const MIN_WORD: f32 = 0.3;
+/// Highest link threshold of exact names. Corpora leave out mentions of types that are not theirs, so their threshold would drop names that
+/// readers expect.
+const MIN_EXACT: f32 = 0.3;
 
-/// Minimum link probability of a sense of an ambiguous form.
-const MIN_SENSE: f32 = 0.3;
+/// Highest link threshold of other names that the dictionary matches.
+const MIN_NAME: f32 = 0.4;
+
+/// Lowest and highest link threshold of a sense of an ambiguous form.
+const MIN_SENSE: (f32, f32) = (0.3, 0.35);
 
 /// Minimum link probability of a term that is not a name: a wrong drug is worse than a missed one.
 const MIN_UNNAMED: f32 = 0.45;
