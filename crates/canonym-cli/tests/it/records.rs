@@ -85,7 +85,7 @@ fn refused(place: &Workplace, arguments: &[&str], status: i32, expected: &str) {
 /// The cells of a record; a comma in quotes is part of its cell.
 fn cells(record: &str) -> Vec<String> {
     let mut is_quoted = false;
-    let split = record.split(|letter| {
+    let split = record.split(|letter: char| {
         is_quoted ^= letter == '"';
         letter == ',' && !is_quoted
     });
