@@ -90,6 +90,25 @@
 //! # Ok::<(), canonym::Error>(())
 //! ```
 //!
+//! # Write tables and health records
+//!
+//! [`table`] has mentions as rows, [`records`] as rows of OMOP and resources of FHIR. [`Translator`] gives codes of another code system.
+//!
+//! ```
+//! use canonym::records::fhir::{FhirResources, Layout, ResourceTypes};
+//! use canonym::{Document, Model, System, add_contexts, open_kb};
+//!
+//! let system = System::open(Model::Lexical, open_kb(None)?)?;
+//! let text = "She denies asthma.".to_owned();
+//! let mut linked = system.annotate(vec![Document { text, ..Document::default() }])?;
+//! linked.iter_mut().for_each(add_contexts);
+//! let fhir = FhirResources { types: ResourceTypes::default(), layout: Layout::Bundles };
+//! let mut lines = Vec::new();
+//! fhir.write(system.kb(), &linked[0], &mut lines);
+//! assert!(String::from_utf8_lossy(&lines).contains("refuted"));
+//! # Ok::<(), canonym::Error>(())
+//! ```
+//!
 //! # Train
 //!
 //! [`train`] runs an experiment file, as `canonym train` does; the folder that it writes is opened by [`Model::Path`].
@@ -130,12 +149,17 @@
 pub mod serve;
 
 pub use canonym_core::corpus::contexts::add as add_contexts;
+#[cfg(feature = "parquet")]
+pub use canonym_core::corpus::parquet::ParquetWriter;
+pub use canonym_core::corpus::table;
 pub use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord, CorpusFormat, Reader};
 pub use canonym_core::kb::build::{BuildConfig, build as build_kb};
 pub use canonym_core::kb::format::Meta;
 pub use canonym_core::kb::record::{ConceptRecord, NameRecord, Scope};
 pub use canonym_core::kb::search::{SearchHit, search};
 pub use canonym_core::kb::subset::{Subset, SubsetConfig};
+pub use canonym_core::kb::translate::{PredicateMappings, Translator};
+pub use canonym_core::kb::xref::{Predicate, Xref, XrefRecord};
 pub use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
 pub use canonym_core::link::explain::Explanation;
 pub use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
@@ -146,7 +170,7 @@ pub use canonym_core::link::system::BuiltIn as Model;
 pub use canonym_core::link::system::{MentionSource, System, SystemConfig, SystemModel};
 pub use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker, Reranker};
 pub use canonym_core::text::{Document, Mention, Span};
-pub use canonym_core::{Error, Result, eval};
+pub use canonym_core::{Error, Result, eval, records};
 #[cfg(feature = "neural")]
 pub use canonym_neural::program::{Program, set_hosted};
 #[cfg(feature = "neural")]

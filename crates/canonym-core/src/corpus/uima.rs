@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn predictions_join_the_view() {
         let cas = Cas::read(XMI).unwrap();
-        assert_eq!(&cas.text[..16], "🧪 dry coughs\n<");
+        assert_eq!(&cas.text[..17], "🧪 dry coughs\n<");
         let cough = Span::new(9, 14);
         assert_eq!(cas.to_tokens(cough).of(&cas.text), "coughs");
         assert_eq!((cas.n_tokens(Span::new(5, 14)), cas.n_tokens(cough)), (2, 1));
@@ -211,7 +211,12 @@ mod tests {
         let prediction = Prediction { span: cas.to_tokens(cough), features };
         let written = cas.with("webanno.custom.Finding", &[prediction.clone(), prediction]).unwrap();
         let at = written.find("<canonym:").unwrap();
-        expect![].assert_eq(&(written[at..].replace("/><", "/>\n<") + "\n"));
+        expect![[r#"
+            <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="18" sofa="1" begin="7" end="13" value="X:1 &quot;&lt;&amp;>&quot;" inception_internal_predicted="true"/>
+            <canonym:Finding xmlns:canonym="http:///webanno/custom.ecore" xmi:id="19" sofa="1" begin="7" end="13" value="X:1 &quot;&lt;&amp;>&quot;" inception_internal_predicted="true"/>
+            <cas:View sofa="1" members="2 3 4 17 18 19"/>
+            </xmi:XMI>
+        "#]].assert_eq(&(written[at..].replace("/><", "/>\n<") + "\n"));
         assert!(Cas::read(&written).is_ok());
         assert_eq!(cas.with("Finding", &[]).unwrap(), XMI);
     }

@@ -182,6 +182,12 @@ pub fn prefixes(kb: &KnowledgeBase) -> Vec<String> {
     distinct_prefixes(kb.n_concepts(), |row| kb.id(ConceptId(row as u32)))
 }
 
+/// The prefixes of all alternative ids, in order.
+pub fn alternative_prefixes(kb: &KnowledgeBase) -> Vec<String> {
+    let ids = kb.all_alternative_ids();
+    distinct_prefixes(ids.len(), |row| ids.get(row))
+}
+
 /// The prefixes of all cross-references, in order.
 pub fn xref_prefixes(kb: &KnowledgeBase) -> Vec<String> {
     distinct_prefixes(kb.n_xrefs(), |row| kb.xref_at(row).0.id)

@@ -370,6 +370,11 @@ impl KnowledgeBase {
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
     }
 
+    /// All alternative ids, sorted.
+    pub fn all_alternative_ids(&self) -> Strings<'_> {
+        self.strings(&self.sections.alt_at, &self.sections.alt_text)
+    }
+
     /// The cross-references of a concept, sorted by id.
     pub fn xrefs(&self, concept: ConceptId) -> impl Iterator<Item = Xref<'_>> {
         let rows = self.xrefs.as_ref().map(|xrefs| {

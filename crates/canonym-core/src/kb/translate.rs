@@ -73,9 +73,13 @@ impl Translator {
         let prefix = code_system::canonical_prefix(of_uri.as_deref().unwrap_or(system)).to_ascii_lowercase();
         let translator = Translator { prefix, mappings };
         let mut available = code_system::prefixes(kb);
+        available.extend(code_system::alternative_prefixes(kb));
         available.extend(code_system::xref_prefixes(kb));
         available.extend(translator.mappings.of.keys().filter_map(|id| Some(id.split_once(':')?.0.to_owned())));
-        if available.iter().any(|prefix| translator.is_prefix(prefix)) {
+        // Of a concept with several ids, only the first is sorted.
+        let is_further =
+            || kb.concepts().any(|concept| kb.id(concept).split('|').skip(1).any(|id| translator.is_code(id)));
+        if available.iter().any(|prefix| translator.is_prefix(prefix)) || is_further() {
             return Ok(translator);
         }
         let mut known: Vec<&str> = available.iter().map(|prefix| code_system::canonical_prefix(prefix)).collect();
@@ -197,6 +201,6 @@ mod tests {
     fn a_system_without_codes_is_refused() {
         let error = Translator::new(&kb(), "LOINC", PredicateMappings::default()).unwrap_err();
         assert_eq!(error.to_string(), " has no codes of `LOINC`");
-        assert!(error.hint().unwrap().starts_with("it has ICD10CM, SNOMEDCT, UMLS, X;"), "{:?}", error.hint());
+        assert!(error.hint().unwrap().starts_with("it has ICD10CM, OMIM, SNOMEDCT, UMLS, X;"), "{:?}", error.hint());
     }
 }

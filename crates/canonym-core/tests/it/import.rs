@@ -41,17 +41,9 @@ fn show(result: Result<(Vec<ConceptRecord>, Report)>) -> String {
         list("types", &record.types);
         list("parents", &record.parents);
         list("alternatives", &record.alternative_ids);
-        let xref = |xref: &canonym_core::kb::XrefRecord| match xref.predicate {
-            canonym_core::kb::Predicate::Xref => xref.id.clone(),
-            predicate => format!("{} {}", predicate.name(), xref.id),
-        };
-        list("xrefs", &record.xrefs.iter().map(xref).collect::<Vec<_>>());
         list("definition", record.definition.as_slice());
         list("source", &if record.source.is_empty() { Vec::new() } else { vec![record.source] });
         text.push('\n');
-    }
-    if let Some(release) = &report.release {
-        text.push_str(&format!("release {release}\n"));
     }
     text.push_str(&format!("read {}\n", report.n_read));
     for ((kind, reason), n) in report.dropped {
@@ -543,4 +535,46 @@ proptest! {
         prop_assert_eq!(&records[0].types, &vec![cells[2].clone()]);
         prop_assert_eq!(records[0].definition.as_deref(), cells.get(3).map(String::as_str));
     }
+}
+
+#[test]
+fn cross_references_and_releases_are_kept() {
+    let check = |format: SourceFormat, text: &str, expected: &[&str], release: Option<&str>| {
+        let source = Source::from_bytes("input", text.as_bytes().to_vec());
+        let (records, report) = run(format, &[source], &ImportConfig::default()).unwrap();
+        let xrefs = records.iter().flat_map(|record| &record.xrefs);
+        let xrefs: Vec<String> = xrefs.map(|xref| format!("{} {}", xref.predicate.name(), xref.id)).collect();
+        assert_eq!(xrefs, expected, "{format:?}");
+        assert_eq!(report.release.as_deref(), release, "{format:?}");
+        assert!(records.iter().all(|record| record.alternative_ids.is_empty()), "{format:?}");
+    };
+    check(
+        SourceFormat::Obo,
+        "format-version: 1.4\ndata-version: x/releases/2026-05-01/x.obo\n\n[Term]\nid: X:1\nname: gout\nxref: ICD10CM:M10 \"Gout\"\n\
+         xref: MESH:D006073 {source=\"MONDO:equivalentTo\"}\nproperty_value: skos:broadMatch http://identifiers.org/mesh/D001168\n\
+         property_value: dc:title \"x\" xsd:string\n",
+        &["oboInOwl:hasDbXref ICD10CM:M10", "skos:exactMatch MESH:D006073", "skos:broadMatch mesh:D001168"],
+        Some("2026-05-01"),
+    );
+    check(
+        SourceFormat::Obographs,
+        r#"{"graphs":[{"meta":{"version":"http://x.org/releases/2026-05-01/x.owl"},"nodes":[{"id":"http://x.org/X_1","type":"CLASS","lbl":"gout","meta":{"xrefs":[{"val":"ICD10CM:M10"}],"basicPropertyValues":[{"pred":"http://www.w3.org/2004/02/skos/core#exactMatch","val":"http://identifiers.org/mesh/D006073"}]}}]}]}"#,
+        &["skos:exactMatch mesh:D006073", "oboInOwl:hasDbXref ICD10CM:M10"],
+        Some("2026-05-01"),
+    );
+    check(
+        SourceFormat::Owl,
+        "@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n\
+         @prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix oio: <http://www.geneontology.org/formats/oboInOwl#> .\n\
+         <http://x.org/x.owl> a owl:Ontology ; owl:versionInfo \"2026-05-01\" .\n\
+         <http://x.org/X_1> a owl:Class ; rdfs:label \"gout\" ; oio:hasDbXref \"ICD10CM:M10\" ; skos:closeMatch <http://identifiers.org/mesh/D006073> .\n",
+        &["oboInOwl:hasDbXref ICD10CM:M10", "skos:closeMatch mesh:D006073"],
+        Some("2026-05-01"),
+    );
+    check(
+        SourceFormat::Jsonl,
+        r#"{"id":"X:1","name":"gout","xrefs":["ICD10CM:M10",{"id":"MESH:D006073","predicate":"exactMatch"},{"id":"Y:1"}," "]}"#,
+        &["oboInOwl:hasDbXref ICD10CM:M10", "skos:exactMatch MESH:D006073", "oboInOwl:hasDbXref Y:1"],
+        None,
+    );
 }
