@@ -3,6 +3,7 @@
 //! A library because the Python package runs it as well; `main.rs` is the program.
 
 mod care;
+mod codes;
 mod compare;
 mod context;
 mod convert;

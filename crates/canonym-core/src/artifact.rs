@@ -205,8 +205,10 @@ pub struct ArtifactKind {
     pub tag: [u8; 4],
     /// Name in messages, such as `knowledge base`.
     pub name: &'static str,
-    /// Format number of this kind; readers reject unknown numbers.
+    /// Format number that is written; readers reject larger ones.
     pub format: u32,
+    /// The smallest format number that is read.
+    pub oldest: u32,
 }
 
 struct Entry {
@@ -358,6 +360,7 @@ pub struct Container {
     path: PathBuf,
     sections: BTreeMap<[u8; 16], (Range<usize>, u64)>,
     fingerprint: u128,
+    format: u32,
 }
 
 impl Container {
@@ -416,12 +419,12 @@ impl Container {
     }
 
     fn unverified(bytes: Bytes, path: &Path, kind: ArtifactKind) -> Result<Container> {
-        let (sections, fingerprint) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
+        let (sections, fingerprint, format) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
             path: path.to_path_buf(),
             message: fault.message,
             hint: Some(fault.hint.to_owned()),
         })?;
-        Ok(Container { bytes, path: path.to_path_buf(), sections, fingerprint })
+        Ok(Container { bytes, path: path.to_path_buf(), sections, fingerprint, format })
     }
 
     /// Verifies the checksums of all sections.
@@ -486,6 +489,11 @@ impl Container {
         self.fingerprint
     }
 
+    /// The format number of the file.
+    pub fn format(&self) -> u32 {
+        self.format
+    }
+
     /// Names and lengths of the sections, by name.
     pub fn sections(&self) -> Vec<(String, usize)> {
         let trimmed = |name: &[u8; 16]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
@@ -539,7 +547,7 @@ fn fault<T>(message: impl Into<String>, hint: &'static str) -> std::result::Resu
     Err(Fault { message: message.into(), hint })
 }
 
-type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128);
+type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128, u32);
 
 fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fault> {
     if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
@@ -556,8 +564,9 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
         let message = format!("it has format {format}; this version reads up to {}", kind.format);
         return fault(message, "use the newer version of canonym that built it, or rebuild it with this version");
     }
-    if format != kind.format {
-        return fault(format!("it has format {format}; this version reads {}", kind.format), REBUILD);
+    if format < kind.oldest {
+        let message = format!("it has format {format}; this version reads from {} on", kind.oldest);
+        return fault(message, REBUILD);
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {
@@ -583,7 +592,7 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
             _ => return fault("a section extends beyond its end", REBUILD),
         }
     }
-    Ok((sections, fingerprint))
+    Ok((sections, fingerprint, format))
 }
 
 #[cfg(test)]

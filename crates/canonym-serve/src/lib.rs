@@ -18,7 +18,6 @@ pub mod events;
 pub mod fhir;
 pub mod guard;
 pub mod health;
-mod inception;
 pub mod jobs;
 pub mod maintenance;
 pub mod marks;

@@ -36,6 +36,7 @@ mod mcp;
 mod multitask;
 mod output;
 mod pipeline;
+mod records;
 mod rescnn;
 mod rivals;
 mod sampling;

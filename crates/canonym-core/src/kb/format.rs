@@ -16,6 +16,8 @@
 //! | `source.row` | rows of [`Meta::sources`] |
 //! | `alt.at`, `alt.text`, `alt.concept` | alternative ids, sorted, and their concepts |
 //! | `alt.of.at`, `alt.of.row` | the alternative ids of each concept |
+//! | `xref.at`, `xref.text`, `xref.concept`, `xref.predicate` | cross-references, sorted, their concepts and [`Predicate`](super::xref::Predicate)s (a byte); from format 2 on |
+//! | `xref.of.at`, `xref.of.row` | the cross-references of each concept; from format 2 on |
 //! | `form.at`, `form.text` | forms |
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
 //! | `vocab.hash`, `vocab.root`, `vocab.df` | hashes of canonical tokens, sorted; hashes of their roots; document frequencies |
@@ -33,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::ArtifactKind;
 
 /// The kind and format number of compiled knowledge bases.
-pub const KIND: ArtifactKind = ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 1 };
+pub const KIND: ArtifactKind = ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 2, oldest: 1 };
 
 /// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,9 +66,25 @@ pub struct Meta {
     pub types: Vec<String>,
     /// Source vocabularies, sorted.
     pub sources: Vec<String>,
+    /// Code systems whose URI or release is known; others have only the URI of their prefix. Empty in files of format 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code_systems: Vec<CodeSystemRecord>,
     /// Parents that are missing in the file; `None` if written by a version that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_parents: Option<UnknownParents>,
+}
+
+/// A code system of a knowledge base, by the prefix of its ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeSystemRecord {
+    /// The prefix of its ids, such as `MESH`.
+    pub prefix: String,
+    /// The canonical URI; empty for that of the prefix.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uri: String,
+    /// The release; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
 }
 
 /// Parents missing in the knowledge base because the source or a filter omits them.

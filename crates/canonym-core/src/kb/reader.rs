@@ -6,6 +6,7 @@ use std::path::Path;
 use super::format::{KIND, Meta};
 use super::lexicon::literal_start;
 use super::record::Scope;
+use super::xref::{Predicate, Xref};
 use crate::artifact::{Container, IN_MEMORY};
 use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
@@ -86,6 +87,35 @@ impl Grams {
     }
 }
 
+/// Sections of the cross-references; missing in files of format 1.
+#[derive(Debug)]
+struct Xrefs {
+    at: Range<usize>,
+    text: Range<usize>,
+    concept: Range<usize>,
+    predicate: Range<usize>,
+    of_at: Range<usize>,
+    of_row: Range<usize>,
+}
+
+impl Xrefs {
+    fn of(container: &Container) -> Result<Option<Xrefs>> {
+        if container.format() < 2 {
+            return Ok(None);
+        }
+        let range = |name: &str| container.range(name);
+        let (at, text, concept) = (range("xref.at")?, range("xref.text")?, range("xref.concept")?);
+        let (predicate, of_at, of_row) = (range("xref.predicate")?, range("xref.of.at")?, range("xref.of.row")?);
+        Ok(Some(Xrefs { at, text, concept, predicate, of_at, of_row }))
+    }
+
+    /// Whether the sections have consistent lengths.
+    fn is_consistent(&self, n_concepts: usize) -> bool {
+        let n = self.predicate.len();
+        self.at.len() == 4 * (n + 1) && self.concept.len() == 4 * n && self.of_at.len() == 4 * (n_concepts + 1)
+    }
+}
+
 /// An opened knowledge base.
 #[derive(Debug)]
 pub struct KnowledgeBase {
@@ -94,6 +124,7 @@ pub struct KnowledgeBase {
     grams: Grams,
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
+    xrefs: Option<Xrefs>,
     meta: Meta,
     is_shared: bool,
 }
@@ -136,8 +167,8 @@ impl KnowledgeBase {
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
-        let grams = Grams::of(&container)?;
-        let kb = KnowledgeBase { container, sections, grams, literal_start, meta, is_shared: false };
+        let (grams, xrefs) = (Grams::of(&container)?, Xrefs::of(&container)?);
+        let kb = KnowledgeBase { container, sections, grams, literal_start, xrefs, meta, is_shared: false };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
@@ -175,6 +206,7 @@ impl KnowledgeBase {
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
             && self.bytes(&sections.vocab_root).len() == n_tokens * 8
             && self.grams.is_consistent()
+            && self.xrefs.as_ref().is_none_or(|xrefs| xrefs.is_consistent(n_concepts))
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {
@@ -336,6 +368,35 @@ impl KnowledgeBase {
         let range = self.u32s(&self.sections.alt_of_at).range(concept.0 as usize);
         let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
+    }
+
+    /// The cross-references of a concept, sorted by id.
+    pub fn xrefs(&self, concept: ConceptId) -> impl Iterator<Item = Xref<'_>> {
+        let rows = self.xrefs.as_ref().map(|xrefs| {
+            let range = self.u32s(&xrefs.of_at).range(concept.0 as usize);
+            self.u32s(&xrefs.of_row).slice(range)
+        });
+        rows.into_iter().flat_map(|rows| rows.iter()).map(|row| self.xref_at(row as usize).0)
+    }
+
+    /// Number of cross-references.
+    pub fn n_xrefs(&self) -> usize {
+        self.xrefs.as_ref().map_or(0, |xrefs| xrefs.predicate.len())
+    }
+
+    /// The cross-reference at `row` of all, which are sorted by id, and its concept.
+    pub fn xref_at(&self, row: usize) -> (Xref<'_>, ConceptId) {
+        let Some(xrefs) = &self.xrefs else { return (Xref { id: "", predicate: Predicate::Xref }, ConceptId(0)) };
+        let id = self.strings(&xrefs.at, &xrefs.text).get(row);
+        let predicate = Predicate::from_byte(self.bytes(&xrefs.predicate).get(row).copied().unwrap_or(u8::MAX));
+        (Xref { id, predicate }, ConceptId(self.u32s(&xrefs.concept).get(row)))
+    }
+
+    /// The concepts with a cross-reference to `id`, spelled as in the source.
+    pub fn concepts_with_xref<'a>(&'a self, id: &'a str) -> impl Iterator<Item = (ConceptId, Predicate)> + 'a {
+        let first = self.xrefs.as_ref().map_or(0, |xrefs| self.strings(&xrefs.at, &xrefs.text).lower_bound(id));
+        let rows = (first..self.n_xrefs()).map(|row| self.xref_at(row));
+        rows.take_while(move |(xref, _)| xref.id == id).map(|(xref, concept)| (concept, xref.predicate))
     }
 
     /// The source vocabulary of a concept; empty if the file has a single source.

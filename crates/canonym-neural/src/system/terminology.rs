@@ -11,6 +11,7 @@ use canonym_core::input::Source;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
+pub use canonym_core::link::system::shown_id;
 use canonym_core::{Error, Result};
 
 use crate::index::cache::cache_folder;
@@ -107,11 +108,6 @@ fn cache_starter(file: &Path, bytes: &[u8]) -> Result<()> {
     let mut to = AtomicFile::create(file)?;
     to.write_all(bytes).map_err(|error| Error::io("write", file, error))?;
     to.commit()
-}
-
-/// The concept id for display: as stored, or as in the source if `raw`.
-pub fn shown_id(kb: &KnowledgeBase, concept: ConceptId, raw: bool) -> String {
-    if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
 }
 
 /// All ids of a concept, the primary one first: as stored, or as in the source if `raw`.

@@ -1,74 +1,84 @@
-//! The external recommenders of INCEpTION.
+//! The external recommender of INCEpTION.
 
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
+use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use crate::support::Server;
 
-fn request(text: &str) -> Value {
-    let xmi = format!(
-        r#"<?xml version="1.0" encoding="UTF-8"?><xmi:XMI xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore" xmi:version="2.0"><cas:NULL xmi:id="0"/><cas:Sofa xmi:id="1" sofaNum="1" sofaID="_InitialView" mimeType="text" sofaString="{text}"/><cas:View sofa="1" members=""/></xmi:XMI>"#
-    );
+/// A document with a text, its tokens and one sentence.
+fn xmi(text: &str) -> String {
+    let units = |at: usize| text[..at].encode_utf16().count();
+    let (mut tokens, mut at) = (String::new(), 0);
+    for (id, word) in (10..).zip(text.split(' ')) {
+        let (begin, end) = (units(at), units(at + word.len()));
+        tokens += &format!(r#"<type5:Token xmi:id="{id}" sofa="1" begin="{begin}" end="{end}"/>"#);
+        at += word.len() + 1;
+    }
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?><xmi:XMI xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore" xmlns:type5="http:///de/tudarmstadt/ukp/dkpro/core/api/segmentation/type.ecore" xmi:version="2.0"><cas:NULL xmi:id="0"/>{tokens}<cas:Sofa xmi:id="1" sofaNum="1" sofaID="_InitialView" mimeType="text" sofaString="{text}"/><cas:View sofa="1" members="10 11"/></xmi:XMI>"#
+    )
+}
+
+async fn ask(server: &Server, path: &str, body: &Value) -> (u16, Value) {
+    let client = server.with_headers(&[("accept", "application/json")]);
+    let response = client.send(Method::POST, &format!("/inception/{path}"), Body::from(body.to_string())).await;
+    let status = response.status().as_u16();
+    (status, serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap())
+}
+
+fn request(text: &str, mode: &str) -> Value {
     json!({
-        "metadata": {
-            "layer": "webanno.custom.Sign", "feature": "identifier", "projectId": 1, "anchoringMode": "tokens",
-            "crossSentence": false,
-        },
-        "document": {"xmi": xmi, "documentId": 7, "userId": "ann"},
-        "typeSystem": "<featureDescription><name>identifier_score</name></featureDescription>",
+        "metadata": {"layer": "webanno.custom.Finding", "feature": "value", "projectId": 1, "anchoringMode": mode, "crossSentence": false},
+        "document": {"xmi": xmi(text), "documentId": 1, "userId": "ada"},
+        "typeSystem": "<typeSystemDescription/>",
     })
 }
 
-async fn ask(server: &Server, path: &str, body: &Value) -> (u16, String) {
-    // INCEpTION sends no header of ours.
-    let client = server.with_headers(&[("content-type", "application/json")]);
-    let response = client.send(Method::POST, path, body.to_string()).await;
-    let status = response.status().as_u16();
-    (status, String::from_utf8(to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec()).unwrap())
-}
-
-#[tokio::test]
-async fn mentions_are_suggested_in_the_document() {
+async fn check(path: &str, text: &str, mode: &str, expected: Expect) {
     let server = Server::temporary();
-    let body = request("🧪 delirium, &quot;syndrome&quot;");
-    for (label, expected) in [("id", "T:2"), ("name", "Delirium"), ("type", "Disorder")] {
-        let (status, answer) = ask(&server, &format!("/inception/{label}/predict"), &body).await;
-        assert_eq!(status, 200, "{answer}");
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        let xmi = answer["document"].as_str().unwrap();
-        // Offsets count UTF-16 code units.
-        let suggested = format!(
-            r#"xmi:id="2" sofa="1" begin="3" end="11" identifier="{expected}" inception_internal_predicted="true""#
-        );
-        assert!(xmi.contains(&suggested) && xmi.contains("identifier_score=\"0."), "{xmi}");
-        assert!(
-            xmi.contains(r#"xmlns:canonym="http:///webanno/custom.ecore""#) && xmi.contains(r#"members="2"#),
-            "{xmi}"
-        );
-    }
-    assert_eq!(ask(&server, "/inception/id/train", &json!({"documents": []})).await, (204, String::new()));
+    let (status, answer) = ask(&server, path, &request(text, mode)).await;
+    assert_eq!(status, 200, "{answer}");
+    let document = answer["document"].as_str().unwrap();
+    let at = document.find("<canonym:").unwrap_or(document.find("<cas:View").unwrap());
+    expected.assert_eq(&(document[at..].replace("/><", "/>\n<") + "\n"));
 }
 
 #[tokio::test]
-async fn wrong_requests_are_errors_with_a_fix() {
-    let server = Server::configured(|config| config.max_text_bytes = 100);
-    let mut broken = request("x");
-    broken["document"]["xmi"] = json!("<xmi");
-    let mut unnamed = request("x");
-    unnamed["metadata"]["layer"] = json!("a\"b");
-    let cases = [
-        ("/inception/nonsense/predict", request("x"), 404, "/inception/id"),
-        ("/inception/nonsense/train", json!({}), 404, "/inception/id"),
-        ("/inception/id/predict", json!({}), 400, "metadata"),
-        ("/inception/id/predict", broken, 400, "XMI"),
-        ("/inception/id/predict", unnamed, 400, "layer"),
-        ("/inception/id/predict", request(&"x".repeat(101)), 413, "at most 100 bytes"),
-    ];
-    for (path, body, status, told) in cases {
-        let (got, answer) = ask(&server, path, &body).await;
-        assert!(got == status && answer.contains(told), "{path}: {got} {answer}");
+async fn mentions_become_annotations_of_the_layer() {
+    check("id/predict", "🧪 A delirium & pepcid.", "characters", expect![]).await;
+    check("iri/predict", "🧪 A delirium & pepcid.", "tokens", expect![]).await;
+    check("type/predict", "A delirium.", "singleToken", expect![]).await;
+    check("name/predict", "Nothing here.", "tokens", expect![]).await;
+}
+
+#[tokio::test]
+async fn malformed_requests_and_training_are_refused() {
+    let server = Server::temporary();
+    let good = request("A delirium.", "tokens");
+    let (status, answer) = ask(&server, "id/train", &good).await;
+    assert_eq!(
+        (status, &answer["error"]["message"]),
+        (501, &json!("this recommender is not trained by INCEpTION")),
+        "{answer}"
+    );
+    let (status, _) = ask(&server, "concept/predict", &good).await;
+    assert_eq!(status, 404);
+    let with = |pointer: &str, value: Value| {
+        let mut body = good.clone();
+        *body.pointer_mut(pointer).unwrap() = value;
+        body
+    };
+    for (body, expected) in [
+        (json!({}), "metadata"),
+        (with("/document/xmi", json!("<xmi:XMI")), "document.xmi"),
+        (with("/document/xmi", json!("")), "document.xmi"),
+        (with("/metadata/layer", json!("a\"><script>")), "no name of a layer"),
+        (with("/metadata/feature", json!("x y")), "no name of a layer or feature"),
+    ] {
+        let (status, answer) = ask(&server, "id/predict", &body).await;
+        assert!(status == 400 && answer.to_string().contains(expected), "{status} {answer}");
     }
-    let plain = server.send(Method::GET, "/inception/id/predict", Body::empty()).await;
-    assert_eq!(plain.status(), 405);
 }

@@ -1,0 +1,102 @@
+//! Strings of the builder, and how strings and lists are written to the compiled file.
+
+use std::io::{Seek, Write};
+
+use rayon::prelude::*;
+
+use crate::artifact::ContainerWriter;
+use crate::{Error, Result};
+
+/// Strings stored back to back, with their offsets.
+#[derive(Debug)]
+pub(super) struct Arena {
+    text: Vec<u8>,
+    at: Vec<u32>,
+}
+
+impl Arena {
+    /// No strings.
+    pub fn new() -> Arena {
+        Arena { text: Vec::new(), at: vec![0] }
+    }
+
+    /// Adds a string and returns its row; `what` names the strings in errors.
+    pub fn push(&mut self, what: &str, text: &str) -> Result<u32> {
+        let row = self.at.len() as u32 - 1;
+        self.text.extend_from_slice(text.as_bytes());
+        match u32::try_from(self.text.len()) {
+            Ok(end) => self.at.push(end),
+            Err(_) => return Err(Error::too_many(format!("the {what} exceed 4 GiB of text"))),
+        }
+        Ok(row)
+    }
+
+    /// The string at `row`.
+    pub fn get(&self, row: u32) -> &str {
+        let range = self.at[row as usize] as usize..self.at[row as usize + 1] as usize;
+        std::str::from_utf8(&self.text[range]).expect("arenas hold whole strings")
+    }
+}
+
+/// Writes the sections `{name}.at` and `{name}.text`.
+pub(super) fn strings<'a, W: Write + Seek>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    texts: impl Iterator<Item = &'a str> + Clone,
+) -> std::io::Result<()> {
+    let mut at = vec![0u32];
+    let mut end = 0usize;
+    for text in texts.clone() {
+        end += text.len();
+        at.push(u32::try_from(end).map_err(|_| std::io::Error::other(format!("more than 4 GiB of `{name}`")))?);
+    }
+    writer.section_u32(&format!("{name}.at"), &at)?;
+    writer.section(&format!("{name}.text"), texts.map(str::as_bytes))
+}
+
+/// Writes the sections `{name}.at` and `{name}.row`: the values of each concept in the given order, without duplicates.
+pub(super) fn lists<W: Write + Seek>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    values: impl Iterator<Item = (u32, u32)>,
+    new_row: &[u32],
+    n_concepts: usize,
+) -> std::io::Result<()> {
+    let mut pairs: Vec<(u32, u32, u32)> = values
+        .enumerate()
+        .map(|(index, (concept, value))| (new_row[concept as usize], value, index as u32))
+        .filter(|(concept, _, _)| *concept != u32::MAX)
+        .collect();
+    pairs.sort_unstable();
+    pairs.dedup_by_key(|(concept, value, _)| (*concept, *value));
+    pairs.sort_unstable_by_key(|(concept, _, index)| (*concept, *index));
+    let mut at = vec![0; n_concepts + 1];
+    for (concept, _, _) in &pairs {
+        at[*concept as usize + 1] += 1;
+    }
+    for row in 0..n_concepts {
+        at[row + 1] += at[row];
+    }
+    let rows: Vec<u32> = pairs.into_iter().map(|(_, value, _)| value).collect();
+    writer.section_u32(&format!("{name}.at"), &at)?;
+    writer.section_u32(&format!("{name}.row"), &rows)
+}
+
+/// Writes ids of concepts: `{name}.at`, `{name}.text` and `{name}.concept`, sorted by id, and `{name}.of.at` and
+/// `{name}.of.row`, the ids of each concept. Returns the order: the values of `rows` without duplicates of id and concept.
+pub(super) fn ids_of_concepts<W: Write + Seek, T: Ord + Copy + Send>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    mut rows: Vec<(&str, u32, T)>,
+    n_concepts: usize,
+) -> std::io::Result<Vec<T>> {
+    rows.par_sort_unstable();
+    rows.dedup_by_key(|(id, concept, _)| (*id, *concept));
+    strings(writer, name, rows.iter().map(|(id, ..)| *id))?;
+    let concepts: Vec<u32> = rows.iter().map(|(_, concept, _)| *concept).collect();
+    writer.section_u32(&format!("{name}.concept"), &concepts)?;
+    let identity: Vec<u32> = (0..n_concepts as u32).collect();
+    let of = concepts.iter().enumerate().map(|(row, concept)| (*concept, row as u32));
+    lists(writer, &format!("{name}.of"), of, &identity, n_concepts)?;
+    Ok(rows.into_iter().map(|(.., value)| value).collect())
+}
