@@ -26,7 +26,6 @@ use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::{SplitMix64, for_step};
 use crate::tokenizer::BertRules;
 use crate::train::RunConfig;
-use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::error::Context;
 use canonym_core::eval::ids::{IdSet, known_ids};
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
