@@ -201,7 +201,7 @@ fn any_heading_ends_the_history_of_the_family() {
 fn formats_that_cannot_be_written_are_not_offered() {
     let place = Workplace::new();
     for arguments in [
-        &["link", "--text", "x", "--to", "csv"][..],
+        &["link", "--text", "x", "--to", "rtf"][..],
         &["link", "--text", "x", "--to", "text"],
         &["convert", "a", "b", "--to", "csv"],
         &["convert", "a", "b", "--to", "text"],

@@ -165,6 +165,11 @@ impl DictionaryAnnotator {
         LinkedMention { mention, link: Link { candidates, nil }, p_both }
     }
 
+    /// Whether the dictionary alone links a match.
+    pub fn is_linked(&self, matched: &DictionaryMatch) -> bool {
+        matched.best().1 >= self.model.threshold
+    }
+
     /// Mentions below this probability are dropped; those below a higher `min_score` are reported unlinked.
     pub(super) fn threshold(&self) -> f32 {
         self.config.min_score.map_or(self.model.threshold, |wanted| wanted.min(self.model.threshold))
