@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All checks of the application: generated types, type checks, unit tests, a reproducible build, and browser tests.
-# CANONYM_URL names a server to test; without it, the mock is used. Installs chromium with apt-get if needed.
+# CANONYM_URL names a server to test; without it, the mock is used. CANONYM_BIN names a program that further tests start as a server. Installs chromium with apt-get if needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,3 +25,6 @@ if ! command -v chromium >/dev/null && [ -z "${CHROMIUM:-}" ] && [ "$(id -u)" = 
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji >/dev/null
 fi
 npm run e2e
+if [ -n "${CANONYM_BIN:-}" ]; then
+    npm run e2e:served
+fi

@@ -6,7 +6,9 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, ListBui
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, LargeBinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use canonym::Document as Text;
 use canonym_core::corpus::contexts::VALUES as CONTEXTS;
@@ -158,6 +160,10 @@ pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
     for batch in reader {
         let batch = batch.map_err(wrong_arrow)?;
         let (texts, ids) = (batch.column(column), ids.map(|at| batch.column(at)));
+        if let Some(row) = [Some(texts), ids].into_iter().flatten().find_map(wrong_utf8) {
+            let message = format!("text {} is not valid UTF-8", documents.len() + row);
+            return Err(PyValueError::new_err(message));
+        }
         for row in 0..batch.num_rows() {
             let at = documents.len();
             let Some(text) = string(texts, row) else {
@@ -171,6 +177,21 @@ pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
         }
     }
     Ok(Some(documents))
+}
+
+/// The first row of a column of strings that is not UTF-8. Streams are not checked when they are read.
+fn wrong_utf8(column: &ArrayRef) -> Option<usize> {
+    if let Some(strings) = column.as_string_opt::<i32>() {
+        return first_wrong(BinaryArray::from(strings.clone()).iter());
+    }
+    if let Some(strings) = column.as_string_opt::<i64>() {
+        return first_wrong(LargeBinaryArray::from(strings.clone()).iter());
+    }
+    first_wrong(column.as_string_view_opt()?.clone().to_binary_view().iter())
+}
+
+fn first_wrong<'a>(mut rows: impl Iterator<Item = Option<&'a [u8]>>) -> Option<usize> {
+    rows.position(|bytes| bytes.is_some_and(|bytes| str::from_utf8(bytes).is_err()))
 }
 
 /// The value of a column of strings; `None` if it is missing or the column holds something else.

@@ -29,6 +29,8 @@ pub struct KnowledgeBase {
     pub kb: Arc<canonym::KnowledgeBase>,
     /// Its path; `None` for the starter.
     path: Option<PathBuf>,
+    /// Whether its memory is shared with other processes.
+    is_shared: bool,
     report: Option<Report>,
 }
 
@@ -37,7 +39,14 @@ impl KnowledgeBase {
     pub fn at(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
         let path = path.filter(|path| path != Path::new(STARTER));
         let kb = threads::work(py, || terminology::open(path.as_deref()))?;
-        Ok(KnowledgeBase { kb, path, report: None })
+        Ok(KnowledgeBase { kb, path, is_shared: false, report: None })
+    }
+
+    /// Opens the file at `path`, whose memory all processes share that open it like this. The starter is never shared.
+    fn shared(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
+        let Some(path) = path.filter(|path| path != Path::new(STARTER)) else { return KnowledgeBase::at(py, None) };
+        let kb = threads::work(py, || terminology::open_shared(&path))?;
+        Ok(KnowledgeBase { kb, path: Some(path), is_shared: true, report: None })
     }
 
     /// The knowledge base that `model` was trained with, if its folder has one, else the starter.
@@ -71,20 +80,22 @@ impl KnowledgeBase {
 #[pymethods]
 impl KnowledgeBase {
     #[new]
-    #[pyo3(signature = (path=None))]
-    fn new(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
-        KnowledgeBase::at(py, path)
+    #[pyo3(signature = (path=None, shared=false))]
+    fn new(py: Python<'_>, path: Option<PathBuf>, shared: bool) -> PyResult<KnowledgeBase> {
+        KnowledgeBase::open(py, path, shared)
     }
 
     /// Opens the compiled file at `path`, or the starter terminology of about 6,000 common concepts with MeSH ids.
+    ///
+    /// With `shared`, the file and the cached embeddings of its names are memory-mapped, so that processes that open it share one copy.
     ///
     /// >>> kb = canonym.KnowledgeBase.open()
     /// >>> kb["MESH:D003693"].name
     /// 'Delirium'
     #[staticmethod]
-    #[pyo3(signature = (path=None))]
-    fn open(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
-        KnowledgeBase::at(py, path)
+    #[pyo3(signature = (path=None, shared=false))]
+    fn open(py: Python<'_>, path: Option<PathBuf>, shared: bool) -> PyResult<KnowledgeBase> {
+        if shared { KnowledgeBase::shared(py, path) } else { KnowledgeBase::at(py, path) }
     }
 
     /// Compiles files of a terminology into the file `out` and opens it.
@@ -135,6 +146,12 @@ impl KnowledgeBase {
     #[getter]
     fn version(&self) -> &str {
         &self.kb.meta().version
+    }
+
+    /// Hash of its content, as `canonym kb info` prints it.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        format!("{:032x}", self.kb.container().fingerprint())
     }
 
     /// Semantic types of its concepts.
@@ -237,10 +254,10 @@ impl KnowledgeBase {
         format!("<KnowledgeBase {name}: {n_concepts} concepts, {n_names} names>")
     }
 
-    fn __getnewargs__(&self) -> PyResult<(Option<PathBuf>,)> {
+    fn __getnewargs__(&self) -> PyResult<(Option<PathBuf>, bool)> {
         // Another process may have another current folder.
         let path = self.path.as_deref().map(std::path::absolute).transpose()?;
-        Ok((path,))
+        Ok((path, self.is_shared))
     }
 }
 

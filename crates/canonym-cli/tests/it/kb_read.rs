@@ -23,13 +23,14 @@ fn info_tells_what_a_file_holds() {
                              1  concepts with a definition
                              0  concepts with a parent
                              0  alternative ids
+                             0  cross-references
             names           4  preferred
                             7  exact
             types           2  Curve
                             2  Polygon
             file            [SIZE] KiB, format 2
             fingerprint     [HASH]
-            checksums       all 42 sections match
+            checksums       all 48 sections match
         "#]],
     );
     let with_sections = place.run(&["kb", "info", "shapes.kb", "--sections"], "");
@@ -160,33 +161,39 @@ fn show_lists_names_and_neighbours() {
     place.check(
         &["kb", "show", "tools.kb", "OLD:9", "--json"],
         expect![[r#"
-        status 0
-        --- stdout
-        {
-          "id": "T:30",
-          "raw_id": "T:30",
-          "name": "Hammer",
-          "names": [
+            status 0
+            --- stdout
             {
-              "text": "Hammer",
-              "scope": "preferred"
+              "id": "T:30",
+              "raw_id": "T:30",
+              "name": "Hammer",
+              "names": [
+                {
+                  "text": "Hammer",
+                  "scope": "preferred"
+                }
+              ],
+              "types": [],
+              "definition": null,
+              "parents": [
+                {
+                  "id": "T:1",
+                  "name": "Tool"
+                }
+              ],
+              "children": [],
+              "alternative_ids": [
+                "OLD:9"
+              ],
+              "xrefs": [],
+              "code_system": {
+                "uri": "urn:canonym:T",
+                "version": "",
+                "code": "30"
+              },
+              "source": "shed"
             }
-          ],
-          "types": [],
-          "definition": null,
-          "parents": [
-            {
-              "id": "T:1",
-              "name": "Tool"
-            }
-          ],
-          "children": [],
-          "alternative_ids": [
-            "OLD:9"
-          ],
-          "source": "shed"
-        }
-    "#]],
+        "#]],
     );
     place.check(
         &["kb", "show", "tools.kb", "t:3O"],

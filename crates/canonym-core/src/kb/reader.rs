@@ -126,6 +126,7 @@ pub struct KnowledgeBase {
     literal_start: Option<Range<usize>>,
     xrefs: Option<Xrefs>,
     meta: Meta,
+    is_shared: bool,
 }
 
 impl KnowledgeBase {
@@ -144,6 +145,18 @@ impl KnowledgeBase {
         KnowledgeBase::from_container(Container::open_verified_once(IN_MEMORY, path, KIND, notes)?)
     }
 
+    /// Like [`KnowledgeBase::open_verified_once`], but the file is mapped whatever its size, so that all processes that open it share its
+    /// memory. Embeddings of its names are shared in the same way. The file must not be modified in place.
+    pub fn open_shared(path: &Path, notes: Option<&Path>) -> Result<KnowledgeBase> {
+        let kb = KnowledgeBase::from_container(Container::open_verified_once(0, path, KIND, notes)?)?;
+        Ok(KnowledgeBase { is_shared: true, ..kb })
+    }
+
+    /// Whether it was opened by [`KnowledgeBase::open_shared`].
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Opens a compiled knowledge base in memory; `label` replaces its path in errors.
     pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)
@@ -155,7 +168,7 @@ impl KnowledgeBase {
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
         let (grams, xrefs) = (Grams::of(&container)?, Xrefs::of(&container)?);
-        let kb = KnowledgeBase { container, sections, grams, literal_start, xrefs, meta };
+        let kb = KnowledgeBase { container, sections, grams, literal_start, xrefs, meta, is_shared: false };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));

@@ -163,9 +163,9 @@ fn json_lines_give_every_field() {
         SourceFormat::Jsonl,
         "{\"id\":\"S1\",\"synonym\":[]}\n",
         expect![[r#"
-        error: input:1: invalid JSON at column 20: unknown field `synonym`, expected one of `id`, `name`, `synonyms`, `types`, `definition`, `parents`, `alternative_ids`, `source`
-        hint: none
-    "#]],
+            error: input:1: invalid JSON at column 20: unknown field `synonym`, expected one of `id`, `name`, `synonyms`, `types`, `definition`, `parents`, `alternative_ids`, `xrefs`, `source`
+            hint: none
+        "#]],
     );
     check(
         SourceFormat::Jsonl,
@@ -248,16 +248,16 @@ fn obo_terms_are_read_with_their_scopes() {
         SourceFormat::Obo,
         OBO,
         expect![[r#"
-        S:1 [Preferred "circle, closed"] [Exact "ring"] [Related "O"] [Broad "oval"] [Narrow "unit circle"] [Exact "loop"] parents=S:0 alternatives=S:100 definition=A "round" curve
-        of one piece. source=shapes
-        S:1 alternatives=S:2,S:200
-        S:3 [Preferred "point"] source=other
-        read 4
-        dropped 1 concept: no name
-        dropped 2 relation: not is_a
-        dropped 1 stanza: Typedef
-        dropped 1 term: obsolete
-    "#]],
+            S:1 [Preferred "circle, closed"] [Exact "ring"] [Related "O"] [Broad "oval"] [Narrow "unit circle"] [Exact "loop"] parents=S:0 alternatives=S:100 xrefs=Y:1 definition=A "round" curve
+            of one piece. source=shapes
+            S:1 alternatives=S:2,S:200
+            S:3 [Preferred "point"] source=other
+            read 4
+            dropped 1 concept: no name
+            dropped 2 relation: not is_a
+            dropped 1 stanza: Typedef
+            dropped 1 term: obsolete
+        "#]],
     );
     let config =
         ImportConfig { keep_obsolete: true, xrefs: true, sources: words(&["shapes"]), ..ImportConfig::default() };
@@ -266,15 +266,15 @@ fn obo_terms_are_read_with_their_scopes() {
         &[("input", OBO)],
         &config,
         expect![[r#"
-        S:1 [Preferred "circle, closed"] [Exact "ring"] [Related "O"] [Broad "oval"] [Narrow "unit circle"] [Exact "loop"] parents=S:0 alternatives=S:100,Y:1 definition=A "round" curve
-        of one piece. source=shapes
-        S:2 [Preferred "old circle"] alternatives=S:200 source=shapes
-        read 4
-        dropped 1 concept: no name
-        dropped 1 concept: source
-        dropped 2 relation: not is_a
-        dropped 1 stanza: Typedef
-    "#]],
+            S:1 [Preferred "circle, closed"] [Exact "ring"] [Related "O"] [Broad "oval"] [Narrow "unit circle"] [Exact "loop"] parents=S:0 alternatives=S:100,Y:1 xrefs=Y:1 definition=A "round" curve
+            of one piece. source=shapes
+            S:2 [Preferred "old circle"] alternatives=S:200 source=shapes
+            read 4
+            dropped 1 concept: no name
+            dropped 1 concept: source
+            dropped 2 relation: not is_a
+            dropped 1 stanza: Typedef
+        "#]],
     );
 }
 
@@ -370,16 +370,16 @@ fn graphs_give_nodes_and_parents() {
         SourceFormat::Obographs,
         GRAPH,
         expect![[r#"
-        S:1 [Preferred "circle"] [Exact "ring"] [Broad "oval"] alternatives=S:100 definition=A curve. source=shapes
-        S:1 alternatives=S:2
-        S:1 parents=S:0,S:9
-        read 4
-        dropped 1 concept: no name
-        dropped 1 node: property
-        dropped 1 parent: of a dropped node
-        dropped 1 relation: not is_a
-        dropped 1 term: obsolete
-    "#]],
+            S:1 [Preferred "circle"] [Exact "ring"] [Broad "oval"] alternatives=S:100 xrefs=Y:1 definition=A curve. source=shapes
+            S:1 alternatives=S:2
+            S:1 parents=S:0,S:9
+            read 4
+            dropped 1 concept: no name
+            dropped 1 node: property
+            dropped 1 parent: of a dropped node
+            dropped 1 relation: not is_a
+            dropped 1 term: obsolete
+        "#]],
     );
     let config = ImportConfig { keep_obsolete: true, xrefs: true, ..ImportConfig::default() };
     check_with(
@@ -387,15 +387,15 @@ fn graphs_give_nodes_and_parents() {
         &[("input", GRAPH)],
         &config,
         expect![[r#"
-        S:1 [Preferred "circle"] [Exact "ring"] [Broad "oval"] alternatives=S:100,Y:1 definition=A curve. source=shapes
-        S:2 [Preferred "old circle"]
-        S:1 parents=S:0,S:9
-        S:2 parents=S:0
-        read 4
-        dropped 1 concept: no name
-        dropped 1 node: property
-        dropped 1 relation: not is_a
-    "#]],
+            S:1 [Preferred "circle"] [Exact "ring"] [Broad "oval"] alternatives=S:100,Y:1 xrefs=Y:1 definition=A curve. source=shapes
+            S:2 [Preferred "old circle"]
+            S:1 parents=S:0,S:9
+            S:2 parents=S:0
+            read 4
+            dropped 1 concept: no name
+            dropped 1 node: property
+            dropped 1 relation: not is_a
+        "#]],
     );
     check(
         SourceFormat::Obographs,

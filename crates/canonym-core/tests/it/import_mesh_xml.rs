@@ -107,15 +107,15 @@ fn mesh_concepts_give_scopes_trees_and_parents() {
         &files,
         &config,
         expect![[r#"
-        MESH:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 alternatives=CAS:50-00-0 definition=A ring that is < 1 & round.
-        MESH:D000001 [Preferred "Rings"] types=T001
-        MESH:C000001 [Preferred "ring 7"] [Exact "R-7"] types=SCR_Disease parents=MESH:D000001 definition=seven rings
-        MESH:D000002 parents=MESH:D000001
-        read 3
-        dropped 1 definition: not of the preferred concept
-        dropped 1 name: empty
-        dropped 1 parent: tree number not in the files
-    "#]],
+            MESH:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 alternatives=CAS:50-00-0 xrefs=CAS:50-00-0 definition=A ring that is < 1 & round.
+            MESH:D000001 [Preferred "Rings"] types=T001
+            MESH:C000001 [Preferred "ring 7"] [Exact "R-7"] types=SCR_Disease parents=MESH:D000001 definition=seven rings
+            MESH:D000002 parents=MESH:D000001
+            read 3
+            dropped 1 definition: not of the preferred concept
+            dropped 1 name: empty
+            dropped 1 parent: tree number not in the files
+        "#]],
     );
     let config =
         ImportConfig { prefix: Some("M".to_owned()), semantic_types: words(&["C01"]), ..ImportConfig::default() };
@@ -124,13 +124,13 @@ fn mesh_concepts_give_scopes_trees_and_parents() {
         &files,
         &config,
         expect![[r#"
-        M:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 definition=A ring that is < 1 & round.
-        read 3
-        dropped 2 concept: semantic type
-        dropped 1 definition: not of the preferred concept
-        dropped 1 name: empty
-        dropped 1 parent: tree number not in the files
-    "#]],
+            M:D000002 [Preferred "Rings, Small"] [Narrow "Ringlets"] [Exact "Small Rings"] [Broad "Round Things"] [Related "Hoops"] types=C01,D02 xrefs=CAS:50-00-0 definition=A ring that is < 1 & round.
+            read 3
+            dropped 2 concept: semantic type
+            dropped 1 definition: not of the preferred concept
+            dropped 1 name: empty
+            dropped 1 parent: tree number not in the files
+        "#]],
     );
 }
 

@@ -91,18 +91,18 @@ fn classes_of_rdf_xml_become_concepts() {
         &rdf_xml(CLASSES),
         &ImportConfig::default(),
         expect![[r#"
-        SHAPE:1 [Preferred "circle & disc"] [Exact "round"] [Exact "ring"] [Narrow "unit circle"] [Broad "curve"] [Related "wheel"] parents=SHAPE:2 alternatives=SHAPE:11 definition=All points at one distance. source=plane
-        SHAPE:2 [Preferred "figure"]
-        SHAPE:2 alternatives=SHAPE:3
-        Orphanet:58 [Preferred "third"]
-        NCIT:C2991 [Preferred "fourth"]
-        http://example.org/things#fifth [Preferred "fifth"]
-        read 6
-        dropped 1 name: language
-        dropped 1 relation: not a named class
-        dropped 3 subject: not a class
-        dropped 1 term: obsolete
-    "#]],
+            SHAPE:1 [Preferred "circle & disc"] [Exact "round"] [Exact "ring"] [Narrow "unit circle"] [Broad "curve"] [Related "wheel"] parents=SHAPE:2 alternatives=SHAPE:11 xrefs=GEO:4 definition=All points at one distance. source=plane
+            SHAPE:2 [Preferred "figure"]
+            SHAPE:2 alternatives=SHAPE:3
+            Orphanet:58 [Preferred "third"]
+            NCIT:C2991 [Preferred "fourth"]
+            http://example.org/things#fifth [Preferred "fifth"]
+            read 6
+            dropped 1 name: language
+            dropped 1 relation: not a named class
+            dropped 3 subject: not a class
+            dropped 1 term: obsolete
+        "#]],
     );
     let config = ImportConfig {
         xrefs: true,
@@ -115,31 +115,31 @@ fn classes_of_rdf_xml_become_concepts() {
         &rdf_xml(CLASSES),
         &config,
         expect![[r#"
-        SHAPE:1 [Preferred "Kreis"] [Exact "circle & disc"] [Exact "round"] [Exact "ring"] [Narrow "unit circle"] [Broad "curve"] [Related "wheel"] parents=SHAPE:2 alternatives=SHAPE:11,GEO:4 definition=All points at one distance. source=plane
-        SHAPE:2 [Preferred "figure"]
-        SHAPE:3 [Preferred "old figure"]
-        Orphanet:58 [Preferred "third"]
-        NCIT:C2991 [Preferred "fourth"]
-        THING:fifth [Preferred "fifth"]
-        read 6
-        dropped 1 relation: not a named class
-        dropped 3 subject: not a class
-    "#]],
+            SHAPE:1 [Preferred "Kreis"] [Exact "circle & disc"] [Exact "round"] [Exact "ring"] [Narrow "unit circle"] [Broad "curve"] [Related "wheel"] parents=SHAPE:2 alternatives=SHAPE:11,GEO:4 xrefs=GEO:4 definition=All points at one distance. source=plane
+            SHAPE:2 [Preferred "figure"]
+            SHAPE:3 [Preferred "old figure"]
+            Orphanet:58 [Preferred "third"]
+            NCIT:C2991 [Preferred "fourth"]
+            THING:fifth [Preferred "fifth"]
+            read 6
+            dropped 1 relation: not a named class
+            dropped 3 subject: not a class
+        "#]],
     );
     let plane = ImportConfig { sources: words(&["plane"]), ..ImportConfig::default() };
     check(
         &rdf_xml(CLASSES),
         &plane,
         expect![[r#"
-        SHAPE:1 [Preferred "circle & disc"] [Exact "round"] [Exact "ring"] [Narrow "unit circle"] [Broad "curve"] [Related "wheel"] parents=SHAPE:2 alternatives=SHAPE:11 definition=All points at one distance. source=plane
-        SHAPE:2 alternatives=SHAPE:3
-        read 6
-        dropped 4 concept: source
-        dropped 1 name: language
-        dropped 1 relation: not a named class
-        dropped 3 subject: not a class
-        dropped 1 term: obsolete
-    "#]],
+            SHAPE:1 [Preferred "circle & disc"] [Exact "round"] [Exact "ring"] [Narrow "unit circle"] [Broad "curve"] [Related "wheel"] parents=SHAPE:2 alternatives=SHAPE:11 xrefs=GEO:4 definition=All points at one distance. source=plane
+            SHAPE:2 alternatives=SHAPE:3
+            read 6
+            dropped 4 concept: source
+            dropped 1 name: language
+            dropped 1 relation: not a named class
+            dropped 3 subject: not a class
+            dropped 1 term: obsolete
+        "#]],
     );
 }
 

@@ -48,23 +48,23 @@ fn rrf_gives_names_types_definitions_and_parents() {
         &rrf(MRCONSO),
         &ImportConfig::default(),
         expect![[r#"
-        UMLS:C0000001 [Preferred "Circle"] [Exact "Ring"] source=AAA
-        UMLS:C0000002 [Preferred "Square"] source=AAA
-        UMLS:C0000001 types=T047,T033
-        UMLS:C0000002 types=T999
-        UMLS:C0000001 definition=A curve.
-        UMLS:C0000001 parents=UMLS:C0000002
-        read 6
-        dropped 1 concept: no name
-        dropped 1 definition: repeated
-        dropped 1 definition: source without a kept name
-        dropped 1 definition: suppressible
-        dropped 2 name: language
-        dropped 1 name: suppressible
-        dropped 1 parent: not kept
-        dropped 1 parent: self-reference
-        dropped 1 relation: not a parent
-    "#]],
+            UMLS:C0000001 [Preferred "Circle"] [Exact "Ring"] xrefs=skos:exactMatch AAA:c1,skos:exactMatch BBB:c2 source=AAA
+            UMLS:C0000002 [Preferred "Square"] xrefs=skos:exactMatch AAA:c5 source=AAA
+            UMLS:C0000001 types=T047,T033
+            UMLS:C0000002 types=T999
+            UMLS:C0000001 definition=A curve.
+            UMLS:C0000001 parents=UMLS:C0000002
+            read 6
+            dropped 1 concept: no name
+            dropped 1 definition: repeated
+            dropped 1 definition: source without a kept name
+            dropped 1 definition: suppressible
+            dropped 2 name: language
+            dropped 1 name: suppressible
+            dropped 1 parent: not kept
+            dropped 1 parent: self-reference
+            dropped 1 relation: not a parent
+        "#]],
     );
 }
 
@@ -76,13 +76,13 @@ fn rrf_ranks_choose_the_preferred_name() {
         &files,
         &ImportConfig::default(),
         expect![[r#"
-        UMLS:C0000001 [Preferred "Ring"] [Exact "Circle"] source=BBB
-        UMLS:C0000002 [Preferred "Square"] source=AAA
-        read 6
-        dropped 1 concept: no name
-        dropped 2 name: language
-        dropped 1 name: suppressible
-    "#]],
+            UMLS:C0000001 [Preferred "Ring"] [Exact "Circle"] xrefs=skos:exactMatch AAA:c1,skos:exactMatch BBB:c2 source=BBB
+            UMLS:C0000002 [Preferred "Square"] xrefs=skos:exactMatch AAA:c5 source=AAA
+            read 6
+            dropped 1 concept: no name
+            dropped 2 name: language
+            dropped 1 name: suppressible
+        "#]],
     );
 }
 
@@ -101,20 +101,20 @@ fn rrf_filters_exclude_other_entries() {
         &rrf(MRCONSO),
         &config,
         expect![[r#"
-        UMLS:C0000001 [Preferred "Circle"] [Exact "Old ring"] alternatives=AAA:c1 source=AAA
-        UMLS:C0000001 types=T047,T033
-        UMLS:C0000001 definition=A curve.
-        read 6
-        dropped 1 concept: no name
-        dropped 1 concept: semantic type
-        dropped 2 definition: source without a kept name
-        dropped 1 name: language
-        dropped 1 name: semantic type
-        dropped 2 name: source
-        dropped 2 parent: not kept
-        dropped 1 parent: self-reference
-        dropped 1 relation: not a parent
-    "#]],
+            UMLS:C0000001 [Preferred "Circle"] [Exact "Old ring"] alternatives=AAA:c1 xrefs=skos:exactMatch AAA:c1,skos:exactMatch BBB:c2,skos:exactMatch CCC:c3 source=AAA
+            UMLS:C0000001 types=T047,T033
+            UMLS:C0000001 definition=A curve.
+            read 6
+            dropped 1 concept: no name
+            dropped 1 concept: semantic type
+            dropped 2 definition: source without a kept name
+            dropped 1 name: language
+            dropped 1 name: semantic type
+            dropped 2 name: source
+            dropped 2 parent: not kept
+            dropped 1 parent: self-reference
+            dropped 1 relation: not a parent
+        "#]],
     );
     let config =
         ImportConfig { languages: words(&["es", "fra"]), term_types: words(&["PT"]), ..ImportConfig::default() };
@@ -123,19 +123,19 @@ fn rrf_filters_exclude_other_entries() {
         &rrf(MRCONSO),
         &config,
         expect![[r#"
-        UMLS:C0000001 [Preferred "Cercle"] source=CCC
-        UMLS:C0000003 [Preferred "Punto"] source=DDD
-        UMLS:C0000001 types=T047,T033
-        UMLS:C0000003 types=T047
-        UMLS:C0000001 definition=Une courbe.
-        read 6
-        dropped 1 concept: no name
-        dropped 2 definition: source without a kept name
-        dropped 4 name: language
-        dropped 2 parent: not kept
-        dropped 1 parent: self-reference
-        dropped 1 relation: not a parent
-    "#]],
+            UMLS:C0000001 [Preferred "Cercle"] xrefs=skos:exactMatch CCC:c3 source=CCC
+            UMLS:C0000003 [Preferred "Punto"] xrefs=skos:exactMatch DDD:c6 source=DDD
+            UMLS:C0000001 types=T047,T033
+            UMLS:C0000003 types=T047
+            UMLS:C0000001 definition=Une courbe.
+            read 6
+            dropped 1 concept: no name
+            dropped 2 definition: source without a kept name
+            dropped 4 name: language
+            dropped 2 parent: not kept
+            dropped 1 parent: self-reference
+            dropped 1 relation: not a parent
+        "#]],
     );
 }
 

@@ -25,7 +25,7 @@ fn genes_have_symbols_synonyms_and_taxa() {
         SourceFormat::GeneInfo,
         GENES,
         expect![[r#"
-            NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding source=9606
+            NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding xrefs=MIM:1,HGNC:5 source=9606
             NCBIGene:12 [Preferred "Sqr"] [Exact "square gene"] [Exact "SQ_1"] types=ncRNA source=10090
             read 3
             dropped 1 row: NEWENTRY (record without a symbol)
@@ -42,11 +42,11 @@ fn genes_have_symbols_synonyms_and_taxa() {
         &[("gene_info", GENES)],
         &config,
         expect![[r#"
-        NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding alternatives=MIM:1,HGNC:5 source=9606
-        read 3
-        dropped 1 row: NEWENTRY (record without a symbol)
-        dropped 1 row: other taxon
-    "#]],
+            NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding alternatives=MIM:1,HGNC:5 xrefs=MIM:1,HGNC:5 source=9606
+            read 3
+            dropped 1 row: NEWENTRY (record without a symbol)
+            dropped 1 row: other taxon
+        "#]],
     );
 }
 
@@ -57,9 +57,9 @@ fn gene_tables_without_header_have_the_usual_columns() {
         SourceFormat::GeneInfo,
         &rows,
         expect![[r#"
-        NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding source=9606
-        read 1
-    "#]],
+            NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] [Exact "RING"] [Related "round protein"] types=protein-coding xrefs=MIM:1,HGNC:5 source=9606
+            read 1
+        "#]],
     );
 }
 
@@ -134,10 +134,10 @@ fn ctd_vocabularies_are_read_as_tabs_and_as_commas() {
         &files,
         &config,
         expect![[r#"
-        MESH:C1 [Preferred "1,2-ring"] [Exact "ring, 1,2-"] [Exact "o"] types=D03 parents=MESH:D3 alternatives=CAS:50-00-0,DrugBank:DB1,DrugBank:DB2 definition=It is "round", mostly.
-        NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] alternatives=NCBIGene:12,NCBIGene:13,UniProt:P1
-        read 2
-    "#]],
+            MESH:C1 [Preferred "1,2-ring"] [Exact "ring, 1,2-"] [Exact "o"] types=D03 parents=MESH:D3 alternatives=CAS:50-00-0,DrugBank:DB1,DrugBank:DB2 xrefs=CAS:50-00-0,DrugBank:DB1,DrugBank:DB2 definition=It is "round", mostly.
+            NCBIGene:11 [Preferred "RND1"] [Exact "round gene 1"] [Exact "CRC"] alternatives=NCBIGene:12,NCBIGene:13,UniProt:P1 xrefs=UniProt:P1
+            read 2
+        "#]],
     );
     let config = ImportConfig { semantic_types: words(&["C02"]), ..ImportConfig::default() };
     check_with(
@@ -333,15 +333,15 @@ fn mesh_records_of_lines_have_names_trees_and_parents() {
         &files,
         &config,
         expect![[r#"
-        MESH:C000001 [Preferred "ring 7"] [Exact "R-7"] definition=seven rings
-        MESH:D000002 [Preferred "Rings, Small"] [Narrow "ringlet"] [Exact "circle"] [Exact "small ring"] types=C01,D02 alternatives=CAS:50-00-0 definition=A ring that is small.
-        MESH:D000001 [Preferred "Rings"] types=T001
-        MESH:C000001 parents=MESH:D000001,MESH:D000002
-        MESH:D000002 parents=MESH:D000001
-        read 3
-        dropped 1 parent: heading not in the files
-        dropped 1 parent: tree number not in the files
-    "#]],
+            MESH:C000001 [Preferred "ring 7"] [Exact "R-7"] definition=seven rings
+            MESH:D000002 [Preferred "Rings, Small"] [Narrow "ringlet"] [Exact "circle"] [Exact "small ring"] types=C01,D02 alternatives=CAS:50-00-0 xrefs=CAS:50-00-0 definition=A ring that is small.
+            MESH:D000001 [Preferred "Rings"] types=T001
+            MESH:C000001 parents=MESH:D000001,MESH:D000002
+            MESH:D000002 parents=MESH:D000001
+            read 3
+            dropped 1 parent: heading not in the files
+            dropped 1 parent: tree number not in the files
+        "#]],
     );
     let config =
         ImportConfig { semantic_types: words(&["T001"]), prefix: Some("M".to_owned()), ..ImportConfig::default() };

@@ -3,6 +3,7 @@
 //! BioSyn (Sung et al. 2020) adds a sparse score to a dense one with a learned weight. Here the sparse score is that of the lexical linker,
 //! a weighted sum of string features; the dense score is the cosine of the nearest name of a concept.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl HybridLinker {
         config: LinkConfig,
     ) -> HybridLinker {
         if let FormVectors::Indexed(index) = &*vectors {
-            assert_eq!(index.rows().n_rows, kb.n_forms(), "a vector for each form");
+            assert_eq!(index.n_rows(), kb.n_forms(), "a vector for each form");
         }
         HybridLinker { kb, ranking, names, vectors, fusion, config, subset: None, prior: KbMentionPrior::default() }
     }
@@ -137,17 +138,17 @@ impl HybridLinker {
                 place.wrapping_sub(1)
             })
             .collect();
-        let vector_of = |form: FormId| index.rows().row(form.0 as usize);
+        let vector_of = |form: FormId| index.row(form.0 as usize);
         let one = |scratch: &mut GramScratch, row: usize| {
             let (vector, forms) = match known[row] {
                 Some(form) => (vector_of(form), Vec::new()),
                 None => {
                     let near = found[places[row]].iter().map(|hit| FormId(hit.row)).collect();
-                    (vectors.row(places[row]), near)
+                    (Cow::Borrowed(vectors.row(places[row])), near)
                 }
             };
             let scored = score_name_and(self.view(), &self.ranking, names[row].as_ref(), &forms, scratch);
-            self.compare(scored, |form| dot(vector, vector_of(form)))
+            self.compare(scored, |form| dot(&vector, &vector_of(form)))
         };
         (0..names.len()).into_par_iter().map_init(GramScratch::default, one).collect()
     }

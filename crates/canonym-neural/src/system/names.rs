@@ -118,6 +118,11 @@ impl LinkingModel for NameModel {
         Ok(Box::new(self.hybrid(on, config)?.with_prior(prior.within(on.subset.as_deref()))))
     }
 
+    fn embedding_files(&self, kb: &KnowledgeBase) -> Vec<PathBuf> {
+        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
+        cache.file(kb).into_iter().collect()
+    }
+
     /// The pipeline. Without a tagger, or if the knowledge base has none of its entity types, the dictionary detects mentions alone.
     fn annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn Annotator>> {
         match self.pipeline(on, config)? {

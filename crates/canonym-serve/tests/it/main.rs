@@ -5,6 +5,7 @@
 mod archives;
 mod attacked;
 mod costs;
+mod curation;
 mod described;
 mod disagreements;
 mod durable;
@@ -21,7 +22,10 @@ mod mcp;
 mod members;
 mod options;
 mod people;
+mod review;
 mod scale;
 mod schema;
 mod security;
 mod support;
+mod team;
+mod tls;

@@ -4,7 +4,7 @@ use canonym_core::link::recognise::DictionaryMatch;
 
 use super::SpanProposal;
 use crate::models::decision::{
-    BLOCKS, Decision, Features, MISSPELT, N_DISTINCT, OTHER, SENSE, UNNAMED, UNTYPED, WIDTH, block_of, probability,
+    BLOCKS, Decision, Factors, MISSPELT, N_DISTINCT, OTHER, SENSE, UNNAMED, UNTYPED, block_of, probability,
 };
 use crate::models::tagger::typed::LabelSet;
 
@@ -22,7 +22,9 @@ impl Decision {
     pub(super) fn gives(&self, proposal: &SpanProposal) -> bool {
         let typed = proposal.tagged.1 >= MIN_UNLINKED;
         self.link(proposal) >= self.link_threshold(proposal)
-            || (typed && !proposal.is_other_sense && probability(&self.mention, &proposal.features) >= self.min_mention)
+            || (typed
+                && !proposal.is_other_sense
+                && probability(&self.mention, &proposal.factors.features()) >= self.min_mention)
     }
 
     /// Link threshold of a proposal: lower for exact names and other matches of the dictionary; unambiguous names of several words always
@@ -45,7 +47,7 @@ impl Decision {
         if proposal.link.candidates.is_empty() {
             return 0.0;
         }
-        let weighed = probability(&self.link, &proposal.features);
+        let weighed = probability(&self.link, &proposal.factors.features());
         let of_sense = proposal.sense_score();
         let weighed = of_sense.map_or(weighed, |score| average(weighed, score, proposal.research)).max(proposal.stated);
         // The context does not outweigh an exact match of several words.
@@ -91,8 +93,8 @@ pub(super) fn logit(probability: f32) -> f32 {
     (kept / (1.0 - kept)).ln()
 }
 
-/// Feature vector of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
-pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[LabelSet]) -> Features {
+/// The features of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
+pub(super) fn factors(proposal: &SpanProposal, marks: &[f32], label_sets: &[LabelSet]) -> Factors {
     let linked = proposal.link.candidates.first().map_or(0.0, |best| best.p_link);
     let read = proposal.dictionary_match.as_ref().map(DictionaryMatch::best);
     let exact = proposal.dictionary_match.as_ref().filter(|matched| matched.is_unambiguous());
@@ -101,7 +103,7 @@ pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[Lab
     let gate = marks.iter().copied().fold(0.0, f32::max);
     let of_type: f32 = marks.iter().zip(&proposal.by_label_set).map(|(mark, p)| mark * p).sum();
     let flag = |yes: bool| f32::from(u8::from(yes));
-    let features: [f32; N_DISTINCT] = [
+    let values: [f32; N_DISTINCT] = [
         1.0,
         logit(of_type / total.max(1e-6)),
         logit(proposal.any),
@@ -131,8 +133,5 @@ pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[Lab
         Some(matched) if matched.is_corrected => blocks[MISSPELT] = 1.0,
         Some(_) => {}
     }
-    std::array::from_fn(|at| {
-        let register = if at % WIDTH < N_DISTINCT { 1.0 } else { proposal.research };
-        blocks[at / WIDTH] * register * features[at % N_DISTINCT]
-    })
+    Factors { values, blocks, research: proposal.research }
 }
