@@ -159,7 +159,7 @@ def inception(program, kb, address):
     cas.sofa_mime = "text/plain"
     cas.add(sign(begin=0, end=3, identifier="of a person"))
     body = {
-        "metadata": {"layer": sign.name, "feature": "identifier", "projectId": 1, "anchoringMode": "tokens", "crossSentence": False},
+        "metadata": {"layer": sign.name, "feature": "identifier", "projectId": 1, "anchoringMode": "characters", "crossSentence": False},
         "document": {"xmi": cas.to_xmi(), "documentId": 1, "userId": "ann"},
         "typeSystem": TYPES,
     }

@@ -11,7 +11,9 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-    assignments, changes, choices, comments, conflict_groups, copies, decisions, disagreements, documents, events, export, fhir, gilda, groups, health, import, inception, jobs, kb, link, lint, members, mentions, models, people, projects, proposals, sample, speed, stats, stream,
+    assignments, changes, choices, comments, conflict_groups, copies, decisions, disagreements, documents, events,
+    export, fhir, gilda, groups, health, import, inception, jobs, kb, link, lint, members, mentions, models, people,
+    projects, proposals, sample, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
