@@ -51,9 +51,7 @@ struct Info<'a> {
     n_definitions: u64,
     n_with_parents: u64,
     n_alternative_ids: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    n_xrefs: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    n_xrefs: u64,
     code_systems: Vec<CodeSystem>,
     scopes: BTreeMap<&'static str, u64>,
     types: BTreeMap<&'a str, u64>,
@@ -113,7 +111,7 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
         n_definitions,
         n_with_parents,
         n_alternative_ids,
-        n_xrefs: Some(kb.n_xrefs() as u64).filter(|n| *n > 0),
+        n_xrefs: kb.n_xrefs() as u64,
         code_systems: code_systems(kb),
         scopes,
         types,
@@ -166,10 +164,9 @@ fn sheet(info: &Info<'_>) -> Sheet {
         (info.n_definitions, "concepts with a definition"),
         (info.n_with_parents, "concepts with a parent"),
         (info.n_alternative_ids, "alternative ids"),
+        (info.n_xrefs, "cross-references"),
     ];
-    let xrefs = info.n_xrefs.map(|n| (n, "cross-references"));
-    let counts: Vec<_> = counts.into_iter().chain(xrefs).map(|(n, what)| (n, what.to_owned())).collect();
-    sheet.counts("counts", &counts);
+    sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
     let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::name);
     let scopes = order.iter().filter_map(|word| info.scopes.get(word).map(|n| (*n, (*word).to_owned())));
     sheet.counts("names", &scopes.collect::<Vec<_>>());

@@ -37,10 +37,8 @@ struct Concept<'a> {
     parents: Vec<Neighbour<'a>>,
     children: Vec<Neighbour<'a>>,
     alternative_ids: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     xrefs: Vec<Reference<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code_system: Option<System>,
+    code_system: System,
     source: &'a str,
 }
 
@@ -107,7 +105,7 @@ fn collect(kb: &KnowledgeBase, concept: ConceptId) -> Concept<'_> {
         children: children(kb, concept).into_iter().map(neighbour).collect(),
         alternative_ids: kb.alternative_ids(concept).collect(),
         xrefs: kb.xrefs(concept).map(|xref| Reference { id: xref.id, predicate: xref.predicate.name() }).collect(),
-        code_system: (!is_made_up(&uri) || !version.is_empty()).then_some(System { uri, version, code }),
+        code_system: System { uri, version, code },
         source: kb.source(concept),
     }
 }
@@ -130,7 +128,8 @@ fn text(concept: &Concept<'_>) -> String {
     let width = concept.xrefs.iter().map(|xref| xref.predicate.len()).max().unwrap_or_default();
     let xrefs = concept.xrefs.iter().map(|xref| format!("{:width$}  {}", xref.predicate, xref.id));
     sheet.lines("cross-references", xrefs);
-    if let Some(System { uri, version, .. }) = &concept.code_system {
+    let System { uri, version, .. } = &concept.code_system;
+    if !is_made_up(uri) || !version.is_empty() {
         sheet.line("code system", format!("{uri} {version}").trim_end());
     }
     sheet.line("source", concept.source);

@@ -28,7 +28,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 status 1
                 --- stderr
                 error: cannot open the knowledge base
-                  caused by: cannot use cut.kb: it is truncated: 3720 of 7440 bytes
+                  caused by: cannot use cut.kb: it is truncated: 3904 of 7808 bytes
                 hint: rebuild it with `canonym kb build`
             "#]],
         ),
@@ -123,12 +123,12 @@ fn files_of_another_version_say_so() {
     place.check(
         &["kb", "info", "newer.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot open the knowledge base
-          caused by: cannot use newer.kb: it has format 3; this version reads up to 2
-        hint: use the newer version of canonym that built it, or rebuild it with this version
-    "#]],
+            status 1
+            --- stderr
+            error: cannot open the knowledge base
+              caused by: cannot use newer.kb: it has format 3; this version reads up to 2
+            hint: use the newer version of canonym that built it, or rebuild it with this version
+        "#]],
     );
     place.check(
         &["map", "-", "--kb", "foreign.kb"],

@@ -277,11 +277,11 @@ fn sources_of_several_formats_are_merged() {
     place.check(
         &["kb", "build", "size=4@shapes.tsv", "--out", "a.kb"],
         expect![[r#"
-        status 2
-        --- stderr
-        error: invalid source setting `size=4`
-        hint: use format=…, prefix=…, name=… or version=…, as in prefix=MESH@mesh.tsv
-    "#]],
+            status 2
+            --- stderr
+            error: invalid source setting `size=4`
+            hint: use format=…, prefix=…, name=… or version=…, as in prefix=MESH@mesh.tsv
+        "#]],
     );
     place.check(
         &["kb", "build", "shapes.tsv", "names.txt", "--languages", "de", "--out", "a.kb"],

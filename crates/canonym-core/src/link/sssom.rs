@@ -184,6 +184,8 @@ fn matched<'a>(kb: &'a KnowledgeBase, label: &str, concept: ConceptId) -> Match<
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
     use crate::kb::format::Meta;
     use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord};
@@ -213,44 +215,50 @@ mod tests {
         let kb = kb();
         let candidate = Candidate { concept: ConceptId(0), name: None, p_link: 0.87654 };
         let link = Link { candidates: vec![candidate], ..Link::default() };
-        let check = |line: &str, subject: &str, predicate: &str, rest: &str| {
-            let found = rows(&kb, Subject::of_line(line), &link, 1);
-            assert_eq!(found, format!("{subject}\t{predicate}\tDOID:1\tChronic gout\t{rest}\t0.8765\n"));
-        };
-        let lexical = "semapv:LexicalMatching\toboInOwl:has";
-        let exact = format!("{lexical}ExactSynonym\tgouty arthritis");
-        check("S:1\tGouty arthritis", "S:1\tGouty arthritis\t", "skos:exactMatch", &exact);
-        let literal = |name: &str| format!("\t{name}\trdfs literal");
-        let label = "semapv:LexicalMatching\trdfs:label\tChronic gout";
-        check("Chronic Gout", &literal("Chronic Gout"), "skos:exactMatch", label);
-        check("gout, chronic", &literal("gout, chronic"), "skos:closeMatch", label);
-        check("podagra", &literal("podagra"), "skos:broadMatch", &format!("{lexical}NarrowSynonym\tpodagra"));
-        check(
-            "joint disease",
-            &literal("joint disease"),
-            "skos:narrowMatch",
-            &format!("{lexical}BroadSynonym\tjoint disease"),
-        );
-        check("uric acid", &literal("uric acid"), "skos:relatedMatch", &format!("{lexical}RelatedSynonym\turic acid"));
-        check("gotu", &literal("gotu"), "skos:closeMatch", "semapv:LexicalSimilarityThresholdMatching\t\t");
-        let none = Link { nil: true, ..link.clone() };
-        assert_eq!(
-            rows(&kb, Subject::of_line("rash"), &none, 1),
-            "\trash\trdfs literal\tskos:exactMatch\tsssom:NoTermFound\t\tsemapv:LexicalMatching\t\t\t\n"
-        );
+        let lines = [
+            "S:1\tGouty arthritis",
+            "chronic\u{a0}gouts",
+            "gout, chronic",
+            "podagra",
+            "joint diseases",
+            "uric acid",
+            "gotu",
+        ];
+        let rows: String = lines.iter().map(|line| rows(&kb, Subject::of_line(line), &link, 1)).collect();
+        expect![[r#"
+            S:1	Gouty arthritis		skos:exactMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasExactSynonym	gouty arthritis	0.8765
+            	chronic gouts	rdfs literal	skos:exactMatch	DOID:1	Chronic gout	semapv:LexicalMatching	rdfs:label	Chronic gout	0.8765
+            	gout, chronic	rdfs literal	skos:closeMatch	DOID:1	Chronic gout	semapv:LexicalMatching	rdfs:label	Chronic gout	0.8765
+            	podagra	rdfs literal	skos:broadMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasNarrowSynonym	podagra	0.8765
+            	joint diseases	rdfs literal	skos:narrowMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasBroadSynonym	joint disease	0.8765
+            	uric acid	rdfs literal	skos:relatedMatch	DOID:1	Chronic gout	semapv:LexicalMatching	oboInOwl:hasRelatedSynonym	uric acid	0.8765
+            	gotu	rdfs literal	skos:closeMatch	DOID:1	Chronic gout	semapv:LexicalSimilarityThresholdMatching			0.8765
+        "#]].assert_eq(&rows);
+        let none = Link { nil: true, ..link };
+        expect![[r#"
+            	rash	rdfs literal	skos:exactMatch	sssom:NoTermFound		semapv:LexicalMatching			
+        "#]].assert_eq(&super::rows(&kb, Subject::of_line("rash"), &none, 1));
     }
 
     #[test]
     fn metadata_declares_the_prefixes() {
         let text = header(&kb(), "my model", ["S:1", "bad prefix:2", "S:3"].into_iter());
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(
-            lines[..3],
-            ["#curie_map:", "#  DOID: http://purl.obolibrary.org/obo/DOID_", "#  S: urn:canonym:S:"]
-        );
-        assert!(text.contains("\n#mapping_set_title: \"Names mapped to test\"\n") && text.contains(":my-model\"\n"));
-        assert!(text.contains("\n#mapping_tool: \"canonym, model my model\"\n") && !text.contains("bad prefix"));
-        assert_eq!(*lines.last().unwrap(), COLUMNS.join("\t"));
-        assert!(lines[..lines.len() - 1].iter().all(|line| line.starts_with('#')));
+        let text = text.replace(&format!("{:032x}", kb().container().fingerprint()), "[HASH]");
+        expect![[r##"
+            #curie_map:
+            #  DOID: http://purl.obolibrary.org/obo/DOID_
+            #  S: urn:canonym:S:
+            #  oboInOwl: http://www.geneontology.org/formats/oboInOwl#
+            #  rdfs: http://www.w3.org/2000/01/rdf-schema#
+            #  semapv: https://w3id.org/semapv/vocab/
+            #  skos: http://www.w3.org/2004/02/skos/core#
+            #  sssom: https://w3id.org/sssom/
+            #mapping_set_id: "urn:canonym:mappings:[HASH]:my-model"
+            #mapping_set_title: "Names mapped to test"
+            #license: "https://w3id.org/sssom/license/unspecified"
+            #mapping_tool: "canonym, model my model"
+            #mapping_tool_version: "0.1.0"
+            subject_id	subject_label	subject_type	predicate_id	object_id	object_label	mapping_justification	object_match_field	match_string	confidence
+        "##]].assert_eq(&text);
     }
 }

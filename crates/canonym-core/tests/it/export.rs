@@ -170,51 +170,51 @@ fn formats_look_as_their_readers_expect() {
     check(
         ExportFormat::Jsonl,
         expect![[r#"
-        {"alternative_ids":["X:2"],"definition":"All points\nat one distance.","id":"X:1","name":"Circle \"big\" !","parents":["X:1"],"source":"shapes","synonyms":[{"scope":"related","text":"ring"}],"types":["Curve"],"xrefs":["Y:3",{"id":"Z:4","predicate":"skos:broadMatch"}]}
-    "#]],
+            {"alternative_ids":["X:2"],"definition":"All points\nat one distance.","id":"X:1","name":"Circle \"big\" !","parents":["X:1"],"source":"shapes","synonyms":[{"scope":"related","text":"ring"}],"types":["Curve"],"xrefs":["Y:3",{"id":"Z:4","predicate":"skos:broadMatch"}]}
+        "#]],
     );
     check(
         ExportFormat::Tsv,
         expect![[r#"
-        X:1	Circle "big" !	ring	Curve	All points at one distance.
-        left: 1 alternative id: not supported by the format
-        left: 2 cross-reference: not supported by the format
-        left: 1 line break or tab: replaced by a space in a definition
-        left: 1 parent: not supported by the format
-        left: 1 scope: not supported by the format
-        left: 1 source: not supported by the format
-    "#]],
+            X:1	Circle "big" !	ring	Curve	All points at one distance.
+            left: 1 alternative id: not supported by the format
+            left: 2 cross-reference: not supported by the format
+            left: 1 line break or tab: replaced by a space in a definition
+            left: 1 parent: not supported by the format
+            left: 1 scope: not supported by the format
+            left: 1 source: not supported by the format
+        "#]],
     );
     check(
         ExportFormat::Biosyn,
         expect![[r#"
-        X:1||Circle "big" !
-        X:1||ring
-        left: 1 alternative id: not supported by the format
-        left: 2 cross-reference: not supported by the format
-        left: 1 definition: not supported by the format
-        left: 1 parent: not supported by the format
-        left: 1 scope: not supported by the format
-        left: 1 source: not supported by the format
-        left: 1 type: not supported by the format
-    "#]],
+            X:1||Circle "big" !
+            X:1||ring
+            left: 1 alternative id: not supported by the format
+            left: 2 cross-reference: not supported by the format
+            left: 1 definition: not supported by the format
+            left: 1 parent: not supported by the format
+            left: 1 scope: not supported by the format
+            left: 1 source: not supported by the format
+            left: 1 type: not supported by the format
+        "#]],
     );
     check(
         ExportFormat::Obo,
         expect![[r#"
-        format-version: 1.4
+            format-version: 1.4
 
-        [Term]
-        id: X:1
-        name: Circle "big" \!
-        synonym: "ring" RELATED []
-        namespace: shapes
-        alt_id: X:2
-        xref: Y:3
-        property_value: skos:broadMatch Z:4
-        def: "All points\nat one distance." []
-        is_a: X:1 ! Circle "big" !
-        left: 1 type: not supported by the format
-    "#]],
+            [Term]
+            id: X:1
+            name: Circle "big" \!
+            synonym: "ring" RELATED []
+            namespace: shapes
+            alt_id: X:2
+            xref: Y:3
+            property_value: skos:broadMatch Z:4
+            def: "All points\nat one distance." []
+            is_a: X:1 ! Circle "big" !
+            left: 1 type: not supported by the format
+        "#]],
     );
 }
