@@ -32,6 +32,9 @@ pub struct MapArguments {
     /// Model: `lexical` (string similarity), `bm25`, `default` (hybrid: lexical and dense), or a bundle.
     #[arg(long, value_name = "BUNDLE", default_value = "lexical")]
     model: String,
+    /// Index of the names, from `canonym index build` [default: the file `K.index` beside `K.kb`, if there is one].
+    #[arg(long, value_name = "FILE.index")]
+    index: Option<PathBuf>,
     /// Maximum candidates per name.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     top_k: u32,
@@ -69,9 +72,10 @@ struct Row<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
-    let models = Models::named(&arguments.model)?;
+    let mut models = Models::named(&arguments.model)?;
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    models.use_index(arguments.index.as_deref(), &kb)?;
     let config = LinkConfig { top_k: arguments.top_k as usize, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
     let mut input = Input::open(&arguments.file)?;

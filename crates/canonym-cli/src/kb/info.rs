@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use canonym_core::kb::format::{KIND, SourceFile};
+use canonym_core::kb::counts::Counts;
 use canonym_core::kb::{KnowledgeBase, Scope};
 use serde::Serialize;
 
@@ -40,13 +41,8 @@ struct Info<'a> {
     n_concepts: u64,
     n_names: u64,
     n_forms: u64,
-    n_shared_forms: u64,
-    n_definitions: u64,
-    n_with_parents: u64,
-    n_alternative_ids: u64,
-    scopes: BTreeMap<&'static str, u64>,
-    types: BTreeMap<&'a str, u64>,
-    sources: BTreeMap<&'a str, u64>,
+    #[serde(flatten)]
+    counts: Counts,
     format: u32,
     n_bytes: u64,
     fingerprint: String,
@@ -74,19 +70,6 @@ pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
 
 fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
     let meta = kb.meta();
-    let (mut types, mut sources, mut scopes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let (mut n_definitions, mut n_with_parents, mut n_alternative_ids) = (0, 0, 0);
-    for concept in kb.concepts() {
-        kb.types(concept).for_each(|name| *types.entry(name).or_insert(0) += 1);
-        kb.names(concept).for_each(|name| *scopes.entry(kb.scope(name).name()).or_insert(0) += 1);
-        n_definitions += u64::from(kb.definition(concept).is_some());
-        n_with_parents += u64::from(kb.parents(concept).next().is_some());
-        n_alternative_ids += kb.alternative_ids(concept).count() as u64;
-        match kb.source(concept) {
-            "" => {}
-            source => *sources.entry(source).or_insert(0) += 1,
-        }
-    }
     Info {
         name: &meta.name,
         source_format: &meta.source_format,
@@ -98,29 +81,13 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
         n_concepts: kb.n_concepts() as u64,
         n_names: kb.n_names() as u64,
         n_forms: kb.n_forms() as u64,
-        n_shared_forms: n_shared_forms(kb),
-        n_definitions,
-        n_with_parents,
-        n_alternative_ids,
-        scopes,
-        types,
-        sources,
+        counts: Counts::of(kb),
         format: KIND.format,
         n_bytes: kb.container().bytes().len() as u64,
         fingerprint: format!("{:032x}", kb.container().fingerprint()),
         verified,
         sections: kb.container().sections().into_iter().map(|(name, len)| (name, len as u64)).collect(),
     }
-}
-
-/// Number of forms shared by several concepts.
-fn n_shared_forms(kb: &KnowledgeBase) -> u64 {
-    let is_shared = |form: &u32| {
-        let mut concepts = kb.names_of_form(canonym_core::kb::FormId(*form)).map(|name| kb.concept_of(name));
-        let first = concepts.next();
-        concepts.any(|concept| Some(concept) != first)
-    };
-    (0..kb.n_forms() as u32).filter(is_shared).count() as u64
 }
 
 fn sheet(info: &Info<'_>) -> Sheet {
@@ -132,21 +99,22 @@ fn sheet(info: &Info<'_>) -> Sheet {
     sheet.lines("files", files);
     sheet.line("options", info.options.join(" "));
     sheet.line("added prefixes", info.added_prefixes.join(", "));
+    let Counts { scopes, types, sources, .. } = &info.counts;
     let counts = [
         (info.n_concepts, "concepts"),
         (info.n_names, "names"),
         (info.n_forms, "distinct names, ignoring case and punctuation"),
-        (info.n_shared_forms, "of these shared by several concepts"),
-        (info.n_definitions, "concepts with a definition"),
-        (info.n_with_parents, "concepts with a parent"),
-        (info.n_alternative_ids, "alternative ids"),
+        (info.counts.n_shared_forms, "of these shared by several concepts"),
+        (info.counts.n_definitions, "concepts with a definition"),
+        (info.counts.n_with_parents, "concepts with a parent"),
+        (info.counts.n_alternative_ids, "alternative ids"),
     ];
     sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
     let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::name);
-    let scopes = order.iter().filter_map(|word| info.scopes.get(word).map(|n| (*n, (*word).to_owned())));
+    let scopes = order.iter().filter_map(|word| scopes.get(*word).map(|n| (*n, (*word).to_owned())));
     sheet.counts("names", &scopes.collect::<Vec<_>>());
-    sheet.counts("types", &by_count(&info.types));
-    sheet.counts("sources", &by_count(&info.sources));
+    sheet.counts("types", &by_count(types));
+    sheet.counts("sources", &by_count(sources));
     sheet.line("file", format!("{}, format {}", bytes(info.n_bytes), info.format));
     sheet.line("fingerprint", info.fingerprint.clone());
     if info.verified {
@@ -156,8 +124,8 @@ fn sheet(info: &Info<'_>) -> Sheet {
 }
 
 /// Sorts by descending count, then by name.
-fn by_count(counts: &BTreeMap<&str, u64>) -> Vec<(u64, String)> {
-    let mut rows: Vec<(u64, String)> = counts.iter().map(|(name, n)| (*n, (*name).to_owned())).collect();
+fn by_count(counts: &BTreeMap<String, u64>) -> Vec<(u64, String)> {
+    let mut rows: Vec<(u64, String)> = counts.iter().map(|(name, n)| (*n, name.clone())).collect();
     rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     rows
 }

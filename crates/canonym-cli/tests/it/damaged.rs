@@ -79,7 +79,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 --- stderr
                 error: cannot open the knowledge base
                   caused by: cannot use shapes.tsv: it is not a compiled knowledge base
-                hint: compile a terminology with `canonym kb build`
+                hint: build one with `canonym kb build`
             "#]],
         ),
         (
@@ -137,7 +137,7 @@ fn files_of_another_version_say_so() {
             --- stderr
             error: cannot open the knowledge base
               caused by: cannot use foreign.kb: it is not a compiled knowledge base
-            hint: compile a terminology with `canonym kb build`
+            hint: build one with `canonym kb build`
         "#]],
     );
     place.check(

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use super::*;
 
-const KIND: ArtifactKind = ArtifactKind { tag: *b"TEST", name: "sample", format: 3 };
+const KIND: ArtifactKind = ArtifactKind { tag: *b"TEST", name: "sample", format: 3, command: "make" };
 
 fn sample() -> Vec<u8> {
     let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();

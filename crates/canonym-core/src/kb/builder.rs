@@ -4,12 +4,13 @@
 //! concept provides its preferred name, definition and source. Mappings can merge concepts. The result depends only on
 //! the records and the [`Meta`], not on the number of threads or the time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::counts::{self, Counts, tally};
 use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
 use super::join::{self, Mappings};
@@ -335,7 +336,7 @@ impl KnowledgeBaseBuilder {
             writer.section("name.scope", [&scopes[..]])?;
 
             let typed = self.types.iter().map(|(concept, row)| (*concept, u32::from(type_order[*row as usize])));
-            lists(&mut writer, "type", typed, &new_row, order.len())?;
+            let (_, types) = lists(&mut writer, "type", typed, &new_row, order.len())?;
             let mut definitions = vec![""; order.len()];
             for (row, concept) in self.definition_of.iter().enumerate().rev() {
                 if let Some(slot) = definitions.get_mut(new_row[*concept as usize] as usize) {
@@ -343,14 +344,27 @@ impl KnowledgeBaseBuilder {
                 }
             }
             strings(&mut writer, "def", definitions.iter().copied())?;
-            lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
+            let (parents_at, _) = lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
             let source_of = |row: u32| match self.sources[row as usize] {
                 0 => u32::MAX,
                 row => u32::from(source_order[row as usize - 1]),
             };
             let sources: Vec<u32> = order.iter().map(|row| source_of(*row)).collect();
             writer.section_u32("source.row", &sources)?;
-            self.write_alternatives(&mut writer, &new_row, order.len())?;
+            let n_alternative_ids = self.write_alternatives(&mut writer, &new_row, order.len())?;
+            let named = |rows: &[u32], names: &[String]| -> BTreeMap<String, u64> {
+                tally(rows.iter().filter_map(|row| names.get(*row as usize)).map(String::as_str))
+            };
+            let counts = Counts {
+                scopes: tally(name_order.iter().map(|(_, _, scope)| scope.name())),
+                types: named(&types, &meta.types),
+                sources: named(&sources, &meta.sources),
+                n_shared_forms: lexicon.n_shared_forms(|name| name_order[name as usize].0),
+                n_definitions: definitions.iter().filter(|definition| !definition.is_empty()).count() as u64,
+                n_with_parents: parents_at.windows(2).filter(|ends| ends[0] < ends[1]).count() as u64,
+                n_alternative_ids,
+            };
+            writer.section(counts::SECTION, [&serde_json::to_vec(&counts).expect("counts are plain data")[..]])?;
             lexicon.write(&mut writer)
         };
         write().map_err(write_error)?;
@@ -445,7 +459,7 @@ impl KnowledgeBaseBuilder {
         writer: &mut ContainerWriter<W>,
         new_row: &[u32],
         n_concepts: usize,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<u64> {
         let mut rows: Vec<(&str, u32)> = self
             .alternative_of
             .iter()
@@ -460,7 +474,7 @@ impl KnowledgeBaseBuilder {
         writer.section_u32("alt.concept", &concepts)?;
         let identity: Vec<u32> = (0..n_concepts as u32).collect();
         let of = concepts.iter().enumerate().map(|(row, concept)| (*concept, row as u32));
-        lists(writer, "alt.of", of, &identity, n_concepts)
+        Ok(lists(writer, "alt.of", of, &identity, n_concepts)?.1.len() as u64)
     }
 }
 
@@ -505,13 +519,14 @@ pub(super) fn strings<'a, W: Write + Seek>(
 }
 
 /// Writes the sections `{name}.at` and `{name}.row`: the values of each concept in the given order, without duplicates.
+/// Returns their contents.
 fn lists<W: Write + Seek>(
     writer: &mut ContainerWriter<W>,
     name: &str,
     values: impl Iterator<Item = (u32, u32)>,
     new_row: &[u32],
     n_concepts: usize,
-) -> std::io::Result<()> {
+) -> std::io::Result<(Vec<u32>, Vec<u32>)> {
     let mut pairs: Vec<(u32, u32, u32)> = values
         .enumerate()
         .map(|(index, (concept, value))| (new_row[concept as usize], value, index as u32))
@@ -529,5 +544,6 @@ fn lists<W: Write + Seek>(
     }
     let rows: Vec<u32> = pairs.into_iter().map(|(_, value, _)| value).collect();
     writer.section_u32(&format!("{name}.at"), &at)?;
-    writer.section_u32(&format!("{name}.row"), &rows)
+    writer.section_u32(&format!("{name}.row"), &rows)?;
+    Ok((at, rows))
 }

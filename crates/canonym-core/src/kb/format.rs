@@ -33,7 +33,8 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::ArtifactKind;
 
 /// The kind and format number of compiled knowledge bases.
-pub const KIND: ArtifactKind = ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 1 };
+pub const KIND: ArtifactKind =
+    ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 1, command: "canonym kb build" };
 
 /// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -253,6 +253,17 @@ impl Lexicon {
         self.forms.len()
     }
 
+    /// Number of forms of names of several concepts.
+    pub(super) fn n_shared_forms(&self, concept_of: impl Fn(u32) -> u32) -> u64 {
+        let is_shared = |ends: &&[u32]| {
+            let mut concepts =
+                self.form_name_row[ends[0] as usize..ends[1] as usize].iter().map(|name| concept_of(*name));
+            let first = concepts.next();
+            concepts.any(|concept| Some(concept) != first)
+        };
+        self.form_name_at.windows(2).filter(is_shared).count() as u64
+    }
+
     pub(super) fn write<W: Write + Seek>(&self, writer: &mut ContainerWriter<W>) -> std::io::Result<()> {
         strings(writer, "form", self.forms.iter())?;
         writer.section_u32("name.form", &self.name_form)?;

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod builder;
 pub mod compile;
+pub mod counts;
 pub mod diff;
 pub mod export;
 pub mod format;
