@@ -39,8 +39,10 @@ pub struct ArtifactKind {
     pub tag: [u8; 4],
     /// Name in messages, such as `knowledge base`.
     pub name: &'static str,
-    /// Format number of this kind; readers reject unknown numbers.
+    /// Format number of this kind, which is written; readers reject higher numbers.
     pub format: u32,
+    /// The lowest format number that is read.
+    pub oldest: u32,
     /// The command that writes it, for hints, such as `canonym kb build`.
     pub command: &'static str,
 }
@@ -313,6 +315,11 @@ impl Container {
         }
     }
 
+    /// Its format number.
+    pub fn format(&self) -> u32 {
+        u32::from_le_bytes(self.bytes[12..16].try_into().expect("the header was checked"))
+    }
+
     /// The whole file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -403,8 +410,8 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
         let message = format!("it has format {format}; this version reads up to {}", kind.format);
         return fault(message, "use the newer version of canonym that built it, or rebuild it with this version");
     }
-    if format != kind.format {
-        return fault(format!("it has format {format}; this version reads {}", kind.format), kind.rebuild());
+    if format < kind.oldest {
+        return fault(format!("it has format {format}; this version reads {} and up", kind.oldest), kind.rebuild());
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {

@@ -11,12 +11,13 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 28] = [
+const DOCUMENTS: [&str; 29] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
     "docs/guide/corpora.md",
     "docs/guide/batch.md",
+    "docs/guide/umls.md",
     "docs/guide/link-options.md",
     "docs/guide/abbreviations.md",
     "docs/guide/context.md",

@@ -18,6 +18,7 @@ use super::lexicon::Lexicon;
 use super::record::{ConceptRecord, Scope};
 use super::supplement;
 use crate::artifact::{AtomicFile, ContainerWriter};
+use crate::index::packed::Lengths;
 use crate::{Error, Result};
 
 /// Longer names are dropped: they do not occur in text, and the longest name bounds the windows of the recogniser.
@@ -32,7 +33,7 @@ const MAX_UNKNOWN: usize = 100;
 #[derive(Debug)]
 struct Arena {
     text: Vec<u8>,
-    at: Vec<u32>,
+    at: Vec<u64>,
 }
 
 impl Arena {
@@ -41,12 +42,9 @@ impl Arena {
     }
 
     fn push(&mut self, what: &str, text: &str) -> Result<u32> {
-        let row = self.at.len() as u32 - 1;
+        let row = u32::try_from(self.at.len() - 1).map_err(|_| Error::too_many(format!("more than 4 billion {what}")))?;
         self.text.extend_from_slice(text.as_bytes());
-        match u32::try_from(self.text.len()) {
-            Ok(end) => self.at.push(end),
-            Err(_) => return Err(Error::too_many(format!("the {what} exceed 4 GiB of text"))),
-        }
+        self.at.push(self.text.len() as u64);
         Ok(row)
     }
 
@@ -502,19 +500,22 @@ fn sorted_rows(rows: &HashMap<String, u16>) -> (Vec<String>, Vec<u16>) {
     (names, order)
 }
 
+/// Writes a section of lengths.
+pub(super) fn lengths<W: Write + Seek>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    lens: impl Iterator<Item = usize>,
+) -> std::io::Result<()> {
+    writer.section(name, [&Lengths::encode(lens)[..]])
+}
+
 /// Writes the sections `{name}.at` and `{name}.text`.
 pub(super) fn strings<'a, W: Write + Seek>(
     writer: &mut ContainerWriter<W>,
     name: &str,
     texts: impl Iterator<Item = &'a str> + Clone,
 ) -> std::io::Result<()> {
-    let mut at = vec![0u32];
-    let mut end = 0usize;
-    for text in texts.clone() {
-        end += text.len();
-        at.push(u32::try_from(end).map_err(|_| std::io::Error::other(format!("more than 4 GiB of `{name}`")))?);
-    }
-    writer.section_u32(&format!("{name}.at"), &at)?;
+    lengths(writer, &format!("{name}.at"), texts.clone().map(str::len))?;
     writer.section(&format!("{name}.text"), texts.map(str::as_bytes))
 }
 
@@ -543,7 +544,7 @@ fn lists<W: Write + Seek>(
         at[row + 1] += at[row];
     }
     let rows: Vec<u32> = pairs.into_iter().map(|(_, value, _)| value).collect();
-    writer.section_u32(&format!("{name}.at"), &at)?;
+    lengths(writer, &format!("{name}.at"), at.windows(2).map(|ends| (ends[1] - ends[0]) as usize))?;
     writer.section_u32(&format!("{name}.row"), &rows)?;
     Ok((at, rows))
 }

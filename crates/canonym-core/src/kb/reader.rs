@@ -9,7 +9,7 @@ use super::record::Scope;
 use crate::artifact::{Container, IN_MEMORY};
 use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
-use crate::index::packed::{Strings, U32s, U64s};
+use crate::index::packed::{Lengths, Offsets, Strings, U32s, U64s};
 use crate::{Error, Result};
 
 /// A concept of one knowledge base: its index in id order.
@@ -94,6 +94,8 @@ pub struct KnowledgeBase {
     grams: Grams,
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
+    /// Whether offsets are stored as lengths: not in format 1.
+    has_lengths: bool,
     meta: Meta,
 }
 
@@ -124,7 +126,8 @@ impl KnowledgeBase {
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
         let grams = Grams::of(&container)?;
-        let kb = KnowledgeBase { container, sections, grams, literal_start, meta };
+        let has_lengths = container.format() > 1;
+        let kb = KnowledgeBase { container, sections, grams, literal_start, has_lengths, meta };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
@@ -139,25 +142,28 @@ impl KnowledgeBase {
         let (n_concepts, n_names, n_forms) = (self.n_concepts(), self.n_names(), self.n_forms());
         let n_alternatives = self.u32s(&sections.alt_concept).len();
         let n_tokens = self.u32s(&sections.vocab_df).len();
+        let offsets = [
+            (&sections.id_at, n_concepts),
+            (&sections.type_at, n_concepts),
+            (&sections.def_at, n_concepts),
+            (&sections.parent_at, n_concepts),
+            (&sections.alt_of_at, n_concepts),
+            (&sections.alt_at, n_alternatives),
+            (&sections.name_at, n_names),
+            (&sections.form_at, n_forms),
+            (&sections.form_name_at, n_forms),
+            (&sections.form_token_at, n_forms),
+        ];
         let numbers = [
-            (&sections.id_at, n_concepts + 1),
             (&sections.concept_names, n_concepts + 1),
-            (&sections.type_at, n_concepts + 1),
-            (&sections.def_at, n_concepts + 1),
-            (&sections.parent_at, n_concepts + 1),
             (&sections.source_row, n_concepts),
-            (&sections.alt_of_at, n_concepts + 1),
-            (&sections.alt_at, n_alternatives + 1),
-            (&sections.name_at, n_names + 1),
             (&sections.name_form, n_names),
-            (&sections.form_at, n_forms + 1),
-            (&sections.form_name_at, n_forms + 1),
-            (&sections.form_token_at, n_forms + 1),
             (&sections.key_rows, self.u32s(&sections.key_checks).len()),
             (&sections.root_rows, self.u32s(&sections.root_checks).len()),
             (&sections.gram_norms, n_forms),
         ];
-        numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
+        offsets.iter().all(|(range, n_rows)| self.offsets(range).len() == *n_rows)
+            && numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
             && self.bytes(&sections.name_scope).len() == n_names
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
             && self.bytes(&sections.vocab_root).len() == n_tokens * 8
@@ -173,7 +179,14 @@ impl KnowledgeBase {
     }
 
     fn strings(&self, at: &Range<usize>, text: &Range<usize>) -> Strings<'_> {
-        Strings { at: self.u32s(at), text: self.bytes(text) }
+        Strings { at: self.offsets(at), text: self.bytes(text) }
+    }
+
+    fn offsets(&self, range: &Range<usize>) -> Offsets<'_> {
+        match self.has_lengths {
+            true => Offsets::Lengths(Lengths::new(self.bytes(range))),
+            false => Offsets::Plain(self.u32s(range)),
+        }
     }
 
     fn ids(&self) -> Strings<'_> {
@@ -289,7 +302,7 @@ impl KnowledgeBase {
 
     /// The semantic types of a concept.
     pub fn types(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
-        let range = self.u32s(&self.sections.type_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.type_at).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.type_row).slice(range);
         rows.iter().filter_map(|row| self.meta.types.get(row as usize)).map(String::as_str)
     }
@@ -302,13 +315,13 @@ impl KnowledgeBase {
 
     /// The broader concepts.
     pub fn parents(&self, concept: ConceptId) -> impl Iterator<Item = ConceptId> {
-        let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.parent_at).range(concept.0 as usize);
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
     /// The broader concept at `index`, from 0; `None` past the end.
     pub fn parent_at(&self, concept: ConceptId, index: usize) -> Option<ConceptId> {
-        let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.parent_at).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.parent_row).slice(range);
         (index < rows.len()).then(|| ConceptId(rows.get(index)))
     }
@@ -320,7 +333,7 @@ impl KnowledgeBase {
 
     /// The alternative ids of a concept.
     pub fn alternative_ids(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
-        let range = self.u32s(&self.sections.alt_of_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.alt_of_at).range(concept.0 as usize);
         let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
     }
@@ -338,7 +351,7 @@ impl KnowledgeBase {
 
     /// The names that fold to a form.
     pub fn names_of_form(&self, form: FormId) -> impl Iterator<Item = NameId> {
-        let range = self.u32s(&self.sections.form_name_at).range(form.0 as usize);
+        let range = self.offsets(&self.sections.form_name_at).range(form.0 as usize);
         self.u32s(&self.sections.form_name_row).slice(range).iter().map(NameId)
     }
 
@@ -354,7 +367,7 @@ impl KnowledgeBase {
 
     /// The canonical tokens of a form in order, as rows of the vocabulary.
     pub fn tokens_of_form(&self, form: FormId) -> U32s<'_> {
-        let range = self.u32s(&self.sections.form_token_at).range(form.0 as usize);
+        let range = self.offsets(&self.sections.form_token_at).range(form.0 as usize);
         self.u32s(&self.sections.form_token_row).slice(range)
     }
 

@@ -7,38 +7,27 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use canonym_core::artifact::{AtomicFile, ContainerWriter};
+use canonym_core::index::packed::U32s;
 use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::cells::{self, Cells};
+use super::best::BLOCK;
+use super::codes::push_block;
 use super::partial::{Encoded, Partial};
 use super::rows::{Precision, Rows};
-use super::stored::{IndexMeta, KIND, Layout, NameIndex, hex};
+use super::stored::{IndexMeta, KIND, NameIndex, hex};
 use crate::models::rescnn::names::NameEncoder;
-use crate::tensor::matrix::{Matrix, dot};
 
 /// Names that are encoded and written to disk at a time.
 const CHUNK: usize = 1 << 15;
 
-/// Rows that are expanded at a time.
-const BLOCK: usize = 1 << 14;
-
-/// Up to this many names, all are compared.
-const FEW: usize = 50_000;
+/// Blocks of rows whose codes are computed at a time.
+const BLOCKS: usize = 1 << 10;
 
 /// No row.
 const NONE: u32 = u32::MAX;
-
-/// Settings of an index.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IndexConfig {
-    /// Arrangement of the rows; `None` for flat up to 50,000 names, else ivf.
-    pub layout: Option<Layout>,
-    /// Precision of the vectors; `None` for f16 in a flat index, else int8.
-    pub precision: Option<Precision>,
-}
 
 /// What a build did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +42,6 @@ pub struct IndexReport {
     pub n_encoded: usize,
     /// Names of the index that was there and are gone.
     pub n_removed: usize,
-    /// Number of cells of an ivf index.
-    pub n_cells: usize,
 }
 
 /// What an index is built of.
@@ -66,8 +53,8 @@ pub struct IndexBuilder<'a> {
     pub names: &'a NameEncoder,
     /// Fingerprint of the model.
     pub model: u128,
-    /// Settings.
-    pub config: IndexConfig,
+    /// Precision of the vectors.
+    pub precision: Precision,
 }
 
 /// An older index, and where its vectors go.
@@ -76,17 +63,6 @@ struct Older {
     /// Its row for each form; [`NONE`] for a form that is new.
     row_of: Vec<u32>,
     n_reused: usize,
-}
-
-/// Rows in the order of the file.
-struct Arranged {
-    cells: Cells,
-    /// Start of each cell.
-    at: Vec<u32>,
-    /// Row at each position.
-    rows: Vec<u32>,
-    /// Smallest inner product of centroid and member.
-    reach: Vec<u32>,
 }
 
 impl IndexBuilder<'_> {
@@ -98,11 +74,8 @@ impl IndexBuilder<'_> {
     pub fn build(&self, out: &Path, progress: &mut dyn FnMut(usize, usize) -> Result<()>) -> Result<IndexReport> {
         let mut partial = Partial::open(out)?;
         let n_rows = self.kb.n_forms();
-        let layout = self.config.layout.unwrap_or(if n_rows <= FEW { Layout::Flat } else { Layout::Ivf });
-        let usual = if layout == Layout::Flat { Precision::F16 } else { Precision::Int8 };
         let meta = IndexMeta {
-            layout,
-            precision: self.config.precision.unwrap_or(usual),
+            precision: self.precision,
             n_rows,
             n_cols: self.names.encoder.dim(),
             kb_name: self.kb.meta().name.clone(),
@@ -130,13 +103,11 @@ impl IndexBuilder<'_> {
         }
         let all = older.as_ref().map_or_else(|| Ok(None), |older| merged(older, &new, &encoded, width).map(Some))?;
         let all = all.unwrap_or(encoded);
-        let arranged = (layout == Layout::Ivf).then(|| arrange(&all, &meta, older.as_ref()));
-        let n_cells = arranged.as_ref().map_or(0, |arranged| arranged.cells.len());
         let n_removed = older.as_ref().map_or(0, |older| older.index.meta().n_rows.saturating_sub(older.n_reused));
         drop(older);
-        write(out, &meta, (&all, &hashes), arranged.as_ref())?;
+        write(out, &meta, &all, &hashes)?;
         partial.remove()?;
-        Ok(IndexReport { meta, n_reused, n_resumed, n_encoded: new.len() - n_resumed, n_removed, n_cells })
+        Ok(IndexReport { meta, n_reused, n_resumed, n_encoded: new.len() - n_resumed, n_removed })
     }
 
     /// Hash of each form.
@@ -214,101 +185,52 @@ fn merged(older: &Older, new: &[u32], encoded: &Encoded, width: usize) -> Result
     Ok(all)
 }
 
-/// Distributes rows over cells: those of an older index, if most rows come from it.
-fn arrange(all: &Encoded, meta: &IndexMeta, older: Option<&Older>) -> Arranged {
+/// Mean of all rows, and their codes.
+fn codes(all: &Encoded, meta: &IndexMeta) -> (Vec<f32>, Vec<Vec<u8>>) {
     let scales: Vec<u8> = all.scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
-    let (precision, n_cols, n_rows) = (meta.precision, meta.n_cols, meta.n_rows);
-    let rows =
-        Rows { precision, n_cols, values: &all.values, scales: canonym_core::index::packed::U32s(&scales) };
-    let is_similar = |older: &&Older| older.n_reused * 5 >= n_rows.max(older.index.meta().n_rows) * 4;
-    let kept = older.filter(is_similar).and_then(|older| Some((older, older.index.cells()?.clone())));
-    let (cells, mut cell_of) = match kept {
-        Some((older, cells)) => {
-            let of_old = older.index.cell_of_rows();
-            let cell = |row: &u32| of_old.get(*row as usize).copied().unwrap_or(NONE);
-            (cells, older.row_of.iter().map(cell).collect())
+    let (n_cols, n_rows) = (meta.n_cols, meta.n_rows);
+    let rows = Rows { precision: meta.precision, n_cols, values: &all.values, scales: U32s(&scales) };
+    let expanded = |part: usize| {
+        let part = part * BLOCKS * BLOCK..((part + 1) * BLOCKS * BLOCK).min(n_rows);
+        let mut expanded = vec![0.0; part.len() * n_cols];
+        rows.expand(part, &mut expanded);
+        expanded
+    };
+    let sum = |part: usize| {
+        let mut sums = vec![0.0f64; n_cols];
+        for row in expanded(part).chunks_exact(n_cols) {
+            sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += f64::from(*value));
         }
-        None => (trained(&rows, n_rows), vec![NONE; n_rows]),
+        sums
     };
-    let place = |(block, cell_of): (usize, &mut [u32])| {
-        let wanted: Vec<usize> = (0..cell_of.len()).filter(|row| cell_of[*row] == NONE).collect();
-        let mut expanded = Matrix::zeros(wanted.len(), n_cols);
-        for (to, row) in wanted.iter().enumerate() {
-            let row = block * BLOCK + row;
-            rows.expand(row..row + 1, expanded.row_mut(to));
-        }
-        wanted.into_iter().zip(cells.place(&expanded)).for_each(|(row, cell)| cell_of[row] = cell);
+    let parts = 0..n_rows.div_ceil(BLOCKS * BLOCK);
+    let sums: Vec<Vec<f64>> = parts.clone().into_par_iter().map(sum).collect();
+    let of_col = |col: usize| (sums.iter().map(|part| part[col]).sum::<f64>() / n_rows.max(1) as f64) as f32;
+    let mean: Vec<f32> = (0..n_cols).map(of_col).collect();
+    let code = |part: usize| {
+        let mut bytes = Vec::new();
+        expanded(part).chunks(BLOCK * n_cols).for_each(|block| push_block(block, &mean, &mut bytes));
+        bytes
     };
-    cell_of.par_chunks_mut(BLOCK).enumerate().for_each(place);
-    let mut at = vec![0u32; cells.len() + 1];
-    cell_of.iter().for_each(|cell| at[*cell as usize + 1] += 1);
-    for cell in 0..cells.len() {
-        at[cell + 1] += at[cell];
-    }
-    let (mut next, mut order) = (at.clone(), vec![0; n_rows]);
-    for (row, cell) in cell_of.iter().enumerate() {
-        order[next[*cell as usize] as usize] = row as u32;
-        next[*cell as usize] += 1;
-    }
-    let reach = |cell: usize| {
-        let mut vector = vec![0.0; n_cols];
-        let members = &order[at[cell] as usize..at[cell + 1] as usize];
-        let product = |row: &u32| {
-            rows.expand(*row as usize..*row as usize + 1, &mut vector);
-            dot(cells.centroids.row(cell), &vector)
-        };
-        members.iter().map(product).fold(1.0f32, f32::min).clamp(-1.0, 1.0).to_bits()
-    };
-    let reach = (0..cells.len()).into_par_iter().map(reach).collect();
-    Arranged { cells, at, rows: order, reach }
+    let codes = parts.into_par_iter().map(code).collect();
+    (mean, codes)
 }
 
-/// Centroids computed from rows that lie equally far apart.
-fn trained(rows: &Rows<'_>, n_rows: usize) -> Cells {
-    let n_cells = cells::n_cells(n_rows);
-    let n_sampled = (n_cells * cells::SAMPLE).min(n_rows);
-    let mut sample = Matrix::zeros(n_sampled, rows.n_cols);
-    for to in 0..n_sampled {
-        let row = to * n_rows / n_sampled;
-        rows.expand(row..row + 1, sample.row_mut(to));
-    }
-    Cells::train(&sample, n_cells)
-}
-
-fn write(
-    out: &Path,
-    meta: &IndexMeta,
-    (all, hashes): (&Encoded, &[u64]),
-    arranged: Option<&Arranged>,
-) -> Result<()> {
+fn write(out: &Path, meta: &IndexMeta, all: &Encoded, hashes: &[u64]) -> Result<()> {
+    let (mean, codes) = codes(all, meta);
     let failed = |source| Error::io("write", out, source);
     let mut file = AtomicFile::create(out)?;
     let mut writer = ContainerWriter::new(KIND, BufWriter::new(&mut file)).map_err(failed)?;
     let json = serde_json::to_vec(meta).expect("metadata is plain data");
-    let width = meta.n_cols * meta.precision.n_bytes();
     let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|value| value.to_bits()).collect() };
     let mut sections = || -> std::io::Result<()> {
         writer.section("meta", [&json[..]])?;
         let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
         writer.section("hashes", [&bytes[..]])?;
-        let Some(arranged) = arranged else {
-            writer.section_u32("scales", &bits(&all.scales))?;
-            return writer.section("values", [&all.values[..]]);
-        };
-        let Arranged { cells, at, rows, reach } = arranged;
-        writer.section_u32("tops", &bits(&cells.tops.values))?;
-        writer.section_u32("tops.at", &cells.at)?;
-        writer.section_u32("centroids", &bits(&cells.centroids.values))?;
-        writer.section_u32("cell.at", at)?;
-        writer.section_u32("cell.row", rows)?;
-        writer.section_u32("cell.reach", reach)?;
-        let mut places = vec![0; rows.len()];
-        rows.iter().zip(0..).for_each(|(row, place)| places[*row as usize] = place);
-        writer.section_u32("row.place", &places)?;
-        let scales: Vec<u32> = rows.iter().map(|row| all.scales[*row as usize].to_bits()).collect();
-        writer.section_u32("scales", &scales)?;
-        let row = |row: &u32| &all.values[*row as usize * width..][..width];
-        writer.section("values", rows.iter().map(row))
+        writer.section_u32("mean", &bits(&mean))?;
+        writer.section("codes", codes.iter().map(Vec::as_slice))?;
+        writer.section_u32("scales", &bits(&all.scales))?;
+        writer.section("values", [&all.values[..]])
     };
     sections().map_err(failed)?;
     let mut written = writer.finish().map_err(failed)?;

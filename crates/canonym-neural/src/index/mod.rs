@@ -3,8 +3,8 @@
 mod best;
 pub mod build;
 pub mod cache;
-mod cells;
 mod coarse;
+mod codes;
 pub mod forms;
 mod partial;
 pub mod rows;
@@ -49,9 +49,6 @@ pub struct Hit {
 pub trait Index: Debug + Send + Sync {
     /// Number of rows.
     fn n_rows(&self) -> usize;
-
-    /// Prepares a filter on rows.
-    fn filter(&self, is_wanted: &(dyn Fn(u32) -> bool + Sync)) -> RowFilter;
 
     /// The nearest `k` rows of each query among those that pass the filter, best first; ties in row order. Queries are normalised.
     fn search(&self, queries: &Matrix, k: usize, filter: Option<&RowFilter>) -> Vec<Vec<Hit>>;
@@ -164,18 +161,14 @@ impl Index for FlatIndex {
         self.rows.n_rows
     }
 
-    fn filter(&self, is_wanted: &(dyn Fn(u32) -> bool + Sync)) -> RowFilter {
-        RowFilter::of_rows(self.rows.n_rows, is_wanted)
-    }
-
     fn search(&self, queries: &Matrix, k: usize, filter: Option<&RowFilter>) -> Vec<Vec<Hit>> {
         let Some(filter) = filter else { return FlatIndex::search(self, queries, k) };
         let mut queries = queries.clone();
         queries.normalise_rows();
         let one = |query: usize| {
             let mut best = Best::new(k);
-            for row in filter.between(&(0..self.rows.n_rows)) {
-                best.add(*row, dot(queries.row(query), self.rows.row(*row as usize)));
+            for row in filter.rows() {
+                best.add(row, dot(queries.row(query), self.rows.row(row as usize)));
             }
             best.into_hits()
         };

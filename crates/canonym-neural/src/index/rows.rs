@@ -6,10 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
 
 use super::coarse::Rounded;
-use crate::tensor::matrix::{Vectorised, dot, vectorised};
-
-/// Rows that are expanded at a time.
-const ROWS: usize = 64;
+use crate::tensor::matrix::{Vectorised, vectorised};
 
 /// Precision of stored vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,21 +137,20 @@ impl<'a> Rows<'a> {
                 vectorised(ByteDots { query: &query.rounded, scale: query.scale, values, scales, to });
             }
             Precision::F16 => {
-                let mut expanded = vec![0.0; ROWS.min(rows.len()) * self.n_cols];
-                for (to, first) in to.chunks_mut(ROWS).zip(rows.step_by(ROWS)) {
-                    let expanded = &mut expanded[..to.len() * self.n_cols];
-                    self.expand(first..first + to.len(), expanded);
-                    vectorised(Dots { query: query.vector, rows: expanded, to });
+                let mut expanded = vec![0.0; self.n_cols];
+                for (to, row) in to.iter_mut().zip(rows) {
+                    *to = self.score_in(query.vector, row, &mut expanded);
                 }
             }
         }
     }
 
-    /// Inner product of a vector in single precision with a row.
-    pub fn score(&self, vector: &[f32], row: usize) -> f32 {
-        let mut expanded = vec![0.0; self.n_cols];
-        self.expand(row..row + 1, &mut expanded);
-        dot(vector, &expanded)
+    /// Inner product of a vector in single precision with a row, which is expanded into a buffer.
+    pub fn score_in(&self, vector: &[f32], row: usize, expanded: &mut [f32]) -> f32 {
+        self.expand(row..row + 1, expanded);
+        let mut score = [0.0];
+        vectorised(Dots { query: vector, rows: expanded, to: &mut score });
+        score[0]
     }
 }
 
@@ -211,7 +207,7 @@ impl Vectorised for ByteDots<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::matrix::Matrix;
+    use crate::tensor::matrix::{Matrix, dot};
     use crate::tensor::random::{self, SplitMix64};
 
     #[test]
@@ -235,7 +231,8 @@ mod tests {
                 for (row, score) in (20..120).zip(scores) {
                     let exact = dot(vector, rows.row(row));
                     assert!((score - exact).abs() < error, "{precision:?} {score} {exact}");
-                    assert!((stored.score(vector, row) - exact).abs() < error);
+                    let again = stored.score_in(vector, row, &mut [0.0; 37]);
+                    assert!((again - exact).abs() < error);
                 }
             }
         }

@@ -85,7 +85,9 @@ impl HybridLinker {
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {
         let filter = match (&*self.vectors, &subset) {
-            (FormVectors::Stored(index), Some(subset)) => Some(index.filter(&|row| subset.has_form(FormId(row)))),
+            (FormVectors::Stored(index), Some(subset)) => {
+                Some(RowFilter::new(index.n_rows(), |row| subset.has_form(FormId(row))))
+            }
             _ => None,
         };
         HybridLinker { subset, filter, ..self }

@@ -20,9 +20,10 @@ use super::pipeline::Pipeline;
 use super::{DEFAULT, DEFAULT_MODEL, LinkingModel, Target, encoding};
 use crate::bundle::Bundle;
 use crate::index::FlatIndex;
-use crate::index::build::{IndexBuilder, IndexConfig, IndexReport};
+use crate::index::build::{IndexBuilder, IndexReport};
 use crate::index::cache::{VectorCache, cache_folder};
 use crate::index::forms::{FormVectors, KeptVectors, MANY_FORMS};
+use crate::index::rows::Precision;
 use crate::index::stored::NameIndex;
 use crate::models::rescnn::names::NameEncoder;
 use crate::status;
@@ -63,11 +64,11 @@ impl NameModel {
         &self,
         kb: &KnowledgeBase,
         out: &Path,
-        config: IndexConfig,
+        precision: Precision,
         progress: &mut dyn FnMut(usize, usize) -> Result<()>,
     ) -> Result<IndexReport> {
         let (names, model) = (self.bundle.name_encoder()?, self.bundle.fingerprint);
-        IndexBuilder { kb, names: &names, model, config }.build(out, progress)
+        IndexBuilder { kb, names: &names, model, precision }.build(out, progress)
     }
 
     /// The vectors of the names: those of the index given or found, cached ones, or computed on demand if the names are many.
@@ -96,7 +97,7 @@ impl NameModel {
         if !path.is_file() {
             return None;
         }
-        let open = || {
+        let open = || -> Result<Arc<NameIndex>> {
             let index = NameIndex::open(&path, cache_folder().as_deref())?;
             index.check(kb, self.bundle.fingerprint)?;
             Ok(Arc::new(index))
