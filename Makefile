@@ -96,8 +96,7 @@ bench-scale:
 
 # The index of names beside faiss and usearch on the same vectors, PYTHON with `pip install -r benches/scale/dense.txt`.
 bench-dense:
-	$(CARGO) build --release -p canonym-cli
-	$(CARGO) build --release -p canonym-neural --example index_speed
+	$(CARGO) build --release -p canonym-cli -p canonym-neural --bin canonym --example index_speed
 	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --report experiments/reports/dense.json
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.

@@ -238,3 +238,80 @@ fn write(out: &Path, meta: &IndexMeta, all: &Encoded, hashes: &[u64]) -> Result<
     drop(written);
     file.commit()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::stored::Compared;
+    use crate::index::{FlatIndex, Hit, Index, RowFilter};
+    use crate::tensor::matrix::Matrix;
+    use crate::tensor::random::{self, SplitMix64};
+
+    /// Normalised vectors that lie near 50 directions.
+    fn drawn(n: usize, rng: &mut SplitMix64) -> Matrix {
+        let mut centres = SplitMix64::new(1);
+        let centres: Vec<f32> = (0..50 * 40).map(|_| random::normal(&mut centres)).collect();
+        let row = |row: usize| (0..40).map(move |col| (row % 50) * 40 + col);
+        let values = (0..n).flat_map(row).map(|at| centres[at] + random::normal(rng)).collect();
+        let mut matrix = Matrix::new(n, 40, values);
+        matrix.normalise_rows();
+        matrix
+    }
+
+    fn rows_of(hits: &[Hit]) -> Vec<u32> {
+        hits.iter().map(|hit| hit.row).collect()
+    }
+
+    #[test]
+    fn a_file_finds_what_an_index_in_memory_finds() {
+        let mut rng = SplitMix64::new(8);
+        let (rows, queries) = (drawn(5000, &mut rng), drawn(60, &mut rng));
+        let folder = tempfile::tempdir().unwrap();
+        let hashes: Vec<u64> = (0..5000).collect();
+        let filter = RowFilter::new(5000, |row| row % 3 == 1);
+        for precision in [Precision::F16, Precision::Int8] {
+            let mut all = Encoded::default();
+            (0..5000).for_each(|row| all.scales.push(precision.push(rows.row(row), &mut all.values)));
+            let meta = IndexMeta {
+                precision,
+                n_rows: 5000,
+                n_cols: 40,
+                kb_name: "k".to_owned(),
+                kb: hex(1),
+                model: hex(2),
+            };
+            let path = folder.path().join(precision.name());
+            write(&path, &meta, &all, &hashes).unwrap();
+            let open = |compared| NameIndex::open(&path, None).unwrap().comparing(compared);
+            let (exact, coded) = (open(Compared::All), open(Compared::Nearest(800)));
+            let mut stored = Matrix::zeros(5000, 40);
+            (0..5000).for_each(|row| stored.row_mut(row).copy_from_slice(&exact.vector(row as u32)));
+            let memory = FlatIndex::of_normalised(stored);
+            for filter in [None, Some(&filter)] {
+                let truth = Index::search(&memory, &queries, 10, filter);
+                let (found, near) = (exact.search(&queries, 10, filter), coded.search(&queries, 10, filter));
+                let mut n_found = 0;
+                for query in 0..queries.n_rows {
+                    for (hit, wanted) in found[query].iter().zip(&truth[query]) {
+                        assert!((hit.score - wanted.score).abs() < 1e-5);
+                    }
+                    n_found += rows_of(&near[query]).iter().filter(|row| rows_of(&truth[query]).contains(row)).count();
+                    // Alone as in a batch, on one thread as on several.
+                    let alone = Matrix::new(1, 40, queries.row(query).to_vec());
+                    assert_eq!(coded.search(&alone, 10, filter)[0], near[query]);
+                    let one = exact.search(&alone, 10, filter).remove(0);
+                    assert!((one[9].score - truth[query][9].score).abs() < 1e-5 && one.len() == 10);
+                }
+                assert!(n_found > 590, "{n_found} of 600");
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+                assert_eq!(pool.install(|| coded.search(&queries, 10, filter)), near);
+            }
+            // Fewer rows pass than are compared: the result is exact.
+            let few = RowFilter::new(5000, |row| row % 100 == 7);
+            let truth = Index::search(&memory, &queries, 10, Some(&few));
+            let found = coded.search(&queries, 10, Some(&few));
+            found.iter().zip(&truth).for_each(|(one, other)| assert_eq!(rows_of(one), rows_of(other)));
+            assert!((coded.score(queries.row(0), found[0][0].row) - found[0][0].score).abs() < 1e-6);
+        }
+    }
+}

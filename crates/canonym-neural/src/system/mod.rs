@@ -113,14 +113,26 @@ pub struct Target {
     pub subset: Option<Arc<Subset>>,
     /// Abbreviations and senses of the user, in addition to the built-in ones.
     pub senses: Option<Arc<SenseInventory>>,
-    /// Index of the names; `None` for the one beside the file of the knowledge base, if there is one.
-    pub index: Option<Arc<NameIndex>>,
+    /// Index of the names.
+    pub index: IndexChoice,
+}
+
+/// Where the index of the names of a knowledge base comes from.
+#[derive(Debug, Clone, Default)]
+pub enum IndexChoice {
+    /// The file beside that of the knowledge base, if there is one.
+    #[default]
+    Beside,
+    /// This one.
+    Opened(Arc<NameIndex>),
+    /// There is none.
+    Without,
 }
 
 impl Target {
     /// All concepts of a knowledge base, or those of a filter.
     pub fn new(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>) -> Target {
-        Target { kb: kb.clone(), subset, senses: None, index: None }
+        Target { kb: kb.clone(), subset, senses: None, index: IndexChoice::default() }
     }
 }
 
@@ -159,14 +171,14 @@ pub struct Models {
     pub rerank: Option<Arc<CrossBundle>>,
     /// Abbreviations and senses of the user, in addition to the built-in ones.
     pub senses: Option<Arc<SenseInventory>>,
-    /// Index of the names of the knowledge base; `None` for the one beside its file, if there is one.
-    pub index: Option<Arc<NameIndex>>,
+    /// Index of the names of the knowledge base.
+    pub index: IndexChoice,
 }
 
 impl Models {
     /// One model alone.
     pub fn of(linking: impl LinkingModel) -> Models {
-        Models { linking: Arc::new(linking), rerank: None, senses: None, index: None }
+        Models { linking: Arc::new(linking), rerank: None, senses: None, index: IndexChoice::default() }
     }
 
     /// Opens the models of a system.
@@ -205,7 +217,7 @@ impl Models {
     /// # Errors
     /// If the index that is given cannot be opened or belongs to another knowledge base or model, or the model uses none.
     pub fn use_index(&mut self, path: Option<&Path>, kb: &KnowledgeBase) -> Result<()> {
-        self.index = match (self.names(), path) {
+        let opened = match (self.names(), path) {
             (Some(model), None) => model.found_index(kb),
             (Some(model), Some(path)) => {
                 let index = NameIndex::open(path, cache_folder().as_deref()).context("cannot open the index")?;
@@ -218,6 +230,7 @@ impl Models {
                 return Err(Error::usage("this model does not search names by embedding", hint));
             }
         };
+        self.index = opened.map_or(IndexChoice::Without, IndexChoice::Opened);
         Ok(())
     }
 
@@ -227,8 +240,11 @@ impl Models {
         let linking = self.linking.fingerprint().map(shown).unwrap_or_default();
         let rerank =
             self.rerank.as_ref().map(|bundle| format!(" + {}{}", cross_encoder::SYSTEM, shown(bundle.fingerprint)));
-        let index = self.index.as_ref().map(|index| format!(" + index{}", shown(index.container().fingerprint())));
-        format!("{}{linking}{}{}", self.linking.info().kind, rerank.unwrap_or_default(), index.unwrap_or_default())
+        let index = match &self.index {
+            IndexChoice::Opened(index) => format!(" + index{}", shown(index.container().fingerprint())),
+            IndexChoice::Beside | IndexChoice::Without => String::new(),
+        };
+        format!("{}{linking}{}{index}", self.linking.info().kind, rerank.unwrap_or_default())
     }
 
     /// Training documents of all parts that are used when mentions come from `mentions`.
@@ -287,7 +303,7 @@ fn of_bundle(path: &Path) -> Result<Models> {
     let open = || {
         let (file, bytes) = bundle::read_file(path)?;
         match AnyModel::from_bytes(&bytes, &file)? {
-            AnyModel::Linking(linking) => Ok(Models { linking, rerank: None, senses: None, index: None }),
+            AnyModel::Linking(linking) => Ok(Models { linking, rerank: None, senses: None, index: IndexChoice::default() }),
             AnyModel::Reranking(_) => {
                 let error = Error::artifact(&file, "it is a model of the system `cross-encoder`, which only reranks");
                 Err(error.with_hint("use it with `--rerank`, and a model that links with `--model`"))

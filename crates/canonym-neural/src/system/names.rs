@@ -17,7 +17,7 @@ use super::info::ModelInfo;
 use super::lexical::{dictionary, join_recognition};
 use super::linked::MentionSource;
 use super::pipeline::Pipeline;
-use super::{DEFAULT, DEFAULT_MODEL, LinkingModel, Target, encoding};
+use super::{DEFAULT, DEFAULT_MODEL, IndexChoice, LinkingModel, Target, encoding};
 use crate::bundle::Bundle;
 use crate::index::FlatIndex;
 use crate::index::build::{IndexBuilder, IndexReport};
@@ -76,11 +76,15 @@ impl NameModel {
     /// # Errors
     /// If the index that was given does not belong to knowledge base and model.
     fn form_vectors(&self, on: &Target, names: &NameEncoder) -> Result<FormVectors> {
-        if let Some(index) = &on.index {
-            index.check(&on.kb, self.bundle.fingerprint)?;
-            return Ok(FormVectors::Stored(index.clone()));
-        }
-        if let Some(index) = self.found_index(&on.kb) {
+        let index = match &on.index {
+            IndexChoice::Beside => self.found_index(&on.kb),
+            IndexChoice::Opened(index) => {
+                index.check(&on.kb, self.bundle.fingerprint)?;
+                Some(index.clone())
+            }
+            IndexChoice::Without => None,
+        };
+        if let Some(index) = index {
             return Ok(FormVectors::Stored(index));
         }
         let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
