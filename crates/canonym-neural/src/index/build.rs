@@ -21,7 +21,7 @@ use super::stored::{IndexMeta, KIND, NameIndex, hex};
 use crate::models::rescnn::names::NameEncoder;
 
 /// Names that are encoded and written to disk at a time.
-const CHUNK: usize = 1 << 15;
+const CHUNK: usize = 1 << 13;
 
 /// Blocks of rows whose codes are computed at a time.
 const BLOCKS: usize = 1 << 10;
