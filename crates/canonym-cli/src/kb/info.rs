@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym_core::kb::format::{KIND, SourceFile};
+use canonym_core::kb::format::SourceFile;
 use canonym_core::kb::counts::Counts;
 use canonym_core::kb::{KnowledgeBase, Scope};
 use serde::Serialize;
@@ -82,7 +82,7 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
         n_names: kb.n_names() as u64,
         n_forms: kb.n_forms() as u64,
         counts: Counts::of(kb),
-        format: KIND.format,
+        format: kb.container().format(),
         n_bytes: kb.container().bytes().len() as u64,
         fingerprint: format!("{:032x}", kb.container().fingerprint()),
         verified,

@@ -27,9 +27,9 @@ fn info_tells_what_a_file_holds() {
                             7  exact
             types           2  Curve
                             2  Polygon
-            file            [SIZE] KiB, format 1
+            file            [SIZE] KiB, format 2
             fingerprint     [HASH]
-            checksums       all 42 sections match
+            checksums       all 43 sections match
         "#]],
     );
     let with_sections = place.run(&["kb", "info", "shapes.kb", "--sections"], "");

@@ -162,7 +162,7 @@ impl KnowledgeBase {
             (&sections.root_rows, self.u32s(&sections.root_checks).len()),
             (&sections.gram_norms, n_forms),
         ];
-        offsets.iter().all(|(range, n_rows)| self.offsets(range).len() == *n_rows)
+        offsets.iter().all(|(range, n_rows)| self.offsets(range, *n_rows).len() == *n_rows)
             && numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
             && self.bytes(&sections.name_scope).len() == n_names
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
@@ -178,23 +178,30 @@ impl KnowledgeBase {
         U32s(self.bytes(range))
     }
 
-    fn strings(&self, at: &Range<usize>, text: &Range<usize>) -> Strings<'_> {
-        Strings { at: self.offsets(at), text: self.bytes(text) }
+    /// The `n` strings of two sections.
+    fn strings(&self, at: &Range<usize>, text: &Range<usize>, n: usize) -> Strings<'_> {
+        Strings { at: self.offsets(at, n), text: self.bytes(text) }
     }
 
-    fn offsets(&self, range: &Range<usize>) -> Offsets<'_> {
+    /// Where the `n` items of another section start and end.
+    fn offsets(&self, range: &Range<usize>, n: usize) -> Offsets<'_> {
         match self.has_lengths {
-            true => Offsets::Lengths(Lengths::new(self.bytes(range))),
+            true => Offsets::Lengths(Lengths::new(self.bytes(range), n)),
             false => Offsets::Plain(self.u32s(range)),
         }
     }
 
     fn ids(&self) -> Strings<'_> {
-        self.strings(&self.sections.id_at, &self.sections.id_text)
+        self.strings(&self.sections.id_at, &self.sections.id_text, self.n_concepts())
+    }
+
+    fn alternatives(&self) -> Strings<'_> {
+        let n_alternatives = self.u32s(&self.sections.alt_concept).len();
+        self.strings(&self.sections.alt_at, &self.sections.alt_text, n_alternatives)
     }
 
     fn name_texts(&self) -> Strings<'_> {
-        self.strings(&self.sections.name_at, &self.sections.name_text)
+        self.strings(&self.sections.name_at, &self.sections.name_text, self.n_names())
     }
 
     /// Its metadata.
@@ -246,7 +253,7 @@ impl KnowledgeBase {
     pub fn find(&self, id: &str) -> Option<ConceptId> {
         let exact = |id: &str| self.ids().find(id).map(|row| ConceptId(row as u32));
         let alternative = |id: &str| {
-            let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
+            let alternatives = self.alternatives();
             let row = alternatives.find(id)?;
             Some(ConceptId(self.u32s(&self.sections.alt_concept).get(row)))
         };
@@ -302,26 +309,26 @@ impl KnowledgeBase {
 
     /// The semantic types of a concept.
     pub fn types(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
-        let range = self.offsets(&self.sections.type_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.type_at, self.n_concepts()).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.type_row).slice(range);
         rows.iter().filter_map(|row| self.meta.types.get(row as usize)).map(String::as_str)
     }
 
     /// The definition of a concept.
     pub fn definition(&self, concept: ConceptId) -> Option<&str> {
-        let text = self.strings(&self.sections.def_at, &self.sections.def_text).get(concept.0 as usize);
+        let text = self.strings(&self.sections.def_at, &self.sections.def_text, self.n_concepts()).get(concept.0 as usize);
         (!text.is_empty()).then_some(text)
     }
 
     /// The broader concepts.
     pub fn parents(&self, concept: ConceptId) -> impl Iterator<Item = ConceptId> {
-        let range = self.offsets(&self.sections.parent_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.parent_at, self.n_concepts()).range(concept.0 as usize);
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
     /// The broader concept at `index`, from 0; `None` past the end.
     pub fn parent_at(&self, concept: ConceptId, index: usize) -> Option<ConceptId> {
-        let range = self.offsets(&self.sections.parent_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.parent_at, self.n_concepts()).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.parent_row).slice(range);
         (index < rows.len()).then(|| ConceptId(rows.get(index)))
     }
@@ -333,8 +340,8 @@ impl KnowledgeBase {
 
     /// The alternative ids of a concept.
     pub fn alternative_ids(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
-        let range = self.offsets(&self.sections.alt_of_at).range(concept.0 as usize);
-        let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
+        let range = self.offsets(&self.sections.alt_of_at, self.n_concepts()).range(concept.0 as usize);
+        let alternatives = self.alternatives();
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
     }
 
@@ -346,12 +353,12 @@ impl KnowledgeBase {
 
     /// The forms, sorted.
     pub fn forms(&self) -> Strings<'_> {
-        self.strings(&self.sections.form_at, &self.sections.form_text)
+        self.strings(&self.sections.form_at, &self.sections.form_text, self.n_forms())
     }
 
     /// The names that fold to a form.
     pub fn names_of_form(&self, form: FormId) -> impl Iterator<Item = NameId> {
-        let range = self.offsets(&self.sections.form_name_at).range(form.0 as usize);
+        let range = self.offsets(&self.sections.form_name_at, self.n_forms()).range(form.0 as usize);
         self.u32s(&self.sections.form_name_row).slice(range).iter().map(NameId)
     }
 
@@ -367,7 +374,7 @@ impl KnowledgeBase {
 
     /// The canonical tokens of a form in order, as rows of the vocabulary.
     pub fn tokens_of_form(&self, form: FormId) -> U32s<'_> {
-        let range = self.offsets(&self.sections.form_token_at).range(form.0 as usize);
+        let range = self.offsets(&self.sections.form_token_at, self.n_forms()).range(form.0 as usize);
         self.u32s(&self.sections.form_token_row).slice(range)
     }
 
