@@ -89,7 +89,10 @@ fn build(arguments: &BuildArguments) -> anyhow::Result<()> {
     let out = match &arguments.out {
         Some(out) => out.clone(),
         None if arguments.kb == Path::new(terminology::STARTER) => {
-            return Err(errors::usage("the embedded starter has no file beside which its index could be", "add `--out`"));
+            return Err(errors::usage(
+                "the embedded starter has no file beside which its index could be",
+                "add `--out`",
+            ));
         }
         None => index_path(&arguments.kb),
     };
@@ -98,7 +101,8 @@ fn build(arguments: &BuildArguments) -> anyhow::Result<()> {
         bar.set_position(n_done as u64);
         Ok(())
     };
-    let report = names.build_index(&kb, &out, arguments.precision.into(), &mut progress).context("cannot build the index")?;
+    let report =
+        names.build_index(&kb, &out, arguments.precision.into(), &mut progress).context("cannot build the index")?;
     progress::finish(&bar, "names");
     progress::say(summary(&out, &report, started.elapsed().as_secs_f64()).trim_end());
     Ok(())

@@ -47,7 +47,11 @@ fn main() {
     results.push(measured(&usual, "a tenth of the names", &queries, Some(&tenth)));
     results.push(measured(&usual, "half of the names", &queries, Some(&half)));
     let exact = open().comparing(Compared::All);
-    let few = Matrix::new(FEW.min(queries.n_rows), queries.n_cols, queries.values[..FEW.min(queries.n_rows) * queries.n_cols].to_vec());
+    let few = Matrix::new(
+        FEW.min(queries.n_rows),
+        queries.n_cols,
+        queries.values[..FEW.min(queries.n_rows) * queries.n_cols].to_vec(),
+    );
     results.push(measured(&exact, "exact, a tenth of the names", &few, Some(&tenth)));
     results.push(measured(&exact, "exact, half of the names", &few, Some(&half)));
     results.push(measured(&exact, "exact", &few, None));

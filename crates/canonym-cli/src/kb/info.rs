@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use canonym_core::kb::format::SourceFile;
 use canonym_core::kb::counts::Counts;
+use canonym_core::kb::format::SourceFile;
 use canonym_core::kb::{KnowledgeBase, Scope};
 use serde::Serialize;
 

@@ -72,7 +72,8 @@ fn an_update_embeds_only_names_that_are_new() {
     .assert_eq(&built(&place, &[]));
     assert_eq!(std::fs::read(place.path("shapes.index")).unwrap(), first);
     // One name is replaced, one is new.
-    place.write("shapes.tsv", crate::support::SHAPES.replace("pie slice", "wedge").replace("quad\t", "quad|tetragon\t"));
+    place
+        .write("shapes.tsv", crate::support::SHAPES.replace("pie slice", "wedge").replace("quad\t", "quad|tetragon\t"));
     said(&place, &["kb", "build", "shapes.tsv", "--prefix", "X", "--out", "shapes.kb"], "");
     place.check_input(
         &[&MAP[..], &["-"]].concat(),

@@ -42,7 +42,8 @@ impl Arena {
     }
 
     fn push(&mut self, what: &str, text: &str) -> Result<u32> {
-        let row = u32::try_from(self.at.len() - 1).map_err(|_| Error::too_many(format!("more than 4 billion {what}")))?;
+        let row =
+            u32::try_from(self.at.len() - 1).map_err(|_| Error::too_many(format!("more than 4 billion {what}")))?;
         self.text.extend_from_slice(text.as_bytes());
         self.at.push(self.text.len() as u64);
         Ok(row)

@@ -316,7 +316,8 @@ impl KnowledgeBase {
 
     /// The definition of a concept.
     pub fn definition(&self, concept: ConceptId) -> Option<&str> {
-        let text = self.strings(&self.sections.def_at, &self.sections.def_text, self.n_concepts()).get(concept.0 as usize);
+        let text =
+            self.strings(&self.sections.def_at, &self.sections.def_text, self.n_concepts()).get(concept.0 as usize);
         (!text.is_empty()).then_some(text)
     }
 

@@ -272,14 +272,8 @@ mod tests {
         for precision in [Precision::F16, Precision::Int8] {
             let mut all = Encoded::default();
             (0..5000).for_each(|row| all.scales.push(precision.push(rows.row(row), &mut all.values)));
-            let meta = IndexMeta {
-                precision,
-                n_rows: 5000,
-                n_cols: 40,
-                kb_name: "k".to_owned(),
-                kb: hex(1),
-                model: hex(2),
-            };
+            let meta =
+                IndexMeta { precision, n_rows: 5000, n_cols: 40, kb_name: "k".to_owned(), kb: hex(1), model: hex(2) };
             let path = folder.path().join(precision.name());
             write(&path, &meta, &all, &hashes).unwrap();
             let open = |compared| NameIndex::open(&path, None).unwrap().comparing(compared);

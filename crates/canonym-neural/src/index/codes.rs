@@ -181,10 +181,12 @@ mod tests {
     fn estimates_are_near_the_inner_products() {
         let mut rng = SplitMix64::new(11);
         for n_cols in [160, 40] {
-            let mut rows = Matrix::new(100, n_cols, (0..100 * n_cols).map(|_| 0.3 + random::normal(&mut rng)).collect());
+            let mut rows =
+                Matrix::new(100, n_cols, (0..100 * n_cols).map(|_| 0.3 + random::normal(&mut rng)).collect());
             rows.normalise_rows();
             let mut mean = vec![0.0; n_cols];
-            (0..100).for_each(|row| mean.iter_mut().zip(rows.row(row)).for_each(|(mean, value)| *mean += value / 100.0));
+            (0..100)
+                .for_each(|row| mean.iter_mut().zip(rows.row(row)).for_each(|(mean, value)| *mean += value / 100.0));
             let mut bytes = Vec::new();
             rows.values.chunks(BLOCK * n_cols).for_each(|block| push_block(block, &mean, &mut bytes));
             let codes = Codes { n_rows: 100, n_cols, bytes: &bytes };

@@ -39,8 +39,7 @@ impl Partial {
     /// # Errors
     /// If another process builds the index, or the folder cannot be written.
     pub fn open(out: &Path) -> Result<Partial> {
-        let name =
-            out.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", out.display())))?;
+        let name = out.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", out.display())))?;
         let path = out.with_file_name(format!(".{}.partial", name.to_string_lossy()));
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(|source| Error::io("create", &path, source))?;

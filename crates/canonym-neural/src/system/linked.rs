@@ -145,8 +145,7 @@ impl System {
             let hint = "omit `--abbreviations`, or detect mentions with `--model default` or `lexical`";
             return Err(Error::usage("this model does not support custom abbreviations", hint));
         }
-        let on =
-            Target { kb: kb.clone(), subset: subset.clone(), senses: models.senses, index: models.index.clone() };
+        let on = Target { kb: kb.clone(), subset: subset.clone(), senses: models.senses, index: models.index.clone() };
         let (linking, detect) = (&*models.linking, RecogniseConfig { top_k, min_score, nested });
         let given = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
         let stage = Stage::start();

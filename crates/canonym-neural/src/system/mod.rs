@@ -303,7 +303,9 @@ fn of_bundle(path: &Path) -> Result<Models> {
     let open = || {
         let (file, bytes) = bundle::read_file(path)?;
         match AnyModel::from_bytes(&bytes, &file)? {
-            AnyModel::Linking(linking) => Ok(Models { linking, rerank: None, senses: None, index: IndexChoice::default() }),
+            AnyModel::Linking(linking) => {
+                Ok(Models { linking, rerank: None, senses: None, index: IndexChoice::default() })
+            }
             AnyModel::Reranking(_) => {
                 let error = Error::artifact(&file, "it is a model of the system `cross-encoder`, which only reranks");
                 Err(error.with_hint("use it with `--rerank`, and a model that links with `--model`"))
