@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale bench-dense fuzz attack deny package wheel python bench-python dist image
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale bench-dense fuzz attack deny package wheel python spark clients bench-python dist image
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -49,6 +49,15 @@ image:
 # Installs the wheel in a new virtual environment and runs the tests and doctests of the package.
 python: wheel
 	bindings/python/scripts/check.sh $(PYTHON)
+
+# Installs the wheel with PySpark, Ray and Dask and tests linking on a cluster of this machine; needs Java 17.
+spark: wheel
+	bindings/python/scripts/spark.sh $(PYTHON)
+
+# Tries the services of a server with the clients that users have: of the Model Context Protocol, FHIR and Gilda.
+clients:
+	$(CARGO) build -p canonym-cli
+	benches/clients/check.sh $(PYTHON) target/debug/canonym
 
 # The package of `make python` beside the program of this checkout on DOCUMENTS, JSONL with abstracts, and KB or else the starter.
 bench-python:

@@ -9,7 +9,7 @@ use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::format::{KIND, Meta};
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{
-    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope,
+    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope, XrefRecord,
 };
 use canonym_core::link::Annotator;
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
@@ -92,6 +92,7 @@ fn sample() -> Vec<u8> {
             definition: (row % 2 == 0).then(|| format!("Shape {row}.")),
             parents: vec![format!("X:{}", row / 2)],
             alternative_ids: vec![format!("OLD:{row}")],
+            xrefs: vec![XrefRecord::plain(&format!("ICD10CM:{row}"))],
             source: if row % 2 == 0 { "geo".to_owned() } else { String::new() },
         };
         builder.add(record).expect("a small record fits");

@@ -31,10 +31,14 @@ const pages = () => ({
   'quality checks': ['/terminology?checks', 'details'],
   projects: ['/projects', 'a.card'],
   queue: [`/projects/${project}`, '.queue-table'],
+  review: [`/projects/${project}/review`, '.contexts td'],
+  focus: [`/projects/${project}/focus/${document}`, '.three .candidate, .focus .main'],
   documents: [`/projects/${project}/documents`, 'table'],
   import: [`/projects/${project}/import`, 'textarea'],
   jobs: [`/projects/${project}/jobs`, '[data-job]'],
   dashboard: [`/projects/${project}/dashboard`, 'figure svg'],
+  assignment: [`/projects/${project}/assignment`, '.intro'],
+  proposals: [`/projects/${project}/proposals`, '.empty'],
   members: [`/projects/${project}/members`, 'section[aria-label="Members"] p'],
   'no disagreements': [`/projects/${project}/disagreements`, '.empty'],
   annotate: [`/projects/${project}/annotate/${document}`, '.candidates .candidate'],
@@ -50,9 +54,9 @@ async function visit([path, sign]) {
   await page.locator(sign).first().waitFor();
 }
 
-for (const theme of ['light', 'dark']) {
-  test(`axe finds nothing serious in ${theme}`, async () => {
-    await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+for (const [theme, forcedColors] of [['light', 'none'], ['dark', 'none'], ['light', 'active']]) {
+  test(`axe finds nothing serious in ${theme}${forcedColors === 'active' ? ' with forced colours' : ''}`, async () => {
+    await page.emulateMedia({ colorScheme: theme, forcedColors, reducedMotion: 'reduce' });
     const found = [];
     for (const [name, where] of Object.entries(pages())) {
       await visit(where);
@@ -60,6 +64,7 @@ for (const theme of ['light', 'dark']) {
       found.push(...(await serious(page)).map((fault) => `${name}: ${fault}`));
     }
     assert.deepEqual(found, []);
+    await page.emulateMedia({ forcedColors: 'none' });
   });
 }
 

@@ -121,9 +121,11 @@ export function explain(annotation) {
   };
 }
 
-export function pickerRow(id, score, how) {
+export function pickerRow(id, score, how, text = '', nChosen = 0) {
   const concept = concepts.get(id);
-  return { id, name: concept.name, types: concept.types, definition: concept.definition, synonyms: concept.synonyms.slice(0, 5), path: pathOf(id).map((one) => one.name), score, how };
+  const hit = search(text, 30).find((one) => one.id === id);
+  const matched = hit ? { name: hit.matched, scope: hit.matched === concept.name ? 'preferred' : 'exact', how: hit.how, similarity: Number(hit.score.toFixed(2)) } : null;
+  return { id, name: concept.name, types: concept.types, definition: concept.definition, synonyms: concept.synonyms.slice(0, 5).map((name) => ({ name, scope: 'exact' })), path: pathOf(id).map((one) => one.name), score, how, matched, n_chosen: nChosen };
 }
 
 let nAsked = 0;
@@ -144,4 +146,12 @@ export function lint() {
       { check: 'no-definition', what: 'concepts without a definition', n_found: undefined_.length, is_note: true, examples: undefined_.slice(0, 20).map(example) },
     ],
   };
+}
+
+/** A level of the hierarchy. */
+export function tree(under) {
+  const nChildren = (id) => [...concepts.values()].filter((one) => one.parents.includes(id)).length;
+  const level = [...concepts.values()].filter((one) => (under ? one.parents.includes(under) : !one.parents.length && nChildren(one.id) > 0));
+  const found = level.sort((a, b) => a.name.localeCompare(b.name)).map(({ id, name }) => ({ id, name, n_children: nChildren(id) }));
+  return { path: under ? pathOf(under) : [], concepts: found, n_concepts: found.length };
 }

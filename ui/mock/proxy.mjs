@@ -6,7 +6,7 @@ import { serveFile } from './files.mjs';
 const target = new URL(process.argv[2] ?? 'http://127.0.0.1:7878');
 const port = Number(process.argv[3] ?? 5180);
 
-createServer((incoming, response) => {
+const server = createServer((incoming, response) => {
   const { pathname } = new URL(incoming.url, 'http://localhost');
   if (!pathname.startsWith('/api/') && pathname !== '/health') return serveFile(response, pathname);
   const { method, headers, url } = incoming;
@@ -17,4 +17,4 @@ createServer((incoming, response) => {
   outgoing.on('error', () => response.destroy());
   response.on('close', () => outgoing.destroy());
   incoming.pipe(outgoing);
-}).listen(port, '127.0.0.1', () => console.log(`http://127.0.0.1:${port}/, with the API of ${target.origin}`));
+}).listen(port, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}/, with the API of ${target.origin}`));

@@ -1,13 +1,16 @@
 // The HTTP API in memory, for development and tests of the application: `node mock/server.mjs [port]`.
 // It serves `dist` with the content security policy of the real server.
 
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { agreement, disagreements } from './disagreements.mjs';
 import { serveFile } from './files.mjs';
 import { readJsonl, readPubtator, readText, writePubtator } from './formats.mjs';
+import * as groups from './groups.mjs';
 import * as jobs from './jobs.mjs';
 import * as kb from './kb.mjs';
+import * as proposals from './proposals.mjs';
 import { samples } from './samples.mjs';
 import * as state from './state.mjs';
 
@@ -40,6 +43,8 @@ function routes(method, path, { query, body, bytes }) {
     return page;
   }
   if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score })) };
+  if (is('GET', ['kb', 'tree'])) return kb.tree(query.get('under'));
+  if (is('GET', ['kb', 'types'])) return { types: [...new Set([...kb.concepts.values()].flatMap((one) => one.types))].sort() };
   if (is('GET', ['kb', 'lint'])) return kb.lint();
   if (is('GET', ['people'])) return { people };
   if (is('POST', ['people'])) {
@@ -78,9 +83,17 @@ function routes(method, path, { query, body, bytes }) {
 
   if (is('GET', ['projects'])) return { projects: [...state.projects.keys()].map(state.projectRow) };
   if (is('POST', ['projects'])) return state.createProject(body());
+  if (is('POST', ['projects', 'sample'])) {
+    const made = state.createProject({ name: 'Sample project', description: 'Ten made-up notes and abstracts to try annotation with', guideline: '## What to annotate\n- Diseases, symptoms and drugs, **as specific as the text is**\n' });
+    state.addDocuments(made.id, readPubtator(readFileSync(new URL('../../crates/canonym-serve/assets/sample.pubtator', import.meta.url), 'utf8')));
+    state.predict(made.id);
+    return { status: 201, json: state.projectRow(made.id) };
+  }
   if (is('GET', ['projects', '*'])) return project();
   if (is('PATCH', ['projects', '*'])) {
-    Object.assign(state.projects.get(project().id), body());
+    const { scope, ...fields } = body();
+    Object.assign(state.projects.get(project().id), fields);
+    if (scope) state.setScope(project().id, scope);
     return project();
   }
   if (is('GET', ['projects', '*', 'people'])) return { people: members(project().id) };
@@ -98,6 +111,7 @@ function routes(method, path, { query, body, bytes }) {
     all.splice(at, 1);
     return { people: all };
   }
+  if (is('POST', ['projects', '*', 'copies'])) return { status: 201, json: state.copyProject(project().id, body()) };
   if (is('POST', ['projects', '*', 'import'])) return importFile(project().id, query, bytes());
   if (is('DELETE', ['projects', '*'])) {
     for (const one of state.docsOf(project().id)) state.documents.delete(one.id);
@@ -107,8 +121,7 @@ function routes(method, path, { query, body, bytes }) {
   if (is('GET', ['projects', '*', 'export'])) return exportFile(project(), query);
   if (is('GET', ['projects', '*', 'export', 'losses'])) return { lines: lossesOf(project(), query) };
   if (is('GET', ['projects', '*', 'documents'])) {
-    const wanted = query.get('state') ?? 'all';
-    const rows = state.docsOf(project().id).map(state.row).filter((row) => wanted === 'all' || row.is_finished === (wanted === 'finished'));
+    const rows = state.listDocuments(project().id, query);
     const from = Number(query.get('cursor') ?? 0);
     const limit = Number(query.get('limit') ?? 50);
     return { documents: rows.slice(from, from + limit), next_cursor: from + limit < rows.length ? String(from + limit) : null };
@@ -117,8 +130,19 @@ function routes(method, path, { query, body, bytes }) {
     const strategy = query.get('strategy') ?? project().strategy;
     return { strategy, documents: state.queue(project().id, strategy) };
   }
+  if (is('GET', ['projects', '*', 'assignments'])) return { people: [], documents: [], next_cursor: null, n_assigned: 0, n_unassigned: state.docsOf(project().id).filter((one) => !one.is_finished).length };
+  if (is('GET', ['projects', '*', 'proposals'])) return { proposals: proposals.of(project().id) };
+  if (is('POST', ['projects', '*', 'proposals'])) return { status: 201, json: proposals.add(project().id, body()) };
+  if (is('DELETE', ['projects', '*', 'proposals', '*'])) return proposals.remove(project().id, number(3));
+  if (is('GET', ['projects', '*', 'proposals', 'file'])) return { raw: proposals.file(project().id, query.get('format')), name: `proposals.${query.get('format')}` };
+  if (is('GET', ['projects', '*', 'disagreements', 'groups'])) return { groups: [] };
   if (is('GET', ['projects', '*', 'stats'])) return { ...state.stats(project().id), agreement: agreement(project().id) };
   if (is('GET', ['projects', '*', 'disagreements'])) return disagreements(project().id, { cursor: query.get('cursor'), limit: Number(query.get('limit') ?? 50) });
+  const paging = { cursor: query.get('cursor'), limit: Number(query.get('limit') ?? 50) };
+  if (is('GET', ['projects', '*', 'groups'])) return groups.list(project().id, query.get('q') ?? '', paging);
+  if (is('GET', ['projects', '*', 'groups', 'mentions'])) return groups.mentions(project().id, query.get('text'), query.get('concept'), paging);
+  if (is('POST', ['projects', '*', 'groups', 'decisions'])) return groups.decide(project().id, body());
+  if (is('POST', ['projects', '*', 'groups', 'undo'])) return groups.undo(body());
   if (is('POST', ['projects', '*', 'alike'])) return state.alike(project().id, body());
   if (is('GET', ['projects', '*', 'jobs'])) return { jobs: [...jobs.jobs.values()].filter((job) => job.project_id === number(1)).reverse() };
   if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind, body().settings) };
@@ -139,7 +163,9 @@ function routes(method, path, { query, body, bytes }) {
   if (is('POST', ['jobs', '*', 'cancel'])) return jobs.cancel(jobOf(number(1)));
 
   if (is('PATCH', ['documents', '*'])) {
-    const { external_id } = body();
+    const { external_id, metadata } = body();
+    if (metadata) Object.assign(doc(), { metadata });
+    if (external_id === undefined) return state.row(doc());
     if (state.docsOf(doc().project_id).some((other) => other.id !== doc().id && other.external_id === external_id)) throw new Failure(409, 'conflict', `document “${external_id}” already exists in this project`, 'choose another ID; nothing was changed');
     return state.row(Object.assign(doc(), { external_id }));
   }
@@ -166,11 +192,14 @@ function routes(method, path, { query, body, bytes }) {
   if (is('POST', ['documents', '*', 'redo'])) return saved(doc(), state.redo(doc(), body().client_id));
   if (is('GET', ['documents', '*', 'history'])) return { events: doc().events.map(({ id, kind, by, at, what }) => ({ id, kind, by, at, what })) };
   if (is('POST', ['documents', '*', 'comments'])) {
-    doc().comments.push({ id: state.newId(), mark: body().mark ?? null, text: body().text, by: state.me.name, at: state.now() });
+    const first = doc().comments.find((one) => one.id === body().parent);
+    if (first) first.resolved_by = null;
+    doc().comments.push({ id: state.newId(), mark: first ? first.mark : (body().mark ?? null), text: body().text, by: state.me.name, at: state.now(), parent: first?.id ?? null, resolved_by: null });
     return doc().comments.at(-1);
   }
+  if (is('PATCH', ['documents', '*', 'comments', '*'])) return Object.assign(doc().comments.find((one) => one.id === number(3)), { resolved_by: body().is_resolved ? state.me.name : null });
   if (is('GET', ['documents', '*', 'candidates'])) {
-    const place = { mark: Number(query.get('mark')), start: Number(query.get('start')), end: Number(query.get('end')), q: query.get('q') };
+    const place = { mark: Number(query.get('mark')), start: Number(query.get('start')), end: Number(query.get('end')), q: query.get('q'), type: query.get('type'), under: query.get('under') };
     return { candidates: state.candidates(doc(), place) };
   }
   throw new Failure(404, 'not_found', `not found: ${method} /${path.join('/')}`);

@@ -1,6 +1,6 @@
 // Projects, documents, marks and events in memory. Each decision stores the marks before and after it, for undo and redo.
 
-import { concepts, link, search, candidatesOf, pickerRow } from './kb.mjs';
+import { concepts, link, pathOf, search, candidatesOf, pickerRow as rowOf } from './kb.mjs';
 
 export const projects = new Map();
 export const documents = new Map();
@@ -20,11 +20,57 @@ export class Failure extends Error {
   }
 }
 
-export function createProject({ name, description = '', guideline = '' }) {
+export function createProject({ name, description = '', guideline = '', scope = null }) {
   if (!name?.trim()) throw new Failure(400, 'bad_input', 'the project name is empty');
   const id = newId();
-  projects.set(id, { id, name, description, guideline, strategy: 'least-confident', kb_fingerprint: '9f31c2', created_at: now() });
+  projects.set(id, { id, name, description, guideline, scope: { types: [], branches: [] }, is_archived: false, parent: null, annotator: null, strategy: 'least-confident', kb_fingerprint: '9f31c2', created_at: now() });
+  if (scope) setScope(id, scope);
   return projectRow(id);
+}
+
+/** The documents of a project that match a query, sorted. */
+export function listDocuments(p, query) {
+  const [name, ...rest] = (query.get('meta') ?? '').split(':');
+  const [wanted, q, sort] = [query.get('state') ?? 'all', (query.get('q') ?? '').toLowerCase(), query.get('sort') ?? 'import'];
+  const fits = (doc, row) =>
+    (wanted === 'all' || (wanted === 'commented' ? row.n_threads > 0 : row.is_finished === (wanted === 'finished'))) &&
+    (!q || [doc.external_id, doc.text, ...row.metadata.map((one) => one.value)].some((text) => text.toLowerCase().includes(q))) &&
+    (!name || row.metadata.some((one) => one.name === name && one.value === rest.join(':')));
+  const keys = { import: (doc) => doc.id, id: (doc) => doc.external_id.toLowerCase(), open: (_, row) => row.n_open, mentions: (_, row) => row.n_marks, changed: (doc) => doc.version, length: (doc) => doc.text.length };
+  const valueOf = keys[sort] ?? ((_, row) => row.metadata.find((one) => `meta:${one.name}` === sort)?.value ?? '\uffff');
+  const way = query.get('order') === 'desc' ? -1 : 1;
+  const all = docsOf(p).map((doc) => ({ doc, row: row(doc) })).filter(({ doc, row }) => fits(doc, row));
+  const keyed = all.map(({ doc, row }) => ({ row, key: valueOf(doc, row) }));
+  return keyed.sort((a, b) => (a.key < b.key ? -way : a.key > b.key ? way : way * (a.row.id - b.row.id))).map((one) => one.row);
+}
+
+/** Copies a project, with its documents or annotations. */
+export function copyProject(p, { name, content = 'settings' }) {
+  const { description, guideline, scope, strategy } = projects.get(p);
+  const made = createProject({ name, description, guideline });
+  Object.assign(projects.get(made.id), { scope, strategy });
+  for (const doc of content === 'settings' ? [] : docsOf(p)) {
+    const marks = content === 'annotations' ? doc.marks.map((mark) => ({ ...structuredClone(mark), id: newId() })) : [];
+    const id = newId();
+    documents.set(id, { ...doc, id, project_id: made.id, version: 0, marks, is_finished: content === 'annotations' && doc.is_finished, comments: [], events: [], undone: [], done: new Map() });
+  }
+  return projectRow(made.id);
+}
+
+/** Sets the scope and removes predictions outside of it. */
+export function setScope(p, { types = [], branches = [] }) {
+  projects.get(p).scope = { types, branches: branches.map((id) => ({ id, name: concepts.get(id).name })) };
+  for (const doc of docsOf(p)) doc.marks = doc.marks.filter((mark) => !isOpen(mark) || inScope(p, mark.concept?.id));
+}
+
+/** Whether a concept belongs to the scope of a project. */
+export function inScope(p, id) {
+  const { types, branches } = projects.get(p).scope;
+  const concept = concepts.get(id);
+  if (!types.length && !branches.length) return true;
+  if (!concept) return false;
+  const path = pathOf(id).map((one) => one.id);
+  return (!types.length || concept.types.some((type) => types.includes(type))) && (!branches.length || branches.some((one) => path.includes(one.id)));
 }
 
 export const docsOf = (p) => [...documents.values()].filter((doc) => doc.project_id === p);
@@ -60,7 +106,7 @@ export function newMark(text, fields) {
   const points = [...text];
   const concept = fields.concept ? { id: fields.concept, name: concepts.get(fields.concept)?.name ?? fields.concept } : null;
   const words = fields.spans.map(([from, to]) => points.slice(from, to).join('')).join(' ');
-  return { id: newId(), type: '', state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, score: null, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
+  return { id: newId(), type: '', state: 'accepted', source: 'USER', is_nil: false, is_unsure: false, contexts: [], is_spread: false, score: null, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: now(), model: null, ...fields, text: words, concept };
 }
 
 export function document(d) {
@@ -79,7 +125,7 @@ export function shown(doc, all = false) {
 
 export function row(doc) {
   const marks = doc.marks.filter(listed);
-  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), n_marks: marks.length, n_open: marks.filter(isOpen).length, is_finished: doc.is_finished, locked_by: null };
+  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), metadata: doc.metadata ?? [], n_marks: marks.length, n_open: marks.filter(isOpen).length, n_threads: doc.comments.filter((one) => !one.parent && !one.resolved_by).length, is_finished: doc.is_finished, locked_by: null };
 }
 
 const digits = (score) => score.toFixed(2).replace(/^0/, '');
@@ -166,6 +212,7 @@ function applyOne(doc, one) {
   if (one.kind === 'concept') Object.assign(mark, decided, { concept: { id: one.concept, name: concepts.get(one.concept)?.name ?? one.concept }, is_nil: false });
   if (one.kind === 'nil') Object.assign(mark, decided, { concept: null, is_nil: true });
   if (one.kind === 'unsure') mark.is_unsure = one.value;
+  if (one.kind === 'context') Object.assign(mark, decided, { contexts: one.contexts });
   if (one.kind === 'type') Object.assign(mark, decided, { type: one.type });
   if (one.kind === 'spans') Object.assign(mark, decided, { spans: one.spans, text: newMark(doc.text, { spans: one.spans }).text });
   if (mark.source !== 'PRED' && listed(mark)) doc.marks = doc.marks.filter((other) => !isOpen(other) || JSON.stringify(other.spans) !== JSON.stringify(mark.spans) || other.concept?.id !== mark.concept?.id);
@@ -248,6 +295,7 @@ function predictIn(doc, model) {
   if (doc.is_finished) return;
   doc.marks = doc.marks.filter((mark) => !isOpen(mark));
   for (const found of finds(doc.text, model)) {
+    if (!inScope(doc.project_id, found.candidates[0].id)) continue;
     if (doc.marks.some((mark) => JSON.stringify(mark.spans) === JSON.stringify(found.spans) && mark.state !== 'open')) continue;
     const mark = newMark(doc.text, { spans: found.spans, type: found.type, concept: found.candidates[0].id, source: 'PRED', state: 'open', score: found.score, candidates: found.candidates, model });
     const rival = doc.marks.find((one) => one.source === 'GOLD' && one.spans[0][0] < found.spans[0][1] && found.spans[0][0] < one.spans[0][1]);
@@ -286,12 +334,18 @@ export function alike(p, { mark: id, scope, apply: isApplied }) {
   return { matches, applied: isApplied ? matches.length : 0 };
 }
 
-export function candidates(doc, { mark: id, start, end, q }) {
+/** The candidates in the scope of the project. */
+export const candidates = (doc, place) =>
+  allCandidates(doc, place).filter((one) => inScope(doc.project_id, one.id) && (!place.type || one.types.includes(place.type)) && (!place.under || pathOf(one.id).some((step) => step.id === place.under)));
+
+function allCandidates(doc, { mark: id, start, end, q }) {
   const mark = doc.marks.find((one) => one.id === id);
-  if (q) return search(q, 9).map((one) => pickerRow(one.id, one.score, one.how));
-  if (mark?.candidates.length) return mark.candidates.filter((one) => concepts.has(one.id)).map((one) => pickerRow(one.id, one.score, 'model'));
   const text = mark ? mark.text : [...doc.text].slice(start, end).join('');
-  const found = search(text, 9);
+  const nChosen = (id) => docsOf(doc.project_id).flatMap((one) => one.marks).filter((one) => one.source === 'USER' && one.concept?.id === id).length;
+  const pickerRow = (id, score, how) => rowOf(id, score, how, q || text, nChosen(id));
+  if (q) return search(q, 8).map((one) => pickerRow(one.id, one.score, one.how));
+  if (mark?.candidates.length) return mark.candidates.filter((one) => concepts.has(one.id)).map((one) => pickerRow(one.id, one.score, 'model'));
+  const found = search(text, 8);
   const first = mark?.concept && concepts.has(mark.concept.id) ? [pickerRow(mark.concept.id, null, 'exact')] : [];
   if (found[0]?.how === 'exact' && !first.length) {
     const scores = candidatesOf(text, concepts.get(found[0].id));

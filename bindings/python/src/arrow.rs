@@ -6,11 +6,14 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, ListBui
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, LargeBinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use canonym::Document as Text;
-use canonym_core::corpus::contexts::is_context;
+use canonym_core::corpus::contexts::VALUES as CONTEXTS;
 use canonym_core::corpus::jsonl::rounded;
+use canonym_core::corpus::table::{COLUMNS, rows};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
@@ -45,9 +48,11 @@ fn candidate_fields() -> Fields {
     ])
 }
 
-/// The values of `context`, each of which is a column.
-const CONTEXTS: [&str; 5] = ["negated", "possible", "historical", "hypothetical", "family"];
+fn code_fields() -> Fields {
+    Fields::from(vec![Field::new("id", DataType::Utf8, true), Field::new("predicate", DataType::Utf8, true)])
+}
 
+/// The columns of `link --to parquet`.
 fn mentions(documents: &[&Document]) -> Result<RecordBatch, ArrowError> {
     let (mut row, mut document_id) = (Int64Builder::new(), StringBuilder::new());
     let (mut start, mut end) = (Int64Builder::new(), Int64Builder::new());
@@ -56,65 +61,70 @@ fn mentions(documents: &[&Document]) -> Result<RecordBatch, ArrowError> {
     let (mut id, mut name) = (StringBuilder::new(), StringBuilder::new());
     let mut numbers: [Float64Builder; 3] = Default::default();
     let mut nil = BooleanBuilder::new();
-    let mut contexts: [BooleanBuilder; 5] = Default::default();
+    let mut contexts: [BooleanBuilder; CONTEXTS.len()] = Default::default();
     let mut candidates = ListBuilder::new(StructBuilder::from_fields(candidate_fields(), 0));
+    let mut codes = ListBuilder::new(StructBuilder::from_fields(code_fields(), 0));
     for (at, document) in documents.iter().enumerate() {
-        let annotated = document.annotated();
-        for (annotation, pairs) in annotated.annotations.iter().zip(document.spans()) {
+        for mention in rows(document.annotated(), document.spans()) {
             row.append_value(at as i64);
-            document_id.append_value(&annotated.document.id);
-            start.append_option(pairs.first().map(|pair| pair.0 as i64));
-            end.append_option(pairs.last().map(|pair| pair.1 as i64));
-            for (first, last) in pairs {
+            document_id.append_value(mention.document);
+            start.append_value(mention.start() as i64);
+            end.append_value(mention.end() as i64);
+            for (first, last) in mention.spans {
                 push(spans.values(), &[*first as i64, *last as i64]);
             }
             spans.append(true);
-            text.append_value(&annotation.text);
-            kind.append_value(&annotation.semantic_type);
-            id.append_option(annotation.concept_id().or(annotation.ids.first().map(String::as_str)));
-            name.append_option(annotation.candidates.first().filter(|_| !annotation.nil).map(|best| &best.name));
-            let values = [Some(annotation.probability()), annotation.p_mention, annotation.p_link];
-            numbers.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value.map(rounded)));
-            nil.append_value(annotation.nil);
-            for (column, context) in contexts.iter_mut().zip(CONTEXTS) {
-                column.append_value(annotation.attributes.iter().any(|one| is_context(one) && one.value == context));
-            }
-            for candidate in &annotation.candidates {
+            text.append_value(mention.text);
+            kind.append_value(mention.kind);
+            id.append_option(mention.id);
+            name.append_option(mention.name);
+            let values = [Some(mention.score), mention.p_mention, mention.p_link];
+            numbers.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value));
+            nil.append_value(mention.nil);
+            contexts.iter_mut().zip(mention.contexts).for_each(|(column, has)| column.append_value(has));
+            for candidate in mention.candidates {
                 let columns = candidates.values();
-                let texts = [&candidate.id, &candidate.name];
-                texts.iter().enumerate().for_each(|(at, text)| {
-                    columns.field_builder::<StringBuilder>(at).expect("a text").append_value(text);
-                });
+                push_texts(columns, [&candidate.id, &candidate.name]);
                 let score = columns.field_builder::<Float64Builder>(2).expect("a number");
                 score.append_value(rounded(candidate.score));
                 columns.append(true);
             }
             candidates.append(true);
+            for code in mention.codes {
+                push_texts(codes.values(), [&code.id, &code.predicate]);
+                codes.values().append(true);
+            }
+            codes.append(true);
         }
     }
     let [mut score, mut p_mention, mut p_link] = numbers;
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("row", Arc::new(row.finish())),
-        ("document", Arc::new(document_id.finish())),
-        ("start", Arc::new(start.finish())),
-        ("end", Arc::new(end.finish())),
-        ("spans", Arc::new(spans.finish())),
-        ("text", Arc::new(text.finish())),
-        ("type", Arc::new(kind.finish())),
-        ("id", Arc::new(id.finish())),
-        ("name", Arc::new(name.finish())),
-        ("score", Arc::new(score.finish())),
-        ("p_mention", Arc::new(p_mention.finish())),
-        ("p_link", Arc::new(p_link.finish())),
-        ("nil", Arc::new(nil.finish())),
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(row.finish()),
+        Arc::new(document_id.finish()),
+        Arc::new(start.finish()),
+        Arc::new(end.finish()),
+        Arc::new(spans.finish()),
+        Arc::new(text.finish()),
+        Arc::new(kind.finish()),
+        Arc::new(id.finish()),
+        Arc::new(name.finish()),
+        Arc::new(score.finish()),
+        Arc::new(p_mention.finish()),
+        Arc::new(p_link.finish()),
+        Arc::new(nil.finish()),
     ];
-    for (context, column) in CONTEXTS.into_iter().zip(&mut contexts) {
-        columns.push((context, Arc::new(column.finish())));
+    columns.extend(contexts.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
+    columns.extend([Arc::new(candidates.finish()) as ArrayRef, Arc::new(codes.finish())]);
+    let field = |(name, column): (&str, &ArrayRef)| Field::new(name, column.data_type().clone(), true);
+    let schema = Schema::new(COLUMNS.into_iter().zip(&columns).map(field).collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), columns)
+}
+
+/// Appends the first two fields of a struct.
+fn push_texts(columns: &mut StructBuilder, values: [&String; 2]) {
+    for (at, value) in values.into_iter().enumerate() {
+        columns.field_builder::<StringBuilder>(at).expect("a text").append_value(value);
     }
-    columns.push(("candidates", Arc::new(candidates.finish())));
-    let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
-    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
-    RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, column)| column).collect())
 }
 
 /// Appends one row of integers.
@@ -150,6 +160,10 @@ pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
     for batch in reader {
         let batch = batch.map_err(wrong_arrow)?;
         let (texts, ids) = (batch.column(column), ids.map(|at| batch.column(at)));
+        if let Some(row) = [Some(texts), ids].into_iter().flatten().find_map(wrong_utf8) {
+            let message = format!("text {} is not valid UTF-8", documents.len() + row);
+            return Err(PyValueError::new_err(message));
+        }
         for row in 0..batch.num_rows() {
             let at = documents.len();
             let Some(text) = string(texts, row) else {
@@ -163,6 +177,21 @@ pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
         }
     }
     Ok(Some(documents))
+}
+
+/// The first row of a column of strings that is not UTF-8. Streams are not checked when they are read.
+fn wrong_utf8(column: &ArrayRef) -> Option<usize> {
+    if let Some(strings) = column.as_string_opt::<i32>() {
+        return first_wrong(BinaryArray::from(strings.clone()).iter());
+    }
+    if let Some(strings) = column.as_string_opt::<i64>() {
+        return first_wrong(LargeBinaryArray::from(strings.clone()).iter());
+    }
+    first_wrong(column.as_string_view_opt()?.clone().to_binary_view().iter())
+}
+
+fn first_wrong<'a>(mut rows: impl Iterator<Item = Option<&'a [u8]>>) -> Option<usize> {
+    rows.position(|bytes| bytes.is_some_and(|bytes| str::from_utf8(bytes).is_err()))
 }
 
 /// The value of a column of strings; `None` if it is missing or the column holds something else.

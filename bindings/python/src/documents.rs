@@ -6,7 +6,7 @@ use canonym::{AnnotatedDocument, Annotation, CorpusFormat, Explanation};
 use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::format::encode;
 use canonym_core::corpus::jsonl::rounded;
-use canonym_core::text::offsets::OffsetMap;
+use canonym_core::corpus::table::code_points;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
@@ -26,14 +26,7 @@ pub struct Linked {
 
 impl Linked {
     fn spans(&self) -> &[Vec<(usize, usize)>] {
-        self.spans.get_or_init(|| {
-            let map = OffsetMap::new(&self.document.document.text);
-            let point = |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries");
-            let spans = |annotation: &Annotation| {
-                annotation.spans.iter().map(|span| (point(span.start), point(span.end))).collect()
-            };
-            self.document.annotations.iter().map(spans).collect()
-        })
+        self.spans.get_or_init(|| code_points(&self.document))
     }
 
     /// The line that `canonym link` writes, without a line break.

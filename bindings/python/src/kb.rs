@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use canonym::{BuildConfig, ConceptId, Error, Meta, SubsetConfig, search};
+use canonym_core::input::Input;
+use canonym_core::kb::build::code_system;
+use canonym_core::kb::code_system::coding;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat};
 use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
+use canonym_core::kb::translate::{PredicateMappings, Translator};
 use canonym_neural::system::terminology::{self, STARTER, STARTER_TABLE};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -25,6 +29,8 @@ pub struct KnowledgeBase {
     pub kb: Arc<canonym::KnowledgeBase>,
     /// Its path; `None` for the starter.
     path: Option<PathBuf>,
+    /// Whether its memory is shared with other processes.
+    is_shared: bool,
     report: Option<Report>,
 }
 
@@ -33,7 +39,14 @@ impl KnowledgeBase {
     pub fn at(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
         let path = path.filter(|path| path != Path::new(STARTER));
         let kb = threads::work(py, || terminology::open(path.as_deref()))?;
-        Ok(KnowledgeBase { kb, path, report: None })
+        Ok(KnowledgeBase { kb, path, is_shared: false, report: None })
+    }
+
+    /// Opens the file at `path`, whose memory all processes share that open it like this. The starter is never shared.
+    fn shared(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
+        let Some(path) = path.filter(|path| path != Path::new(STARTER)) else { return KnowledgeBase::at(py, None) };
+        let kb = threads::work(py, || terminology::open_shared(&path))?;
+        Ok(KnowledgeBase { kb, path: Some(path), is_shared: true, report: None })
     }
 
     /// The knowledge base that `model` was trained with, if its folder has one, else the starter.
@@ -53,6 +66,8 @@ impl KnowledgeBase {
             definition: kb.definition(concept).map(str::to_owned),
             parents: kb.parents(concept).map(|parent| kb.id(parent).to_owned()).collect(),
             alternative_ids: owned(kb.alternative_ids(concept).collect()),
+            xrefs: kb.xrefs(concept).map(|xref| (xref.id.to_owned(), xref.predicate.name().to_owned())).collect(),
+            code_system: coding(kb, concept).system,
             source: kb.source(concept).to_owned(),
         }
     }
@@ -65,28 +80,30 @@ impl KnowledgeBase {
 #[pymethods]
 impl KnowledgeBase {
     #[new]
-    #[pyo3(signature = (path=None))]
-    fn new(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
-        KnowledgeBase::at(py, path)
+    #[pyo3(signature = (path=None, shared=false))]
+    fn new(py: Python<'_>, path: Option<PathBuf>, shared: bool) -> PyResult<KnowledgeBase> {
+        KnowledgeBase::open(py, path, shared)
     }
 
     /// Opens the compiled file at `path`, or the starter terminology of about 6,000 common concepts with MeSH ids.
+    ///
+    /// With `shared`, the file and the cached embeddings of its names are memory-mapped, so that processes that open it share one copy.
     ///
     /// >>> kb = canonym.KnowledgeBase.open()
     /// >>> kb["MESH:D003693"].name
     /// 'Delirium'
     #[staticmethod]
-    #[pyo3(signature = (path=None))]
-    fn open(py: Python<'_>, path: Option<PathBuf>) -> PyResult<KnowledgeBase> {
-        KnowledgeBase::at(py, path)
+    #[pyo3(signature = (path=None, shared=false))]
+    fn open(py: Python<'_>, path: Option<PathBuf>, shared: bool) -> PyResult<KnowledgeBase> {
+        if shared { KnowledgeBase::shared(py, path) } else { KnowledgeBase::at(py, path) }
     }
 
     /// Compiles files of a terminology into the file `out` and opens it.
     ///
     /// `sources` is one path or a list of them, in any format that `canonym kb build` reads: OBO, OWL, OBO Graphs, UMLS RRF, SNOMED CT
     /// RF2, MeSH, CTD, NCBI Gene and Taxonomy, BioSyn, TSV or JSON lines. Options are those of the command: format, prefix, vocabularies
-    /// (`--sources`), languages, semantic_types, term_types, keep_obsolete, xrefs, join, join_predicates, with_starter, name, licence and
-    /// version (`--source-version`).
+    /// (`--sources`), languages, semantic_types, term_types, keep_obsolete, xrefs, xrefs_from, code_systems (`--code-system`), join,
+    /// join_predicates, with_starter, name, licence and version (`--source-version`).
     ///
     /// >>> _ = open("clinic.tsv", "w").write("CLINIC:1\ttennis elbow\tlateral epicondylitis\n")
     /// >>> kb = canonym.KnowledgeBase.build("clinic.tsv", "clinic.kb")
@@ -129,6 +146,12 @@ impl KnowledgeBase {
     #[getter]
     fn version(&self) -> &str {
         &self.kb.meta().version
+    }
+
+    /// Hash of its content, as `canonym kb info` prints it.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        format!("{:032x}", self.kb.container().fingerprint())
     }
 
     /// Semantic types of its concepts.
@@ -191,6 +214,23 @@ impl KnowledgeBase {
         }
     }
 
+    /// The codes of a concept in another code system, each with its predicate, the strongest first.
+    ///
+    /// `system` is a prefix such as `ICD10CM`, or the URI of a code system; `mappings` are SSSOM files.
+    #[pyo3(signature = (id, system, mappings=Vec::new()))]
+    fn codes(&self, py: Python<'_>, id: &str, system: &str, mappings: Vec<PathBuf>) -> PyResult<Vec<(String, String)>> {
+        let concept = self.find(id).ok_or_else(|| PyKeyError::new_err(id.to_owned()))?;
+        let translate = || {
+            let mut all = PredicateMappings::default();
+            for path in &mappings {
+                all.read(&mut Input::open(path)?, &mut Report::default())?;
+            }
+            Ok(Translator::new(&self.kb, system, all)?.codes(&self.kb, concept))
+        };
+        let codes = threads::work(py, translate)?;
+        Ok(codes.into_iter().map(|code| (code.id, code.predicate.name().to_owned())).collect())
+    }
+
     fn __getitem__(&self, id: &str) -> PyResult<Concept> {
         let found = self.find(id).ok_or_else(|| PyKeyError::new_err(id.to_owned()))?;
         Ok(self.concept(found))
@@ -214,10 +254,10 @@ impl KnowledgeBase {
         format!("<KnowledgeBase {name}: {n_concepts} concepts, {n_names} names>")
     }
 
-    fn __getnewargs__(&self) -> PyResult<(Option<PathBuf>,)> {
+    fn __getnewargs__(&self) -> PyResult<(Option<PathBuf>, bool)> {
         // Another process may have another current folder.
         let path = self.path.as_deref().map(std::path::absolute).transpose()?;
-        Ok((path,))
+        Ok((path, self.is_shared))
     }
 }
 
@@ -251,6 +291,13 @@ fn build_config(py: Python<'_>, sources: Vec<PathBuf>, options: Option<&Bound<'_
         name: options.take("name")?,
         licence: options.take("licence")?.unwrap_or_default(),
         version: options.take("version")?.unwrap_or_default(),
+        xrefs_from: options.take_list("xrefs_from")?,
+        code_systems: options
+            .take_list::<String>("code_systems")?
+            .iter()
+            .map(|text| code_system(text))
+            .collect::<canonym::Result<_>>()
+            .or_raise(py)?,
     };
     options.finish()?;
     Ok(config)
@@ -286,6 +333,10 @@ pub struct Concept {
     parents: Vec<String>,
     /// Other ids of the same concept.
     alternative_ids: Vec<String>,
+    /// Codes of other code systems, each with its predicate, such as `skos:exactMatch`.
+    xrefs: Vec<(String, String)>,
+    /// URI of the code system of its id.
+    code_system: String,
     /// Source vocabulary; empty if the terminology has only one.
     source: String,
 }
@@ -301,10 +352,11 @@ impl Concept {
         types: Vec<String>,
         definition: Option<String>,
         parents: Vec<String>,
-        alternative_ids: Vec<String>,
+        others: (Vec<String>, Vec<(String, String)>, String),
         source: String,
     ) -> Concept {
-        Concept { id, name, names, types, definition, parents, alternative_ids, source }
+        let (alternative_ids, xrefs, code_system) = others;
+        Concept { id, name, names, types, definition, parents, alternative_ids, xrefs, code_system, source }
     }
 
     fn __repr__(&self) -> String {
@@ -312,8 +364,9 @@ impl Concept {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let Concept { id, name, names, types, definition, parents, alternative_ids, source } = self;
-        let fields = (id, name, names, types, definition, parents, alternative_ids, source).into_pyobject(py)?;
+        let Concept { id, name, names, types, definition, parents, alternative_ids, xrefs, code_system, source } = self;
+        let others = (alternative_ids, xrefs, code_system);
+        let fields = (id, name, names, types, definition, parents, others, source).into_pyobject(py)?;
         Ok((py.get_type::<Concept>().getattr("_new")?, fields))
     }
 }

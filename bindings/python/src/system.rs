@@ -138,6 +138,19 @@ impl System {
         &self.model
     }
 
+    /// Kind and hash of the model, as in run folders of `canonym link`.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        self.models.fingerprint()
+    }
+
+    /// The cache files with embeddings of the names of the knowledge base that the model reads.
+    #[getter]
+    fn embedding_files(&self) -> Vec<PathBuf> {
+        let files = self.models.linking.embedding_files(linker_kb(&self.kb));
+        files.into_iter().filter(|file| file.exists()).collect()
+    }
+
     /// Finds the mentions of texts and links them.
     ///
     /// `texts` is a string, which gives one `Document`, or an iterable of strings or an Arrow table with a column `text`, which give

@@ -7,7 +7,7 @@ import canonym
 
 TEXTS = [NOTE, "", "No elbow."]
 COLUMNS = ["row", "document", "start", "end", "spans", "text", "type", "id", "name", "score", "p_mention", "p_link", "nil"]
-COLUMNS += ["negated", "possible", "historical", "hypothetical", "family", "candidates"]
+COLUMNS += ["negated", "possible", "historical", "hypothetical", "family", "candidates", "codes"]
 IDS = ["CLINIC:L3", "CLINIC:L4", "CLINIC:L2", "CLINIC:L5"]
 
 

@@ -54,6 +54,23 @@ def test_knowledge_bases_and_their_values_pickle(kb):
         assert pickle.loads(pickle.dumps(value)) == value
 
 
+def test_concepts_have_codes_of_other_systems(tmp_path):
+    source = tmp_path / "ward.jsonl"
+    source.write_text('{"id":"WARD:1","name":"gout","xrefs":["ICD10CM:M10",{"id":"MSH:D006073","predicate":"skos:exactMatch"}]}\n')
+    system = "WARD=https://ward.example/codes|2026"
+    kb = canonym.KnowledgeBase.build(source, tmp_path / "ward.kb", code_systems=system)
+    concept = kb["WARD:1"]
+    assert concept.xrefs == [("ICD10CM:M10", "oboInOwl:hasDbXref"), ("MSH:D006073", "skos:exactMatch")]
+    assert concept.code_system == "https://ward.example/codes"
+    assert pickle.loads(pickle.dumps(concept)) == concept
+    assert kb.codes("WARD:1", "MESH") == [("MESH:D006073", "skos:exactMatch")]
+    mapping = tmp_path / "more.sssom.tsv"
+    mapping.write_text("subject_id\tpredicate_id\tobject_id\nWARD:1\tskos:broadMatch\tSNOMEDCT:90560007\n")
+    assert kb.codes("WARD:1", "http://snomed.info/sct", mappings=[mapping]) == [("SNOMEDCT:90560007", "skos:broadMatch")]
+    with pytest.raises(canonym.UsageError, match="has no codes of `LOINC`"):
+        kb.codes("WARD:1", "LOINC")
+
+
 def test_a_malformed_source_tells_path_line_and_hint(tmp_path):
     source = tmp_path / "broken.tsv"
     source.write_text("L1\tcough\nL2\n")

@@ -41,9 +41,10 @@ pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
     use CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
     match to {
         ResultFormat::Table | ResultFormat::Corpus(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
-        ResultFormat::Tsv | ResultFormat::Corpus(_) => Err(errors::usage(
+        to if to.has_contexts() => Ok(()),
+        _ => Err(errors::usage(
             format!("`--to {to}` cannot hold `--context`"),
-            "use table, jsonl, bioc-xml, bioc-json or brat",
+            "use table, jsonl, csv, parquet, bioc-xml, bioc-json or brat",
         )),
     }
 }

@@ -6,6 +6,7 @@ use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::conll::Tags;
 
 use crate::reading::{ColumnArguments, ReadArguments};
+use crate::result_format::ResultFormat;
 use crate::sink::{Encoded, Sink, check_output};
 use crate::{errors, progress};
 
@@ -45,7 +46,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
     let mut documents = reading.open(&arguments.input, from)?.with_columns(&arguments.columns).going_on();
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
     check_output(output, std::slice::from_ref(&arguments.input))?;
-    let mut sink = Sink::create(output, Some(to), "a folder instead of `-`")?;
+    let mut sink = Sink::create(output, ResultFormat::Corpus(to), "a folder instead of `-`")?;
     let bar = progress::counter("documents", None);
     let mut next = documents.next().transpose()?;
     if next.is_none() {

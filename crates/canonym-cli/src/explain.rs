@@ -16,9 +16,7 @@ const N_SHOWN: usize = 6;
 pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
     match to {
         ResultFormat::Table | ResultFormat::Corpus(CorpusFormat::Jsonl) => Ok(()),
-        ResultFormat::Tsv | ResultFormat::Corpus(_) => {
-            Err(errors::usage(format!("`--to {to}` cannot hold `--explain`"), "use table or jsonl"))
-        }
+        _ => Err(errors::usage(format!("`--to {to}` cannot hold `--explain`"), "use table or jsonl")),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A library because the Python package runs it as well; `main.rs` is the program.
 
 mod care;
+mod codes;
 mod compare;
 mod context;
 mod convert;
@@ -143,6 +144,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn start_tracing(verbose: u8) {
     let level = match verbose {
+        0 if progress::is_quiet() => tracing::Level::ERROR,
         0 => tracing::Level::WARN,
         1 => tracing::Level::INFO,
         2 => tracing::Level::DEBUG,
@@ -150,7 +152,8 @@ fn start_tracing(verbose: u8) {
     };
     let is_verbose = verbose > 0;
     let is_log = filter_fn(move |metadata| {
-        let is_shown = is_verbose || metadata.target() != status::TARGET;
+        // The library of the Model Context Protocol warns of every error that it answers.
+        let is_shown = is_verbose || (metadata.target() != status::TARGET && !metadata.target().starts_with("rmcp"));
         is_shown && metadata.is_event() && *metadata.level() <= level
     });
     let log = tracing_subscriber::fmt::layer()

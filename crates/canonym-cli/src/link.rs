@@ -3,6 +3,7 @@
 mod batches;
 mod changed;
 mod outputs;
+mod records;
 mod rows;
 mod runs;
 mod settings;
@@ -24,6 +25,7 @@ use rayon::prelude::*;
 use self::batches::{Batch, Batches};
 use self::changed::Changed;
 use self::outputs::{Outputs, SkipList};
+use self::records::{RecordArguments, RecordWriter};
 use crate::filter::FilterArguments;
 use crate::output::counted;
 use crate::reading::{ColumnArguments, ReadArguments};
@@ -60,8 +62,8 @@ pub struct LinkArguments {
     /// csv.
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
-    /// Output format: table, tsv, jsonl, pubtator, bioc-xml, bioc-json, brat, conll, texoo or biosyn [default: table on
-    /// a terminal, else jsonl].
+    /// Output format: table, tsv, csv, parquet, omop-note-nlp, fhir, fhir-ndjson, jsonl, pubtator, bioc-xml, bioc-json,
+    /// brat, conll, texoo or biosyn [default: table on a terminal, else jsonl].
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Maximum candidates per mention.
@@ -117,6 +119,8 @@ pub struct LinkArguments {
     /// Skip documents and files that cannot be read or linked, and list them in this file as JSON Lines.
     #[arg(long, value_name = "FILE")]
     skip_bad_documents: Option<PathBuf>,
+    #[command(flatten)]
+    records: RecordArguments,
     #[command(flatten)]
     filter: FilterArguments,
 }
@@ -184,7 +188,8 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
             subset: arguments.filter.choose(&kb)?,
             leaky_tokenisation: false,
         };
-        Ok(Linking { arguments, system: System::new(&kb, models, &config)?, changed, to })
+        let records = RecordWriter::open(&arguments.records, to, &arguments.model, &kb)?;
+        Ok(Linking { arguments, system: System::new(&kb, models, &config)?, changed, records, to })
     };
     match run_folder(arguments, to) {
         Some(folder) => runs::run(arguments, &folder, to, &kb, &fingerprint, open),
@@ -217,6 +222,7 @@ fn output_format(arguments: &LinkArguments) -> anyhow::Result<ResultFormat> {
     if arguments.explain {
         explain::check_format(to)?;
     }
+    arguments.records.check(to)?;
     Ok(to)
 }
 
@@ -226,6 +232,7 @@ struct Linking<'a> {
     system: System,
     /// The changes since the input was linked, with `--changed-only`.
     changed: Option<Changed>,
+    records: RecordWriter,
     to: ResultFormat,
 }
 
@@ -235,16 +242,17 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     if arguments.compress.is_some() {
         return Err(errors::usage("`--compress` is for run folders", "end the name of the output in `.gz` or `.zst`"));
     }
-    let inputs: Vec<PathBuf> = arguments.files.iter().chain(&arguments.abbreviations).cloned().collect();
+    let inputs = arguments.files.iter().chain(&arguments.abbreviations).chain(arguments.records.files());
+    let inputs: Vec<PathBuf> = inputs.cloned().collect();
     check_output(arguments.output.as_deref(), &inputs)?;
     check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
-    let mut batches = Batches::new(arguments, to.corpus())?;
+    let mut batches = Batches::new(arguments, to)?;
     let first = batches.next_batch()?;
     if first.is_empty() {
         errors::left_out(batches.n_left_out)?;
     }
     let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
-    let sink = Sink::create(arguments.output.as_deref(), to.corpus(), "a folder with `--output`")?;
+    let sink = Sink::create(arguments.output.as_deref(), to, "a folder with `--output`")?;
     let mut outputs = Outputs::Single(Box::new(sink), false);
     let counts = link_batches(linking, (first, &mut batches), &mut outputs, &mut skipped)?;
     outputs.finish()?;
@@ -368,21 +376,23 @@ impl Counts {
 
 /// Links a batch and encodes each document; also returns the numbers of mentions.
 fn link(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(Encoded, Counts)>> {
-    let Linking { arguments, system, changed, to } = linking;
+    let Linking { arguments, system, changed, records, to } = linking;
     if arguments.explain {
-        return link_explained(arguments, system, batch, *to);
+        return link_explained(linking, batch);
     }
     let encode = |(mut document, is_linked): (AnnotatedDocument, bool)| -> anyhow::Result<(Encoded, Counts)> {
         let mut unexplained = Vec::new();
         let counts = match is_linked {
-            true => drop_unwanted(arguments, &mut document, &mut unexplained),
+            true => drop_unwanted(arguments, *to, &mut document, &mut unexplained),
             false => Counts { n_documents: 1, n_mentions: document.annotations.len() as u64, ..Counts::default() },
         };
+        records.add_codes(system.kb(), &mut document);
         let mut bytes = Vec::new();
         match to {
             ResultFormat::Corpus(format) => return Ok((Encoded::new(&document, *format, Scheme::default())?, counts)),
             ResultFormat::Table => rows::table(&mut bytes, &document)?,
             ResultFormat::Tsv => rows::tsv(&mut bytes, &document)?,
+            to => return Ok((records.encode(system.kb(), document, *to)?, counts)),
         }
         Ok((Encoded { bytes, ..Encoded::default() }, counts))
     };
@@ -407,18 +417,15 @@ fn link_changed(
 }
 
 /// As [`link`], with explanations in a field of each annotation or below the table.
-fn link_explained(
-    arguments: &LinkArguments,
-    system: &System,
-    batch: Vec<AnnotatedDocument>,
-    to: ResultFormat,
-) -> anyhow::Result<Vec<(Encoded, Counts)>> {
+fn link_explained(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(Encoded, Counts)>> {
+    let Linking { arguments, system, records, to, .. } = linking;
     let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
-        let counts = drop_unwanted(arguments, &mut document, &mut explanations);
+        let counts = drop_unwanted(arguments, *to, &mut document, &mut explanations);
+        records.add_codes(system.kb(), &mut document);
         let mut bytes = Vec::new();
         match to {
             ResultFormat::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
-            ResultFormat::Table | ResultFormat::Tsv => {
+            _ => {
                 rows::table(&mut bytes, &document)?;
                 explain::write(&mut bytes, &document, &explanations)?;
             }
@@ -431,6 +438,7 @@ fn link_explained(
 /// Adds contexts, and drops mentions as the options say. Returns the numbers of mentions.
 fn drop_unwanted(
     arguments: &LinkArguments,
+    to: ResultFormat,
     document: &mut AnnotatedDocument,
     explanations: &mut Vec<Explanation>,
 ) -> Counts {
@@ -438,7 +446,7 @@ fn drop_unwanted(
     if arguments.nil == Nil::Drop {
         dropped.by_nil = drop_unlinked(document, explanations);
     }
-    if arguments.context {
+    if arguments.context || to.has_contexts() {
         corpus::contexts::add(document);
         dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use canonym_core::Error;
 use canonym_core::eval::bootstrap::SplitMix64;
+use canonym_core::eval::chart::Chart;
 use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_neural::bundle::Bundle;
 use canonym_neural::index::FlatIndex;
@@ -146,20 +147,18 @@ fn table(rows: &[Row]) -> String {
 
 /// Bar chart of the accuracies as SVG.
 fn plot(rows: &[Row]) -> String {
-    let height = 28 * rows.len() + 16;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 {height}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-    );
+    let mut chart = Chart::new(640.0, 28.0 * rows.len() as f64 + 16.0, "accuracy@1 by probe, in %");
     for (place, Row { probe, accuracy, .. }) in rows.iter().enumerate() {
-        let top = 28 * place + 10;
-        let bar = 330.0 * accuracy;
-        let percent = 100.0 * accuracy;
-        let _ = writeln!(svg, "<text x=\"210\" y=\"{}\" text-anchor=\"end\">{probe}</text>", top + 15);
-        let _ = writeln!(svg, "<rect x=\"220\" y=\"{top}\" width=\"{bar:.1}\" height=\"20\" fill=\"#3b6ea5\"/>");
-        let _ = writeln!(svg, "<text x=\"{:.1}\" y=\"{}\">{percent:.2}</text>", 228.0 + bar, top + 15);
+        let (top, bar) = (28.0 * place as f64 + 10.0, 330.0 * accuracy);
+        chart.text((210.0, top + 15.0), "end", GREY, probe);
+        chart.bar([220.0, top, bar, 20.0], "#3b6ea5");
+        chart.text((228.0 + bar, top + 15.0), "start", GREY, &format!("{:.2}", 100.0 * accuracy));
     }
-    svg + "</svg>\n"
+    chart.finish()
 }
+
+/// Colour of the texts of the chart.
+const GREY: &str = "#333333";
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use canonym::serve::{self, ProcessTrainer};
+use canonym_serve::tls::{Tls, TlsFiles};
 use canonym_serve::{ApiError, PublicUrl, ServeConfig};
 
 use crate::errors::usage;
@@ -37,6 +38,14 @@ pub struct ServeArguments {
     /// Address of a proxy whose `X-Forwarded-For` header is trusted. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
+    /// Certificate of the server and of its issuers in PEM, to speak TLS without a proxy. Renewed files are read again.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    limits: Limits,
     /// Add an admin, or reset the password of one, and exit. The password is read from CANONYM_PASSWORD or standard
     /// input.
     #[arg(long, value_name = "NAME")]
@@ -46,6 +55,35 @@ pub struct ServeArguments {
     threads: Option<usize>,
 }
 
+/// Limits of requests; more than they allow is answered with 413 or 429.
+#[derive(Debug, clap::Args)]
+struct Limits {
+    /// Requests that may wait to be linked; more are answered with 429.
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_queue: u32,
+    /// Size of a linking request, in MiB.
+    #[arg(long, value_name = "MIB", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    max_body: u32,
+    /// Size of a text to link or import, in MiB.
+    #[arg(long, value_name = "MIB", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=64))]
+    max_text: u32,
+    /// Size of a file to import, in MiB; unpacked, it may have four times as much.
+    #[arg(long, value_name = "MIB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    max_upload: u32,
+}
+
+impl Limits {
+    fn set(&self, config: &mut ServeConfig) {
+        let bytes = |mib: u32| (mib as usize) << 20;
+        config.batcher.max_requests = self.max_queue as usize;
+        config.batcher.max_bytes = config.batcher.max_bytes.max(bytes(self.max_body));
+        config.max_link_bytes = bytes(self.max_body);
+        config.max_text_bytes = bytes(self.max_text);
+        config.max_upload_bytes = bytes(self.max_upload);
+        config.max_unpacked_bytes = 4 * bytes(self.max_upload) as u64;
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     options::use_threads(arguments.threads)?;
@@ -53,6 +91,11 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     let mut config = ServeConfig::new(&arguments.data);
     config.is_loopback = address.ip().is_loopback();
     config.public_url = arguments.public_url.clone();
+    if let Some((certificate, key)) = arguments.tls_cert.clone().zip(arguments.tls_key.clone()) {
+        config.tls = Some(Arc::new(Tls::open(TlsFiles { certificate, key })?));
+    }
+    arguments.limits.set(&mut config);
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
     config.trusted_proxies = arguments.trusted_proxy.iter().map(IpAddr::to_canonical).collect();
     (config.runs_jobs, config.owns_jobs) = (arguments.add_admin.is_none(), arguments.add_admin.is_none());
     // Adding an account needs no large model.
@@ -81,7 +124,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
     });
     let listening = |address: SocketAddr| {
         progress::say(&format!(
-            "Serving canonym at http://{address}/; projects are stored in {}",
+            "Serving canonym at {scheme}://{address}/; projects are stored in {}",
             arguments.data.display()
         ));
     };

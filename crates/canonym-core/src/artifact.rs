@@ -202,6 +202,7 @@ pub struct Container {
     kind: ArtifactKind,
     sections: BTreeMap<[u8; 16], (Range<usize>, u64)>,
     fingerprint: u128,
+    format: u32,
 }
 
 impl Container {
@@ -260,12 +261,12 @@ impl Container {
     }
 
     fn unverified(bytes: Bytes, path: &Path, kind: ArtifactKind) -> Result<Container> {
-        let (sections, fingerprint) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
+        let (sections, fingerprint, format) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
             path: path.to_path_buf(),
             message: fault.message,
             hint: Some(fault.hint),
         })?;
-        Ok(Container { bytes, path: path.to_path_buf(), kind, sections, fingerprint })
+        Ok(Container { bytes, path: path.to_path_buf(), kind, sections, fingerprint, format })
     }
 
     /// Verifies the checksums of all sections.
@@ -315,11 +316,6 @@ impl Container {
         }
     }
 
-    /// Its format number.
-    pub fn format(&self) -> u32 {
-        u32::from_le_bytes(self.bytes[12..16].try_into().expect("the header was checked"))
-    }
-
     /// The whole file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -333,6 +329,11 @@ impl Container {
     /// Content fingerprint: differs for different content.
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
+    }
+
+    /// The format number of the file.
+    pub fn format(&self) -> u32 {
+        self.format
     }
 
     /// Names and lengths of the sections, by name.
@@ -393,7 +394,7 @@ fn fault<T>(message: impl Into<String>, hint: impl Into<String>) -> std::result:
     Err(Fault { message: message.into(), hint: hint.into() })
 }
 
-type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128);
+type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128, u32);
 
 fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fault> {
     if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
@@ -411,7 +412,8 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
         return fault(message, "use the newer version of canonym that built it, or rebuild it with this version");
     }
     if format < kind.oldest {
-        return fault(format!("it has format {format}; this version reads {} and up", kind.oldest), kind.rebuild());
+        let message = format!("it has format {format}; this version reads from {} on", kind.oldest);
+        return fault(message, kind.rebuild());
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {
@@ -437,7 +439,7 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
             _ => return fault("a section extends beyond its end", kind.rebuild()),
         }
     }
-    Ok((sections, fingerprint))
+    Ok((sections, fingerprint, format))
 }
 
 #[cfg(test)]

@@ -190,6 +190,15 @@ pub struct Progress {
     pub point: Option<CurvePoint>,
 }
 
+/// The bounds of a confidence interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FigureRange {
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
 /// Scores of a model on held-out documents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DevFigures {
@@ -202,6 +211,21 @@ pub struct DevFigures {
     /// Linking accuracy on given mentions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
+    /// 95 % confidence interval of `strict_f1`, over documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict_f1_ci: Option<FigureRange>,
+    /// 95 % confidence interval of `spans_f1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans_f1_ci: Option<FigureRange>,
+    /// 95 % confidence interval of `accuracy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_ci: Option<FigureRange>,
+    /// How much better its linking F1 is than that of the model that was in use before, on the same documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// 95 % confidence interval of `gain`, of the same resamples for both models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain_ci: Option<FigureRange>,
     /// Number of documents evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_documents: Option<usize>,

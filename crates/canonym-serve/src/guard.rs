@@ -43,7 +43,7 @@ const READ_ONLY_POSTS: [&str; 6] = [
 ];
 
 /// Routes outside the API that read the terminology and change nothing.
-const SERVICES: [&str; 5] = ["/mcp", "/ground", "/ground_multi", "/annotate", "/fhir"];
+const SERVICES: [&str; 6] = ["/mcp", "/ground", "/ground_multi", "/annotate", "/fhir", "/inception"];
 
 /// How long a timed-out request that is committing may still take.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);

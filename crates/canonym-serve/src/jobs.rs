@@ -1,11 +1,13 @@
 //! Jobs: predictions over all documents of a project, and trainings. They run one at a time, beside the requests.
 
+pub mod spread;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, contexts};
 use canonym_core::eval::learned::left_out;
 use canonym_core::link::recognise::Nested;
 use canonym_core::text::Document;
@@ -13,8 +15,9 @@ use rusqlite::Connection;
 
 use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument, check_kb};
 use crate::error::{ApiError, ApiResult};
-use crate::evaluate::{evaluate, unseen};
+use crate::evaluate::{evaluate, gain, unseen};
 use crate::events::DocumentVersion;
+use crate::marks::scope::ScopeFilter;
 use crate::marks::{Changes, MarkState, Source, convert, predict};
 use crate::state::{App, lock, model_folder};
 use crate::store::events::{self, NewEvent};
@@ -34,6 +37,7 @@ const TRAINING_FRACTION: f64 = 0.8;
 
 /// Starts the thread that runs jobs; it ends with the app.
 pub fn start(app: &Arc<App>) {
+    spread::start(app);
     let app = Arc::downgrade(app);
     std::thread::spawn(move || {
         while let Some(app) = app.upgrade() {
@@ -193,12 +197,24 @@ fn predict_batch(
     texts: Vec<AnnotatedDocument>,
 ) -> ApiResult<usize> {
     check_kb(engine)?;
-    let linked = engine.link(texts, &LinkOptions { nested: Nested::None, ..LinkOptions::default() })?;
+    let scope = app.store.read(|connection| projects::scope(connection, job.project_id))?;
+    let subset = app.subset_of(&scope)?;
+    // In a scope, a nested mention may be the one that is annotated.
+    let nested = if subset.is_some() { Nested::default() } else { Nested::None };
+    let mut linked = engine.link(texts, &LinkOptions { nested, ..LinkOptions::default() })?;
+    linked.iter_mut().for_each(contexts::add);
+    if let Some(subset) = &subset {
+        let filter = ScopeFilter { kb: app.engine.kb(), subset, types: &scope.types };
+        for document in &mut linked {
+            document.annotations = filter.keep(std::mem::take(&mut document.annotations));
+        }
+    }
     check_kb(engine)?;
     let now = app.now();
     let versions = app.store.write(|transaction| {
         let mut versions = Vec::new();
         let mut next = events::next_mark(transaction)?;
+        let proposed = spread::proposed(transaction, job.project_id)?;
         for (id, linked) in batch.iter().zip(&linked) {
             // Somebody may have finished it since the job began.
             if documents::is_finished(transaction, *id)? {
@@ -207,7 +223,11 @@ fn predict_batch(
             let marks: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
             let predicted = linked.annotations.iter().map(|one| convert::from_model(one, name, now)).collect();
-            let changes = predict::replace(&marks, predicted, &mut next);
+            let mut changes = predict::replace(&marks, predicted, &mut next);
+            if !proposed.is_empty() {
+                let text = documents::text(transaction, *id)?;
+                spread::add_proposed((&text, now), &marks, &proposed, (&mut changes, &mut next));
+            }
             if changes.is_empty() {
                 continue;
             }
@@ -249,7 +269,7 @@ pub fn training_documents(app: &App, connection: &Connection, project: i64) -> A
     Ok(documents)
 }
 
-/// Trains a model on gold and reviewed annotations. Unless it scores worse than the current model, the project switches to it and is predicted again.
+/// Trains a model on gold and reviewed annotations. If it scores better than the current model, or there are no scores, the project switches to it and is predicted again.
 fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
     let Some(trainer) = &app.trainer else {
         return Ok(End::Failed("training is disabled on this server".to_owned()));
@@ -294,7 +314,7 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
         return Ok(app.jobs.interruption(job.id).unwrap_or(End::Cancelled));
     };
     let now = app.now();
-    let worse_than = worse_scores(&trained, others.get(&parent));
+    let not_better = scores_if_not_better(&trained, others.get(&parent));
     let (model, parent_name) = app.store.write(|transaction| {
         let new = NewModel {
             project: job.project_id,
@@ -304,16 +324,18 @@ fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
             others: &others,
         };
         let model = models::add(transaction, &new, now)?;
-        if worse_than.is_none() {
+        if not_better.is_none() {
             projects::use_model(transaction, job.project_id, model)?;
         }
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
     let n_evaluated = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
-    if let Some((new, old)) = worse_than {
+    if let Some((new, old)) = not_better {
         let n = held_out_count(n_evaluated);
-        let message =
-            format!("trained “{}” (not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})", trained.name);
+        let message = format!(
+            "trained “{}” (not better, so not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})",
+            trained.name
+        );
         return Ok(End::Succeeded(message, Some(model)));
     }
     let predicted = match predict_all(app, job, TRAINING_FRACTION)? {
@@ -359,11 +381,19 @@ fn compare(
     }
     let message = format!("comparing models on {}", held_out_count(unseen.len()));
     report_progress(app, job, &Progress { done: TRAINING_FRACTION, message, point: None })?;
+    let mut before = None;
     for (model, other) in engines {
-        let Some(figures) = evaluate(other.as_ref(), &unseen, should_continue)? else { return Ok(None) };
-        others.insert(model, DevFigures { n_seen, ..figures });
+        let Some(evaluation) = evaluate(other.as_ref(), &unseen, should_continue)? else { return Ok(None) };
+        others.insert(model, DevFigures { n_seen, ..evaluation.figures.clone() });
+        before = before.or((model == parent).then_some(evaluation));
     }
-    let Some(figures) = evaluate(engine, &unseen, should_continue)? else { return Ok(None) };
+    let Some(evaluation) = evaluate(engine, &unseen, should_continue)? else { return Ok(None) };
+    let gained = before.map(|before| gain(&evaluation, &before));
+    let figures = DevFigures {
+        gain: gained.map(|(gain, _)| gain),
+        gain_ci: gained.and_then(|(_, interval)| interval),
+        ..evaluation.figures
+    };
     let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
     if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
         let n = held_out_count(unseen.len());
@@ -375,9 +405,9 @@ fn compare(
 }
 
 /// The linking F1 of the new model and of the current one, if the new one is worse.
-fn worse_scores(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
+fn scores_if_not_better(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
     let (new, old) = (trained.dev.as_ref()?.strict_f1?, in_use?.strict_f1?);
-    (new < old).then_some((new, old))
+    (new <= old).then_some((new, old))
 }
 
 fn held_out_count(n: usize) -> String {

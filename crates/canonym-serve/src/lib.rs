@@ -29,6 +29,7 @@ pub mod spans;
 pub mod state;
 pub mod store;
 pub mod times;
+pub mod tls;
 pub mod wire;
 
 pub use engine::{Engine, LinkOptions, Mentions, Nil, Trainer};

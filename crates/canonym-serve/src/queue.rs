@@ -72,6 +72,7 @@ mod tests {
             concept: None,
             is_nil: false,
             is_unsure: false,
+            contexts: Vec::new(),
             score: Some(score),
             p_mention: None,
             p_link: None,
@@ -79,6 +80,7 @@ mod tests {
             by: None,
             at: 0,
             model: Some("m".to_owned()),
+            spread_from: None,
             is_deleted: false,
             original: None,
         }

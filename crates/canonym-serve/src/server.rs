@@ -10,9 +10,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::engine::{Engine, Trainer};
@@ -88,16 +90,18 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
         };
         // Small responses are sent at once; without the option they are only delayed.
         stream.set_nodelay(true).ok();
-        let router = router.clone();
-        let answer = service_fn(move |request: hyper::Request<Incoming>| answer(router.clone(), request, peer));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), answer);
-        let connection = connections.watch(connection);
+        let (router, watcher) = (router.clone(), connections.watcher());
+        let tls = app.config.tls.as_ref().map(|tls| TlsAcceptor::from(tls.config()));
         tokio::spawn(async move {
-            // The client disconnected or sent an invalid request; nothing is left to do.
-            let _ = connection.await;
+            match tls {
+                None => converse(stream, peer, router, watcher).await,
+                // A client that speaks no TLS, or too slowly, is disconnected.
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+                        converse(stream, peer, router, watcher).await;
+                    }
+                }
+            }
             drop(slot);
         });
     }
@@ -106,6 +110,22 @@ pub async fn serve(listener: TcpListener, app: Arc<App>) -> std::io::Result<()> 
     // The process may end before all connections to the database are closed.
     let _ = tokio::task::spawn_blocking(move || app.store.truncate_log()).await;
     Ok(())
+}
+
+/// Answers the requests of a connection until it ends.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: SocketAddr,
+    router: axum::Router,
+    watcher: Watcher,
+) {
+    let answer = service_fn(move |request: hyper::Request<Incoming>| answer(router.clone(), request, peer));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), answer);
+    // The client disconnected or sent an invalid request; nothing is left to do.
+    let _ = watcher.watch(connection).await;
 }
 
 async fn answer(

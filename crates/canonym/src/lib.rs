@@ -141,6 +141,9 @@ pub use canonym_core::link::explain::Explanation;
 pub use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 pub use canonym_core::link::recognise::senses::SenseInventory;
 pub use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
+#[cfg(not(feature = "neural"))]
+pub use canonym_core::link::system::BuiltIn as Model;
+pub use canonym_core::link::system::{MentionSource, System, SystemConfig, SystemModel};
 pub use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker, Reranker};
 pub use canonym_core::text::{Document, Mention, Span};
 pub use canonym_core::{Error, Result, eval};
@@ -148,8 +151,6 @@ pub use canonym_core::{Error, Result, eval};
 pub use canonym_neural::program::{Program, set_hosted};
 #[cfg(feature = "neural")]
 pub use canonym_neural::recipes::{TrainOptions, train};
-#[cfg(feature = "neural")]
-pub use canonym_neural::system::linked::{MentionSource, System, SystemConfig};
 #[cfg(feature = "neural")]
 pub use canonym_neural::system::terminology::open as open_kb;
 #[cfg(feature = "neural")]

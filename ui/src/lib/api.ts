@@ -52,15 +52,21 @@ export class Api {
 
   link = (text: string, options: { top_k?: number; min_score?: number; nested?: boolean; explain?: boolean; project?: number }, signal?: AbortSignal) =>
     this.post<t.LinkedDocument>('/link', { text, ...options }, signal);
-  search = (q: string, top_k: number, signal?: AbortSignal) =>
-    this.get<{ results: t.SearchResult[] }>(`/kb/search${query({ q, top_k })}`, signal);
+  search = (q: string, top_k: number, signal?: AbortSignal, { type, under }: t.ConceptFilter = {}) =>
+    this.get<{ results: t.SearchResult[] }>(`/kb/search${query({ q, top_k, type, under })}`, signal);
+  /** The concepts below one, or those at the top of the hierarchy. */
+  tree = (under: string | null = null) => this.get<t.TreeLevel>(`/kb/tree${query({ under })}`);
   concept = (id: string, signal?: AbortSignal) => this.get<t.ConceptPage>(`/kb/concepts/${encodeURIComponent(id)}`, signal);
 
   projects = () => this.get<{ projects: t.Project[] }>('/projects');
   project = (p: number) => this.get<t.Project>(`/projects/${p}`);
-  createProject = (fields: { name: string; description?: string; guideline?: string }) => this.post<t.Project>('/projects', fields);
-  changeProject = (p: number, fields: Partial<Pick<t.Project, 'name' | 'description' | 'guideline' | 'strategy'>>) =>
+  types = () => this.get<{ types: string[] }>('/kb/types');
+  createProject = (fields: t.ProjectFields) => this.post<t.Project>('/projects', fields);
+  /** Creates a project with ten documents and predictions. */
+  createSample = () => this.post<t.Project>('/projects/sample', {});
+  changeProject = (p: number, fields: Partial<t.ProjectFields> & { strategy?: t.Strategy; is_archived?: boolean }) =>
     this.send<t.Project>('PATCH', `/projects/${p}`, JSON.stringify(fields), 'application/json');
+  copyProject = (p: number, name: string, content: t.CopyContent) => this.post<t.Project>(`/projects/${p}/copies`, { name, content });
   deleteProject = (p: number) => this.send<unknown>('DELETE', `/projects/${p}`, null, null);
   importFile = (p: number, body: Blob | string, options: { format: string; filename: string; annotations?: string; offsets?: string; existing?: string }) =>
     this.send<t.ImportReport>('POST', `/projects/${p}/import${query(options)}`, body, 'application/octet-stream');
@@ -68,12 +74,28 @@ export class Api {
     `${this.base}/projects/${p}/export${query({ format, sources: sources.join(',') })}`;
   exportLosses = (p: number, format: string, sources: string[], signal?: AbortSignal) =>
     this.get<{ lines: string[] }>(`/projects/${p}/export/losses${query({ format, sources: sources.join(',') })}`, signal);
-  documents = (p: number, state: 'open' | 'finished' | 'all', cursor: string | null = null, limit = 50) =>
-    this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state })}`);
+  documents = (p: number, { state, q, sort, order, meta }: t.DocumentFilter, cursor: string | null = null, limit = 50) =>
+    this.get<{ documents: t.DocumentRow[]; next_cursor: string | null }>(`/projects/${p}/documents${query({ cursor, limit, state, q: q || undefined, sort, order, meta: meta || undefined })}`);
+  setMetadata = (d: number, metadata: t.MetadataEntry[]) => this.send<t.DocumentRow>('PATCH', `/documents/${d}`, JSON.stringify({ metadata }), 'application/json');
   queue = (p: number, strategy: string, limit = 50) =>
     this.get<{ strategy: string; documents: t.QueueRow[] }>(`/projects/${p}/queue${query({ strategy, limit })}`);
-  disagreements = (p: number, cursor: string | null = null, limit = 50) =>
-    this.get<{ disagreements: t.Disagreement[]; next_cursor: string | null; n_open: number }>(`/projects/${p}/disagreements${query({ cursor, limit })}`);
+  disagreements = (p: number, cursor: string | null = null, limit = 50, group: string | null = null) =>
+    this.get<{ disagreements: t.Disagreement[]; next_cursor: string | null; n_open: number }>(`/projects/${p}/disagreements${query({ cursor, limit, group })}`);
+  conflictGroups = (p: number) => this.get<{ groups: t.ConflictGroup[] }>(`/projects/${p}/disagreements/groups`);
+  resolveGroup = (p: number, decision: t.ConflictDecision) => this.post<t.GroupDecided>(`/projects/${p}/disagreements/decisions`, decision);
+  assignments = (p: number, cursor: string | null = null) => this.get<t.Assignments>(`/projects/${p}/assignments${query({ cursor })}`);
+  assign = (p: number, fields: t.NewAssignments) => this.post<t.Assignments>(`/projects/${p}/assignments`, fields);
+  withdrawAssignments = (p: number, person: number) => this.send<t.Assignments>('DELETE', `/projects/${p}/assignments/${person}`, null, null);
+  proposals = (p: number) => this.get<{ proposals: t.Proposal[] }>(`/projects/${p}/proposals`);
+  propose = (p: number, fields: t.NewProposal) => this.post<t.Proposed>(`/projects/${p}/proposals`, fields);
+  withdrawProposal = (p: number, id: number) => this.send<unknown>('DELETE', `/projects/${p}/proposals/${id}`, null, null);
+  proposalsUrl = (p: number, format: 'sssom' | 'tsv') => `${this.base}/projects/${p}/proposals/file${query({ format })}`;
+  groups = (p: number, q = '', cursor: string | null = null, spread = false, limit = 100) =>
+    this.get<t.PredictionGroups>(`/projects/${p}/groups${query({ q: q || undefined, spread: spread ? '1' : undefined, cursor, limit })}`);
+  groupMentions = (p: number, text: string, concept: string, cursor: string | null = null, limit = 200) =>
+    this.get<{ mentions: t.GroupMention[]; next_cursor: string | null }>(`/projects/${p}/groups/mentions${query({ text, concept, cursor, limit })}`);
+  decideGroup = (p: number, decision: t.GroupDecision) => this.post<t.GroupDecided>(`/projects/${p}/groups/decisions`, decision);
+  undoGroup = (p: number, batch: number) => this.post<t.GroupDecided>(`/projects/${p}/groups/undo`, { batch });
   stats = (p: number) => this.get<t.Stats>(`/projects/${p}/stats`);
 
   document = (d: number, all = false) => this.get<t.AnnotatedDocument>(`/documents/${d}${all ? '?all=1' : ''}`);
@@ -86,13 +108,16 @@ export class Api {
   history = (d: number) => this.get<{ events: t.HistoryEvent[] }>(`/documents/${d}/history`);
   comment = (d: number, text: string, mark: number | null) =>
     this.post<t.Comment>(`/documents/${d}/comments`, mark === null ? { text } : { text, mark });
+  reply = (d: number, text: string, parent: number) => this.post<t.Comment>(`/documents/${d}/comments`, { text, parent });
+  resolveThread = (d: number, id: number, is_resolved: boolean) =>
+    this.send<t.Comment>('PATCH', `/documents/${d}/comments/${id}`, JSON.stringify({ is_resolved }), 'application/json');
   identicalMentions = (p: number, mark: number, scope: 'document' | 'project') =>
     this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
   /** Applies the decision on a mark to identical mentions; `version` is the version of its document. */
   applyToIdentical = (p: number, mark: number, scope: 'document' | 'project', version: number) =>
     this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: true, version });
-  candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal) =>
-    this.get<{ candidates: t.PickerCandidate[] }>(`/documents/${d}/candidates${query({ ...place, q: q || undefined })}`, signal);
+  candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal, { type, under }: t.ConceptFilter = {}) =>
+    this.get<{ candidates: t.PickerCandidate[] }>(`/documents/${d}/candidates${query({ ...place, q: q || undefined, type, under })}`, signal);
 
   jobs = (p: number) => this.get<{ jobs: t.Job[] }>(`/projects/${p}/jobs`);
   job = (j: number) => this.get<t.Job>(`/jobs/${j}`);

@@ -1,6 +1,7 @@
 // State that all pages share: server, user, route, toasts, theme.
 
 import { Api, ApiError, errorText } from './api';
+import { keymapWith, type Action, type KeyChanges } from './keys';
 import { urlFor, parse, type Route } from './routes';
 import type { About } from './types';
 
@@ -29,6 +30,10 @@ export const app = $state({
   announcement: '',
   theme: readTheme(),
   letterKeys: readLetterKeys(),
+  /** The keyboard shortcuts of the annotation page. */
+  keymap: keymapWith(readKeys()),
+  /** Runs an action of the current page; `null` where there are none. */
+  act: null as ((action: Action) => void) | null,
 });
 
 /** Whether the user may import, predict, train and edit projects; annotators may not. */
@@ -119,6 +124,35 @@ function readLetterKeys(): boolean {
   }
 }
 
+/** Changes the key of an action. */
+export function setKey(action: Action, key: string): void {
+  storeKeys({ ...readKeys(), [action]: key });
+}
+
+export function resetKeys(): void {
+  storeKeys({});
+}
+
+function storeKeys(changes: KeyChanges): void {
+  app.keymap = keymapWith(changes);
+  try {
+    if (Object.keys(changes).length) localStorage.setItem('canonym.keys', JSON.stringify(changes));
+    else localStorage.removeItem('canonym.keys');
+  } catch {
+    // Without storage, the setting lasts until the page is closed.
+  }
+}
+
+function readKeys(): KeyChanges {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem('canonym.keys') ?? '{}');
+    const changes = Object.entries(stored ?? {}).filter(([, key]) => typeof key === 'string');
+    return Object.fromEntries(changes) as KeyChanges;
+  } catch {
+    return {};
+  }
+}
+
 export function setTheme(theme: Theme): void {
   app.theme = theme;
   if (theme === 'system') delete document.documentElement.dataset.theme;
@@ -128,6 +162,25 @@ export function setTheme(theme: Theme): void {
     else localStorage.setItem('canonym.theme', theme);
   } catch {
     // Without storage, the setting lasts until the page is closed.
+  }
+}
+
+/** Whether an option is on in this browser. */
+export function remembers(name: string): boolean {
+  try {
+    return localStorage.getItem(name) === 'on';
+  } catch {
+    return false;
+  }
+}
+
+/** Turns an option on or off in this browser. */
+export function remember(name: string, on: boolean): void {
+  try {
+    if (on) localStorage.setItem(name, 'on');
+    else localStorage.removeItem(name);
+  } catch {
+    // Without storage, the option lasts until the page is closed.
   }
 }
 

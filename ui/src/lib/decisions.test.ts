@@ -4,7 +4,7 @@ import type { AnnotatedDocument, Decision, Mark } from './types';
 
 const mark = (id: number, fields: Partial<Mark> = {}): Mark => ({
   id, spans: [[2, 7]], text: 'fever', type: 'Disease', source: 'PRED', state: 'open', concept: { id: 'A:1', name: 'Fever' }, is_nil: false,
-  is_unsure: false, score: 0.5, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: '', model: 'm1', ...fields,
+  is_unsure: false, contexts: [], is_spread: false, score: 0.5, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: '', model: 'm1', ...fields,
 });
 const doc: AnnotatedDocument = {
   id: 1, project_id: 1, external_id: 'a', text: '😀 fever and cough', sections: [], version: 3, is_finished: false, reason: null,
@@ -24,6 +24,7 @@ test('a rejected mark is gone', () => check({ kind: 'reject', mark: 1 }, 1, null
 test('a picked concept has its name', () => check({ kind: 'concept', mark: 1, concept: 'A:9' }, 1, { concept: { id: 'A:9', name: 'Cough' } }));
 test('NIL is a decision', () => check({ kind: 'nil', mark: 2 }, 2, { concept: null, is_nil: true, source: 'USER' }));
 test('unsure leaves the source', () => check({ kind: 'unsure', mark: 2, value: true }, 2, { is_unsure: true, source: 'GOLD' }));
+test('contexts are a decision', () => check({ kind: 'context', mark: 1, contexts: ['negated'] }, 1, { contexts: ['negated'], source: 'USER' }));
 test('moved spans have their text, counted in code points', () => check({ kind: 'spans', mark: 1, spans: [[2, 11]] }, 1, { text: 'fever and' }));
 test('a moved discontinuous mark joins its parts', () => check({ kind: 'spans', mark: 1, spans: [[2, 7], [12, 17]] }, 1, { text: 'fever cough' }));
 test('an added mark is the user’s', () => check({ kind: 'add', spans: [[12, 17]], concept: 'A:9' }, -1, { text: 'cough', source: 'USER' }));

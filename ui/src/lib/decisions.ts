@@ -88,6 +88,7 @@ function added(doc: AnnotatedDocument, decision: Decision & { kind: 'add' }, id:
     concept: decision.concept ? named(decision.concept) : null,
     is_nil: decision.is_nil ?? false,
     is_unsure: false,
+    contexts: [],
     score: null,
     p_mention: null,
     p_link: null,
@@ -96,6 +97,7 @@ function added(doc: AnnotatedDocument, decision: Decision & { kind: 'add' }, id:
     by,
     at: '',
     model: null,
+    is_spread: false,
   };
 }
 
@@ -110,6 +112,8 @@ function changed(doc: AnnotatedDocument, mark: Mark, decision: Decision, named: 
       return { ...decided, concept: null, is_nil: true };
     case 'spans':
       return { ...decided, spans: decision.spans, text: textOf(doc.text, new OffsetMap(doc.text), decision.spans) };
+    case 'context':
+      return { ...decided, contexts: decision.contexts };
     case 'type':
       return { ...decided, type: decision.type };
     case 'unsure':

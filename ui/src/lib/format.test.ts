@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cardBlocks, formatConfidence, plural, matchText, pubtator, formatDuration, formatScore, formatTime, splitCode } from './format';
+import { cardBlocks, evidenceOf, formatConfidence, plural, matchText, pubtator, readMetadata, scopeText, formatDuration, formatScore, formatTime, splitCode } from './format';
 
 test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
@@ -33,4 +33,20 @@ test('a model card loses its Markdown syntax', () => {
   expect(cardBlocks('# Card\nMade of **two** steps,\nwith care.\n\n- one\n- two `x`')).toEqual([
     { kind: 'head', text: 'Card Made of two steps, with care.' }, { kind: 'item', text: 'one' }, { kind: 'item', text: 'two `x`' },
   ]);
+});
+test('evidence names the model, the matching name with its scope, and earlier choices', () => {
+  const one = { id: 'T:1', name: 'Fever', types: [], definition: null, synonyms: [], path: [], score: 0.83, how: 'model', matched: null, n_chosen: 0 };
+  const matched = { name: 'Pyrexia', scope: 'exact', how: 'exact', similarity: 1 };
+  expect(evidenceOf({ ...one, matched, n_chosen: 12 })).toEqual(['model .83', 'exact synonym “Pyrexia”', 'chosen 12 times here']);
+  expect(evidenceOf({ ...one, how: 'fuzzy', matched: { ...matched, how: 'fuzzy', similarity: 0.91 }, n_chosen: 1 })).toEqual(['fuzzy .91 · exact synonym “Pyrexia”', 'chosen once here']);
+  expect(evidenceOf({ ...one, how: 'exact', matched: { ...matched, name: 'Fever', scope: 'preferred' } })).toEqual(['preferred name']);
+  expect(evidenceOf({ ...one, how: 'recent' })).toEqual(['recently used']);
+});
+test('a scope names types and branches', () => {
+  const branches = [{ id: 'T:1', name: 'Neoplasms' }];
+  expect([scopeText({ types: [], branches: [] }), scopeText({ types: ['Drug', 'Gene'], branches: [] }), scopeText({ types: ['Disease'], branches }), scopeText({ types: [], branches })]).toEqual(['whole terminology', 'Drug, Gene', 'Disease below Neoplasms', 'below Neoplasms']);
+});
+test('metadata are lines of name and value', () => {
+  expect(readMetadata('year: 2024\n\n url : https://a.example/b ')).toEqual([{ name: 'year', value: '2024' }, { name: 'url', value: 'https://a.example/b' }]);
+  expect([readMetadata('year'), readMetadata(': x'), readMetadata('x:')].map((one) => typeof one)).toEqual(['string', 'string', 'string']);
 });

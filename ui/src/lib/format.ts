@@ -1,6 +1,6 @@
 // Formatting of numbers, times and documents for display.
 
-import type { LinkedDocument } from './types';
+import type { LinkedDocument, MetadataEntry, PickerCandidate, Project } from './types';
 
 const whole = new Intl.NumberFormat('en');
 
@@ -17,6 +17,9 @@ export function formatScore(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   return value >= 0.995 ? '1.0' : value.toFixed(2).replace(/^0/, '');
 }
+
+/** A confidence interval with two digits: `(.58–.66)`. */
+export const formatRange = (range: { low: number; high: number } | null | undefined): string => (range ? `(${formatScore(range.low)}–${formatScore(range.high)})` : '');
 
 /** The confidence of a document from 0 to 1; some strategies give the sum of two probabilities. */
 export function formatConfidence(value: number | null, strategy: string): string {
@@ -61,6 +64,43 @@ export function matchText(how: string, query = '', names: string[] = []): string
   const words = (text: string) => ` ${text.toLowerCase().match(/[\p{L}\p{N}]+/gu)?.join(' ') ?? ''} `;
   if (how === 'fuzzy' && words(query).trim() && names.some((name) => words(name).includes(words(query)))) return texts.contains!;
   return texts[how] ?? how;
+}
+
+/** The entries of a text with one `name: value` a line, or what is wrong with it. */
+export function readMetadata(text: string): MetadataEntry[] | string {
+  const entries: MetadataEntry[] = [];
+  for (const line of text.split('\n').map((one) => one.trim())) {
+    if (!line) continue;
+    const at = line.indexOf(':');
+    const [name, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+    if (at < 1 || !name || !value) return `“${line}” is not a name and a value, as in “year: 2024”.`;
+    entries.push({ name, value });
+  }
+  return entries;
+}
+
+/** What a project annotates. */
+export function scopeText({ types, branches }: Project['scope']): string {
+  if (!types.length && !branches.length) return 'whole terminology';
+  const under = branches.length ? `${types.length ? ' ' : ''}below ${branches.map((one) => one.name).join(', ')}` : '';
+  return types.join(', ') + under;
+}
+
+/** The evidence for a candidate, one phrase each: the model, the name that matches, and earlier choices. */
+export function evidenceOf(one: PickerCandidate): string[] {
+  const phrases: string[] = [];
+  if (one.how === 'model') phrases.push(`model ${formatScore(one.score)}`);
+  if (one.how === 'proposal') phrases.push('proposed in this project');
+  const matched = one.matched;
+  if (matched) {
+    const kind = matched.scope === 'preferred' ? 'preferred name' : `${matched.scope} synonym`;
+    if (matched.how === 'id') phrases.push('ID');
+    else if (matched.how === 'exact') phrases.push(matched.scope === 'preferred' ? kind : `${kind} “${matched.name}”`);
+    else phrases.push(`${matched.how === 'prefix' ? 'starts' : 'fuzzy'} ${matched.how === 'prefix' ? 'with' : formatScore(matched.similarity)} · ${kind}${matched.name === one.name ? '' : ` “${matched.name}”`}`);
+  }
+  if (one.n_chosen) phrases.push(`chosen ${one.n_chosen === 1 ? 'once' : `${formatCount(one.n_chosen)} times`} here`);
+  else if (one.how === 'recent') phrases.push('recently used');
+  return phrases;
 }
 
 /** A linked text as PubTator: the first line is the title, the rest the abstract. */

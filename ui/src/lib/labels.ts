@@ -1,6 +1,21 @@
 // Labels that several pages share.
 
+import type { ProjectTab } from './routes';
 import type { Job, JobState, Strategy } from './types';
+
+/** The sections of a project. */
+export const PROJECT_TABS: [ProjectTab, string][] = [
+  ['queue', 'Queue'],
+  ['review', 'Review by concept'],
+  ['documents', 'Documents'],
+  ['import', 'Import'],
+  ['jobs', 'Predict and train'],
+  ['assignment', 'Assignment'],
+  ['disagreements', 'Disagreements'],
+  ['proposals', 'Proposals'],
+  ['dashboard', 'Dashboard'],
+  ['members', 'Members'],
+];
 
 export const STRATEGY_TEXT: Record<Strategy, string> = {
   'least-confident': 'Least confident first',
@@ -23,6 +38,7 @@ export const DECISION_TEXT: Record<string, string> = {
   unsure: 'unsure',
   spans: 'boundaries',
   type: 'type',
+  context: 'context',
   delete: 'deleted',
   settle: 'resolved',
   finish: 'finished',
@@ -54,6 +70,7 @@ export const HOLD_OUT_TEXT: [number, string][] = [
 export const IMPORT_FORMATS: [string, string][] = [
   ['auto', 'Detect automatically'],
   ['text', 'Plain text'],
+  ['list', 'List, one document per line'],
   ['jsonl', 'JSONL'],
   ['pubtator', 'PubTator'],
   ['bioc-xml', 'BioC XML'],
@@ -61,6 +78,8 @@ export const IMPORT_FORMATS: [string, string][] = [
   ['brat', 'brat (.zip)'],
   ['conll', 'CoNLL'],
   ['pubmed-xml', 'PubMed XML'],
+  ['jats', 'JATS XML (PMC)'],
+  ['csv', 'CSV or TSV table'],
   ['texoo', 'TeXoo'],
 ];
 

@@ -42,3 +42,8 @@ test('a text goes into the fragment and comes back', () => {
   expect(textFromFragment('#text=%E0%A4%A')).toBeNull();
   expect(textFromFragment('')).toBeNull();
 });
+
+test('focus mode has the URL of its document', () => {
+  expect(parse(urlFor({ page: 'focus', project: 3, document: 7 }))).toEqual({ page: 'focus', project: 3, document: 7 });
+  expect(parse('/projects/3/focus').page).toBe('missing');
+});

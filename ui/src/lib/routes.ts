@@ -2,8 +2,8 @@
 
 import type { Span } from './types';
 
-export type ProjectTab = 'queue' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'disagreements' | 'members';
-const TABS: ProjectTab[] = ['queue', 'documents', 'import', 'dashboard', 'jobs', 'disagreements', 'members'];
+export type ProjectTab = 'queue' | 'review' | 'documents' | 'import' | 'dashboard' | 'jobs' | 'assignment' | 'disagreements' | 'proposals' | 'members';
+const TABS: ProjectTab[] = ['queue', 'review', 'documents', 'import', 'dashboard', 'jobs', 'assignment', 'disagreements', 'proposals', 'members'];
 
 export type Route =
   | { page: 'link' }
@@ -11,6 +11,7 @@ export type Route =
   | { page: 'projects' }
   | { page: 'project'; project: number; tab: ProjectTab }
   | { page: 'annotate'; project: number; document: number; span?: Span | null }
+  | { page: 'focus'; project: number; document: number }
   | { page: 'changes'; project: number; job: number; document: number }
   | { page: 'models'; project: number | null }
   | { page: 'settings' }
@@ -38,6 +39,10 @@ export function parse(address: string): Route {
     const span = parseSpan(url.searchParams.get('span'));
     return document === null ? missing : { page: 'annotate', project, document, ...(span ? { span } : {}) };
   }
+  if (second === 'focus') {
+    const document = parseId(third);
+    return document === null ? missing : { page: 'focus', project, document };
+  }
   if (second === 'changes') {
     const [job, document] = [parseId(third), parseId(fourth)];
     return job === null || document === null ? missing : { page: 'changes', project, job, document };
@@ -63,6 +68,8 @@ export function urlFor(route: Route): string {
       return route.tab === 'queue' ? `/projects/${route.project}` : `/projects/${route.project}/${route.tab}`;
     case 'annotate':
       return `/projects/${route.project}/annotate/${route.document}${route.span ? `?span=${route.span.join('-')}` : ''}`;
+    case 'focus':
+      return `/projects/${route.project}/focus/${route.document}`;
     case 'changes':
       return `/projects/${route.project}/changes/${route.job}/${route.document}`;
     case 'models':

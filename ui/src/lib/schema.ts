@@ -125,12 +125,69 @@ export interface components {
             /** @description The name. */
             name: string;
         };
+        /** @description The progress of an annotator. */
+        AnnotatorProgress: {
+            /**
+             * Format: int64
+             * @description The account number.
+             */
+            id: number;
+            /** @description Number of decisions. */
+            n_decisions: number;
+            /** @description Number of assigned documents. */
+            n_documents: number;
+            /** @description Number of finished ones. */
+            n_finished: number;
+            /** @description The name. */
+            name: string;
+            /**
+             * Format: int64
+             * @description The project with the copies of this annotator.
+             */
+            project: number;
+            /**
+             * Format: double
+             * @description Median seconds per finished document; null if none was measured.
+             */
+            seconds?: number | null;
+        };
         /** @description An answer and the annotators who gave it. */
         AnswerOut: {
             /** @description Its mentions; empty for "not a mention". */
             claims: components["schemas"]["ClaimOut"][];
             /** @description Who. */
             people: components["schemas"]["AnnotatorOut"][];
+        };
+        /** @description An assigned document. */
+        AssignedDocument: {
+            /** @description Its annotators. */
+            annotators: components["schemas"]["DocumentAnnotator"][];
+            /**
+             * Format: int64
+             * @description The document.
+             */
+            document: number;
+            /** @description The ID in the source file. */
+            external_id: string;
+            /** @description Whether all annotators finished it, so that their answers are in the document. */
+            is_collected: boolean;
+            /** @description Whether the document is finished: all conflicts are resolved. */
+            is_finished: boolean;
+            /** @description Number of unresolved conflicts between their answers. */
+            n_conflicts: number;
+        };
+        /** @description The assignments of a project. */
+        Assignments: {
+            /** @description A page of the assigned documents, in import order. */
+            documents: components["schemas"]["AssignedDocument"][];
+            /** @description Number of assigned documents. */
+            n_assigned: number;
+            /** @description Number of unfinished documents without annotators. */
+            n_unassigned: number;
+            /** @description Cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+            /** @description The annotators. */
+            people: components["schemas"]["AnnotatorProgress"][];
         };
         /** @description A candidate concept. */
         CandidateRow: {
@@ -195,10 +252,13 @@ export interface components {
         Choice: {
             /** @description The definition. */
             definition?: string | null;
-            /** @description Where it comes from: `model`, `exact`, `prefix`, `fuzzy` or `recent`. */
+            /** @description Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent` or `proposal`. */
             how: string;
             /** @description The ID. */
             id: string;
+            matched?: components["schemas"]["MatchedName"] | null;
+            /** @description How often people chose it in this project. */
+            n_chosen: number;
             /** @description The preferred name. */
             name: string;
             /** @description Names of a path from the root to the concept itself. */
@@ -209,7 +269,7 @@ export interface components {
              */
             score?: number | null;
             /** @description Up to five synonyms. */
-            synonyms: string[];
+            synonyms: components["schemas"]["ScopedName"][];
             /** @description Semantic types. */
             types: string[];
         };
@@ -250,8 +310,20 @@ export interface components {
              * @description The annotation that it is about; null for the document.
              */
             mark?: number | null;
+            /**
+             * Format: int64
+             * @description The first comment of its thread; null if it is the first.
+             */
+            parent?: number | null;
+            /** @description Who resolved the thread; null if it is open, and for replies. */
+            resolved_by?: string | null;
             /** @description The text. */
             text: string;
+        };
+        /** @description Changes to a thread of comments. */
+        CommentPatch: {
+            /** @description Whether it is resolved. */
+            is_resolved: boolean;
         };
         /** @description A concept. */
         Concept: {
@@ -275,6 +347,54 @@ export interface components {
             /** @description A path from the root to the concept itself. */
             path: components["schemas"]["Named"][];
         };
+        /** @description An answer in a group of conflicts. */
+        ConflictAnswer: {
+            /** @description The concepts of its mentions, null for no matching concept; empty for "not a mention". */
+            concepts: (components["schemas"]["Named"] | null)[];
+            /** @description What names it in a decision. */
+            key: string;
+            /** @description How often it was given. */
+            n_answers: number;
+            /** @description Who gave it. */
+            people: string[];
+        };
+        /** @description Resolves the conflicts of a group. Undo it with the `batch` of the response. */
+        ConflictDecision: {
+            /** @description The `key` of one of its answers. */
+            answer?: string | null;
+            /** @description The ID of another concept. */
+            concept?: string | null;
+            /** @description The `key` of the group. */
+            group: string;
+            /** @description Only these conflicts: document and first mark of each; all of the group if null. */
+            only?: [
+                number,
+                number
+            ][] | null;
+        };
+        /** @description Conflicts with the same text and the same answers. */
+        ConflictGroup: {
+            /** @description The answers, most frequent first. */
+            answers: components["schemas"]["ConflictAnswer"][];
+            /** @description What names it in requests. */
+            key: string;
+            /** @description Number of conflicts. */
+            n_conflicts: number;
+            /** @description Number of documents. */
+            n_documents: number;
+            /** @description The text of the first of them. */
+            text: string;
+        };
+        /** @description The conflicts of a project in groups. */
+        ConflictGroups: {
+            /** @description Largest first. */
+            groups: components["schemas"]["ConflictGroup"][];
+        };
+        /**
+         * @description What a copy of a project takes over besides description, guideline, scope, queue order and members.
+         * @enum {string}
+         */
+        CopyContent: "settings" | "documents" | "annotations";
         /** @description A point of a learning curve. */
         CurvePoint: {
             /**
@@ -407,6 +527,16 @@ export interface components {
             /** @description The semantic type. */
             type: string;
         } | {
+            /** @description All its contexts; empty for a plain statement. */
+            contexts: components["schemas"]["MentionContext"][];
+            /** @enum {string} */
+            kind: "context";
+            /**
+             * Format: int64
+             * @description The annotation.
+             */
+            mark: number;
+        } | {
             /** @description The mentions to keep; empty for "not a mention". */
             keep: components["schemas"]["Keep"][];
             /** @enum {string} */
@@ -445,6 +575,13 @@ export interface components {
              * @description Linking accuracy on given mentions.
              */
             accuracy?: number | null;
+            accuracy_ci?: components["schemas"]["FigureRange"] | null;
+            /**
+             * Format: double
+             * @description How much better its linking F1 is than that of the model that was in use before, on the same documents.
+             */
+            gain?: number | null;
+            gain_ci?: components["schemas"]["FigureRange"] | null;
             /** @description Number of documents evaluated. */
             n_documents?: number | null;
             /** @description Held-out documents seen in training by any of the models; excluded from the scores of all. */
@@ -454,11 +591,13 @@ export interface components {
              * @description Span F1.
              */
             spans_f1?: number | null;
+            spans_f1_ci?: components["schemas"]["FigureRange"] | null;
             /**
              * Format: double
              * @description Linking F1: span and concept.
              */
             strict_f1?: number | null;
+            strict_f1_ci?: components["schemas"]["FigureRange"] | null;
         };
         /** @description A conflict between annotators. */
         Disagreement: {
@@ -499,6 +638,13 @@ export interface components {
             n_open: number;
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
+        };
+        /** @description An annotator of a document. */
+        DocumentAnnotator: {
+            /** @description Whether the annotator finished the document. */
+            is_finished: boolean;
+            /** @description The name. */
+            name: string;
         };
         /** @description What a prediction changed in a document. */
         DocumentChanges: {
@@ -556,7 +702,7 @@ export interface components {
         };
         /** @description A page of documents. */
         DocumentPage: {
-            /** @description In import order. */
+            /** @description In the requested order; by default in import order. */
             documents: components["schemas"]["DocumentRow"][];
             /** @description Cursor of the next page; null on the last one. */
             next_cursor?: string | null;
@@ -564,7 +710,9 @@ export interface components {
         /** @description Changes to a document. */
         DocumentPatch: {
             /** @description The ID in the source file. */
-            external_id: string;
+            external_id?: string | null;
+            /** @description All its metadata. */
+            metadata?: components["schemas"]["MetadataEntry"][] | null;
         };
         /** @description A document in a list. */
         DocumentRow: {
@@ -579,10 +727,14 @@ export interface components {
             is_finished: boolean;
             /** @description Who else is looking at it. */
             locked_by?: string | null;
+            /** @description Its metadata: what the file says of it, and what was added. */
+            metadata: components["schemas"]["MetadataEntry"][];
             /** @description Number of annotations, without rejected and deleted ones. */
             n_marks: number;
             /** @description Number of unreviewed predictions. */
             n_open: number;
+            /** @description Number of unresolved threads of comments. */
+            n_threads: number;
             /** @description The start of the text. */
             title: string;
         };
@@ -631,6 +783,19 @@ export interface components {
         ExportLosses: {
             /** @description One line for each kind of loss; empty if nothing is lost. */
             lines: string[];
+        };
+        /** @description The bounds of a confidence interval. */
+        FigureRange: {
+            /**
+             * Format: double
+             * @description The upper bound.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The lower bound.
+             */
+            low: number;
         };
         /** @description Concept filters, as on the command line. A concept must pass all of them. */
         Filters: {
@@ -723,6 +888,91 @@ export interface components {
         };
         /** @description Names to ground. */
         GroundRequests: components["schemas"]["GroundRequest"][];
+        /**
+         * @description What becomes of predictions.
+         * @enum {string}
+         */
+        GroupAction: "accept" | "reject" | "relink";
+        /** @description The result of a decision on a group. */
+        GroupDecided: {
+            /**
+             * Format: int64
+             * @description The number that undoes it; null if nothing changed.
+             */
+            batch?: number | null;
+            /** @description Number of documents that changed. */
+            n_documents: number;
+            /** @description Number of annotations that changed. */
+            n_mentions: number;
+            /** @description Requested annotations or, for undo, documents that were changed in the meantime and left as they are. */
+            n_skipped: number;
+        };
+        /** @description A decision on predictions of a group. */
+        GroupDecision: {
+            /** @description What becomes of them. */
+            action: components["schemas"]["GroupAction"];
+            /** @description The ID of its concept; null if unlinked. */
+            concept?: string | null;
+            /** @description Only these annotations; all of the group if null. */
+            marks?: number[] | null;
+            /**
+             * Format: double
+             * @description Only predictions with at least this score.
+             */
+            min_score?: number | null;
+            /** @description The text of the group. */
+            text: string;
+            /** @description The ID of the other concept, to relink. */
+            to?: string | null;
+        };
+        /** @description A prediction of a group. */
+        GroupMention: {
+            /** @description Text before it. */
+            before: string;
+            /** @description Text after it. */
+            behind: string;
+            /**
+             * Format: int64
+             * @description The document.
+             */
+            document: number;
+            /** @description The document's ID in the source file. */
+            external_id: string;
+            /** @description Whether it was spread from a decision on an identical mention. */
+            is_spread: boolean;
+            /**
+             * Format: int64
+             * @description The annotation.
+             */
+            mark: number;
+            /**
+             * Format: double
+             * @description The model's score.
+             */
+            score?: number | null;
+            /** @description Spans in code points, ends exclusive. */
+            spans: [
+                number,
+                number
+            ][];
+            /** @description The text of the spans. */
+            text: string;
+        };
+        /** @description A page of the predictions of a group. */
+        GroupMentions: {
+            /** @description In document order. */
+            mentions: components["schemas"]["GroupMention"][];
+            /** @description Cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
+        /** @description A request to undo a decision on a group. */
+        GroupUndo: {
+            /**
+             * Format: int64
+             * @description The `batch` of the decision.
+             */
+            batch: number;
+        };
         /** @description The history of a document. */
         History: {
             /** @description Oldest first. */
@@ -1038,6 +1288,8 @@ export interface components {
             /** @description The model's candidates, best first. */
             candidates: components["schemas"]["CandidateRow"][];
             concept?: components["schemas"]["Named"] | null;
+            /** @description Its contexts; none for a plain statement. */
+            contexts: components["schemas"]["MentionContext"][];
             /** @description Overlapping annotations that conflict with it. */
             disagrees: number[];
             /**
@@ -1047,6 +1299,8 @@ export interface components {
             id: number;
             /** @description Whether a person decided that no concept matches. */
             is_nil: boolean;
+            /** @description Whether its concept was spread from a decision on an identical mention. */
+            is_spread: boolean;
             /** @description Whether it is marked as unsure. */
             is_unsure: boolean;
             /** @description The model that predicted it. */
@@ -1080,6 +1334,25 @@ export interface components {
             /** @description The semantic type. */
             type: string;
         };
+        /** @description The name of a candidate that matches a text. */
+        MatchedName: {
+            /** @description How it matches: `id`, `exact`, `prefix` or `fuzzy`. */
+            how: string;
+            /** @description The name. */
+            name: string;
+            /** @description Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`. */
+            scope: string;
+            /**
+             * Format: double
+             * @description Similarity of name and text, 0 to 1.
+             */
+            similarity: number;
+        };
+        /**
+         * @description A context of a mention. A plain statement about the patient at present has none.
+         * @enum {string}
+         */
+        MentionContext: "negated" | "possible" | "historical" | "hypothetical" | "family";
         /** @description A given mention. */
         MentionIn: {
             /** @description Spans in code points, ends exclusive. */
@@ -1130,6 +1403,13 @@ export interface components {
             state: components["schemas"]["State"];
             /** @description The text of the spans. */
             text: string;
+        };
+        /** @description An entry of the metadata of a document, such as its year. */
+        MetadataEntry: {
+            /** @description The name. */
+            name: string;
+            /** @description The value. */
+            value: string;
         };
         /** @description A model. */
         Model: {
@@ -1198,6 +1478,17 @@ export interface components {
             /** @description Most similar first. */
             concepts: components["schemas"]["CandidateRow"][];
         };
+        /** @description Documents to assign to annotators, each of whom gets a copy that the others do not see. */
+        NewAssignments: {
+            /** @description How many annotators each document gets; all of them if null. */
+            n_annotators?: number | null;
+            /** @description The maximum number of documents that are assigned; all unfinished ones without annotators if null. */
+            n_documents?: number | null;
+            /** @description The account numbers of the annotators. */
+            people: number[];
+            /** @description Whether the copies have the unreviewed predictions (default). */
+            predictions?: boolean | null;
+        };
         /** @description A new comment. */
         NewComment: {
             /**
@@ -1205,6 +1496,11 @@ export interface components {
              * @description The annotation that it is about; null for the document.
              */
             mark?: number | null;
+            /**
+             * Format: int64
+             * @description The first comment of the thread that it replies to; it is then about the same. Null starts a thread.
+             */
+            parent?: number | null;
             /** @description The text. */
             text: string;
         };
@@ -1247,6 +1543,38 @@ export interface components {
             guideline?: string | null;
             /** @description The name. */
             name: string;
+            scope?: components["schemas"]["NewScope"] | null;
+        };
+        /** @description A new proposal. */
+        NewProposal: {
+            /** @description The ID of the concept of a synonym, or of the broader concept of a new one. */
+            concept?: string | null;
+            /** @description The definition of a new concept. */
+            definition?: string | null;
+            /**
+             * Format: int64
+             * @description The document where it occurs, kept as evidence.
+             */
+            document?: number | null;
+            /** @description The end of the span. */
+            end?: number | null;
+            /** @description What is proposed. */
+            kind: components["schemas"]["ProposalKind"];
+            /** @description The synonym, or the name of the new concept. */
+            name: string;
+            /** @description How a synonym relates to its concept. */
+            scope?: components["schemas"]["SynonymScope"];
+            /** @description The span where it occurs there, in code points, end exclusive. */
+            start?: number | null;
+            /** @description The semantic type of a new concept; that of the broader one if null. */
+            type?: string | null;
+        };
+        /** @description A new scope of a project. */
+        NewScope: {
+            /** @description IDs of concepts that stand for themselves and everything below them. */
+            branches?: string[];
+            /** @description Semantic types. */
+            types?: string[];
         };
         /** @description A new token. */
         NewToken: {
@@ -1296,6 +1624,43 @@ export interface components {
              */
             score?: number | null;
         };
+        /** @description Unreviewed predictions with one text and one concept. */
+        PredictionGroup: {
+            concept?: components["schemas"]["Named"] | null;
+            /**
+             * Format: double
+             * @description The highest score.
+             */
+            max_score?: number | null;
+            /**
+             * Format: double
+             * @description The lowest score.
+             */
+            min_score?: number | null;
+            /** @description Number of documents. */
+            n_documents: number;
+            /** @description Number of predictions. */
+            n_mentions: number;
+            /** @description How many of the mentions were spread from decisions on identical ones. */
+            n_spread: number;
+            /** @description The text. Case matters only if it is all upper case. */
+            text: string;
+            /** @description The semantic type. */
+            type: string;
+        };
+        /** @description A page of groups. */
+        PredictionGroups: {
+            /** @description Largest first. */
+            groups: components["schemas"]["PredictionGroup"][];
+            /** @description Number of groups. */
+            n_groups: number;
+            /** @description Number of predictions in them. */
+            n_mentions: number;
+            /** @description How many predictions were spread from decisions on identical mentions, in all groups that match the query. */
+            n_spread: number;
+            /** @description Cursor of the next page; null on the last one. */
+            next_cursor?: string | null;
+        };
         /** @description A problem in an imported file. */
         Problem: {
             /** @description The document. */
@@ -1312,6 +1677,8 @@ export interface components {
         };
         /** @description A project. */
         Project: {
+            /** @description The annotator of these copies. */
+            annotator?: string | null;
             /** @description When it was created. */
             created_at: string;
             /** @description The description. */
@@ -1323,6 +1690,8 @@ export interface components {
              * @description The number.
              */
             id: number;
+            /** @description Whether it is archived: kept, but not listed with the others. */
+            is_archived: boolean;
             /** @description Fingerprint of the terminology that it was created with. */
             kb_fingerprint: string;
             /**
@@ -1342,8 +1711,22 @@ export interface components {
             n_finished: number;
             /** @description The name. */
             name: string;
+            /**
+             * Format: int64
+             * @description The project whose documents it holds copies of, for blind annotation.
+             */
+            parent?: number | null;
+            /** @description What it annotates. */
+            scope: components["schemas"]["ProjectScope"];
             /** @description The sampling strategy of the queue. */
             strategy: string;
+        };
+        /** @description A copy of a project. */
+        ProjectCopy: {
+            /** @description What it takes over. */
+            content?: components["schemas"]["CopyContent"];
+            /** @description The name of the copy. */
+            name: string;
         };
         /** @description Changes to a project. */
         ProjectPatch: {
@@ -1351,15 +1734,76 @@ export interface components {
             description?: string | null;
             /** @description The annotation guideline. */
             guideline?: string | null;
+            /** @description Whether it is archived. */
+            is_archived?: boolean | null;
             /** @description The name. */
             name?: string | null;
+            scope?: components["schemas"]["NewScope"] | null;
             /** @description The sampling strategy of the queue. */
             strategy?: string | null;
+        };
+        /** @description What a project annotates: concepts with one of the types and below one of the branches. Empty lists do not restrict it. */
+        ProjectScope: {
+            /** @description Concepts that stand for themselves and everything below them. */
+            branches: components["schemas"]["Named"][];
+            /** @description Semantic types. */
+            types: string[];
         };
         /** @description Projects. */
         Projects: {
             /** @description Oldest first. */
             projects: components["schemas"]["Project"][];
+        };
+        /** @description A proposal. */
+        Proposal: {
+            /** @description When. */
+            at: string;
+            broader?: components["schemas"]["Named"] | null;
+            /** @description Who proposed it. */
+            by: string;
+            /** @description The concept that mentions are linked to: the new one, or that of the synonym. */
+            concept: components["schemas"]["Named"];
+            /** @description The definition; empty if there is none. */
+            definition: string;
+            /**
+             * Format: int64
+             * @description The document where it was proposed.
+             */
+            document?: number | null;
+            /** @description The text around it there. */
+            evidence: string;
+            /**
+             * Format: int64
+             * @description The number.
+             */
+            id: number;
+            /** @description What is proposed. */
+            kind: components["schemas"]["ProposalKind"];
+            /** @description Number of reviewed mentions with this name and concept in the project. */
+            n_mentions: number;
+            /** @description The synonym, or the name of the new concept. */
+            name: string;
+            /** @description How a synonym relates to its concept. */
+            scope: components["schemas"]["SynonymScope"];
+            /** @description The semantic type. */
+            type: string;
+        };
+        /**
+         * @description What is proposed.
+         * @enum {string}
+         */
+        ProposalKind: "concept" | "synonym";
+        /** @description The proposals of a project. */
+        Proposals: {
+            /** @description Oldest first. */
+            proposals: components["schemas"]["Proposal"][];
+        };
+        /** @description A stored proposal, and what it changed. */
+        Proposed: {
+            /** @description Number of predictions that it added or changed in unfinished documents. */
+            n_predicted: number;
+            /** @description The proposal. */
+            proposal: components["schemas"]["Proposal"];
         };
         /** @description The annotation queue. */
         Queue: {
@@ -1388,6 +1832,13 @@ export interface components {
          * @enum {string}
          */
         Scope: "document" | "project";
+        /** @description A name with its scope. */
+        ScopedName: {
+            /** @description The name. */
+            name: string;
+            /** @description Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`. */
+            scope: string;
+        };
         /** @description A concept that a name may mean. */
         ScoredMatch: {
             /** @description How the name matched. */
@@ -1399,7 +1850,7 @@ export interface components {
             score: number;
             /** @description The name that matched, and its concept. */
             term: components["schemas"]["GildaTerm"];
-            /** @description The address of the concept at identifiers.org; null for an ID without prefix. */
+            /** @description The address of the concept at bioregistry.io; null for an ID without prefix. */
             url?: string | null;
         };
         /** @description The concepts of several names, in request order. */
@@ -1427,6 +1878,11 @@ export interface components {
             kind: string;
             /** @description The first code point. */
             start: number;
+        };
+        /** @description The semantic types of the terminology. */
+        SemanticTypes: {
+            /** @description Their names. */
+            types: string[];
         };
         /**
          * @description Where an annotation comes from.
@@ -1481,6 +1937,11 @@ export interface components {
         Status: {
             status: string;
         };
+        /**
+         * @description How a proposed synonym relates to its concept.
+         * @enum {string}
+         */
+        SynonymScope: "exact" | "narrow" | "broad" | "related";
         /** @description A text to link. */
         TextIn: {
             /** @description The ID; defaults to the position in the list. */
@@ -1542,6 +2003,24 @@ export interface components {
              * @description Training steps.
              */
             steps: number;
+        };
+        /** @description A level of the hierarchy. */
+        TreeLevel: {
+            /** @description Up to 1,000 concepts, by name. */
+            concepts: components["schemas"]["TreeNode"][];
+            /** @description Number of concepts on this level. */
+            n_concepts: number;
+            /** @description A path from the root to the concept above this level; empty for the concepts without broader ones. */
+            path: components["schemas"]["Named"][];
+        };
+        /** @description A concept in the hierarchy. */
+        TreeNode: {
+            /** @description The ID. */
+            id: string;
+            /** @description Number of narrower concepts. */
+            n_children: number;
+            /** @description The preferred name. */
+            name: string;
         };
         /** @description A request to undo or redo. */
         UndoRequest: {

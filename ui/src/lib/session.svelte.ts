@@ -28,6 +28,9 @@ export class DocumentSession {
   hasDecided = false;
   onDecide: () => void = () => {};
 
+  /** The type that was set last: new mentions without a concept inherit it. */
+  lastType = '';
+
   private readonly names = new Map<string, string>();
   private undone: Entry[] = [];
   private stop: () => void;
@@ -232,7 +235,7 @@ export function describeMark(mark: Mark): string {
   if (mark.state === 'rejected') return 'rejected';
   const source = mark.source === 'PRED' && mark.state === 'open' ? `predicted ${formatScore(mark.score)}` : sourceOf(mark);
   const concept = mark.concept ? mark.concept.name : mark.is_nil ? 'no matching concept' : 'not linked';
-  return [source, concept, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'conflicts with another annotation' : ''].filter(Boolean).join(', ');
+  return [source, concept, ...mark.contexts, mark.is_unsure ? 'unsure' : '', mark.disagrees.length ? 'conflicts with another annotation' : ''].filter(Boolean).join(', ');
 }
 
 /** The class names of a mark. */

@@ -58,6 +58,13 @@ export type SearchResult = Served<'Hit'>;
 export type ConceptRef = Served<'Named'>;
 export type ConceptPage = Served<'ConceptPage'>;
 export type PickerCandidate = Served<'Choice'>;
+export type TreeNode = Served<'TreeNode'>;
+export type TreeLevel = Served<'TreeLevel'>;
+/** Which concepts a search finds. */
+export interface ConceptFilter {
+  type?: string | null;
+  under?: string | null;
+}
 export type LintCheck = Served<'LintCheck'>;
 export type Lint = Served<'LintOut'>;
 
@@ -74,13 +81,31 @@ export const STRATEGIES = ['least-confident', 'margin', 'recognition', 'diversit
 export type Strategy = (typeof STRATEGIES)[number];
 
 export type Project = With<Served<'Project'>, { strategy: Strategy }>;
+export type CopyContent = Schemas['CopyContent'];
+export interface ProjectFields {
+  name: string;
+  description?: string;
+  guideline?: string;
+  scope?: Schemas['NewScope'];
+}
 export type Problem = Served<'Problem'>;
 export type ImportReport = Served<'ImportReport'>;
 export type DocumentRow = Served<'DocumentRow'>;
+export type MetadataEntry = Served<'MetadataEntry'>;
+export type DocumentState = 'all' | 'open' | 'finished' | 'commented';
+/** What a list of documents has, and its order. */
+export interface DocumentFilter {
+  state: DocumentState;
+  q: string;
+  sort: string;
+  order: string;
+  meta: string;
+}
 export type QueueRow = Served<'QueueRow'>;
 export type Source = Schemas['Source'];
 export type MarkState = Schemas['State'];
 export type Mark = Served<'Mark'>;
+export type MentionContext = Schemas['MentionContext'];
 export type Comment = Served<'Comment'>;
 export type AnnotatedDocument = Served<'DocumentOut'>;
 export type HistoryEvent = Served<'HistoryRow'>;
@@ -98,6 +123,9 @@ export type IdenticalMention = Served<'IdenticalMention'>;
 export type Claim = Served<'ClaimOut'>;
 export type Answer = Served<'AnswerOut'>;
 export type Disagreement = Served<'Disagreement'>;
+export type ConflictGroup = Served<'ConflictGroup'>;
+export type ConflictAnswer = Served<'ConflictAnswer'>;
+export type ConflictDecision = Schemas['ConflictDecision'];
 export type Agreement = Served<'Agreement'>;
 export type ModelScores = Schemas['DevFigures'];
 export type Stats = With<Served<'Stats'>, { models: With<Served<'ModelFigures'>, { dev: ModelScores | null }>[] }>;
@@ -122,3 +150,23 @@ export type ChangedMark = Served<'ChangedMark'>;
 export type DocumentChanges = Served<'DocumentChanges'>;
 export type MentionRow = Served<'MentionRow'>;
 export type MentionPage = Served<'MentionPage'>;
+
+// Blind annotation.
+
+export type Assignments = Served<'Assignments'>;
+export type NewAssignments = Schemas['NewAssignments'];
+
+// Proposals for the terminology.
+
+export type Proposal = Served<'Proposal'>;
+export type NewProposal = With<Schemas['NewProposal'], { scope?: Schemas['SynonymScope'] }>;
+export type Proposed = Served<'Proposed'>;
+export type SynonymScope = Schemas['SynonymScope'];
+
+// Review by concept.
+
+export type PredictionGroup = Served<'PredictionGroup'>;
+export type PredictionGroups = Served<'PredictionGroups'>;
+export type GroupMention = Served<'GroupMention'>;
+export type GroupDecision = Schemas['GroupDecision'];
+export type GroupDecided = Served<'GroupDecided'>;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::bootstrap::SplitMix64;
-use canonym_core::eval::learned::{Learned, Seen, corpus_of, fingerprint, fingerprint_of_queries};
+use canonym_core::eval::learned::{Fingerprints, Learned, Seen, corpus_of};
 use canonym_core::eval::pairing::Paired;
 use canonym_core::eval::queries::Query;
 use canonym_core::eval::ranking::RankedMention;
@@ -24,7 +24,7 @@ pub struct SeenGold {
 
 /// Looks up the documents of the file `path` in the training record of a model.
 pub fn look_up(gold: &Gold, path: &Path, learned: &Learned) -> SeenGold {
-    let (ids, prints): (Vec<&str>, Vec<Option<u64>>) = match gold {
+    let (ids, prints): (Vec<&str>, Vec<Fingerprints>) = match gold {
         Gold::Documents(documents) => documents.iter().map(of_document).unzip(),
         Gold::Queries(queries) => of_queries(queries).into_iter().unzip(),
     };
@@ -34,16 +34,16 @@ pub fn look_up(gold: &Gold, path: &Path, learned: &Learned) -> SeenGold {
     SeenGold { seen, ids: ids.map(|(id, _)| id.to_owned()).collect() }
 }
 
-fn of_document(document: &AnnotatedDocument) -> (&str, Option<u64>) {
-    (&document.document.id, fingerprint(&document.document.text))
+fn of_document(document: &AnnotatedDocument) -> (&str, Fingerprints) {
+    (&document.document.id, Fingerprints::of(&document.document))
 }
 
-fn of_queries(queries: &[Query]) -> Vec<(&str, Option<u64>)> {
+fn of_queries(queries: &[Query]) -> Vec<(&str, Fingerprints)> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for query in queries {
         names.entry(&query.document).or_default().extend(query.parts.iter().map(String::as_str));
     }
-    names.into_iter().map(|(id, names)| (id, fingerprint_of_queries(id, names.into_iter()))).collect()
+    names.into_iter().map(|(id, names)| (id, Fingerprints::of_queries(id, names.into_iter()))).collect()
 }
 
 /// Notes that overlap cannot be checked for a prediction file.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use canonym_core::kb::build::{BuildConfig, WITH_STARTER, build};
+use canonym_core::kb::build::{BuildConfig, WITH_STARTER, build, code_system};
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report};
 use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
@@ -19,8 +19,8 @@ pub struct BuildArguments {
     /// Files (plain, .gz, .zst, .zip, .tar), or a folder with RRF, RF2 or NCBI Taxonomy tables; `-` is standard input.
     ///
     /// Several sources are merged; for equal ids, the first source provides the preferred name and the definition.
-    /// Settings for one source precede an `@`: `prefix=MESH,name=mesh,format=tsv@mesh.tsv`. `name` is the source
-    /// vocabulary of its concepts if the format has none [default: the file name].
+    /// Settings for one source precede an `@`: `prefix=MESH,name=mesh,version=2026,format=tsv@mesh.tsv`. `name` is
+    /// the source vocabulary of its concepts if the format has none [default: the file name], `version` its release.
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
     /// Output file; an existing file is replaced once the new one is complete.
@@ -50,9 +50,16 @@ pub struct BuildArguments {
     /// Keep obsolete and suppressible entries.
     #[arg(long)]
     keep_obsolete: bool,
-    /// Add cross-references to other terminologies as alternative ids.
+    /// Make cross-references alternative ids, too, by which concepts are found and joined.
     #[arg(long)]
     xrefs: bool,
+    /// Add SSSOM mappings (TSV) as cross-references of the concepts that they are about.
+    #[arg(long, value_name = "MAPPING.sssom.tsv")]
+    xrefs_from: Vec<PathBuf>,
+    /// URI and release of a code system: PREFIX=URI, or PREFIX=URI|VERSION [default: the URI that FHIR has for the prefix,
+    /// and the release in the source].
+    #[arg(long, value_name = "PREFIX=URI|VERSION")]
+    code_system: Vec<String>,
     /// Merge concepts of different sources that these SSSOM mappings (TSV) declare equivalent, also through ids of no
     /// source. The id of the first source is kept; the others become alternative ids.
     #[arg(long, value_name = "MAPPING.sssom.tsv")]
@@ -121,6 +128,12 @@ fn config(arguments: &BuildArguments) -> anyhow::Result<BuildConfig> {
         name: arguments.name.clone(),
         licence: arguments.licence.clone(),
         version: arguments.source_version.clone(),
+        xrefs_from: arguments.xrefs_from.clone(),
+        code_systems: arguments
+            .code_system
+            .iter()
+            .map(|text| code_system(text))
+            .collect::<canonym_core::Result<_>>()?,
     })
 }
 

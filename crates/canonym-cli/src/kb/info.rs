@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use canonym_core::kb::counts::Counts;
 use canonym_core::kb::format::SourceFile;
-use canonym_core::kb::{KnowledgeBase, Scope};
+use canonym_core::kb::{KnowledgeBase, Scope, code_system};
 use serde::Serialize;
 
 use crate::output::{self, Sheet, bytes, thousands};
@@ -30,6 +30,13 @@ pub struct InfoArguments {
 }
 
 #[derive(Serialize)]
+struct CodeSystem {
+    prefix: String,
+    uri: String,
+    version: String,
+}
+
+#[derive(Serialize)]
 struct Info<'a> {
     name: &'a str,
     source_format: &'a str,
@@ -43,6 +50,8 @@ struct Info<'a> {
     n_forms: u64,
     #[serde(flatten)]
     counts: Counts,
+    n_xrefs: u64,
+    code_systems: Vec<CodeSystem>,
     format: u32,
     n_bytes: u64,
     fingerprint: String,
@@ -82,12 +91,24 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
         n_names: kb.n_names() as u64,
         n_forms: kb.n_forms() as u64,
         counts: Counts::of(kb),
+        n_xrefs: kb.n_xrefs() as u64,
+        code_systems: code_systems(kb),
         format: kb.container().format(),
         n_bytes: kb.container().bytes().len() as u64,
         fingerprint: format!("{:032x}", kb.container().fingerprint()),
         verified,
         sections: kb.container().sections().into_iter().map(|(name, len)| (name, len as u64)).collect(),
     }
+}
+
+/// Code systems with a registered or recorded URI, or a known release.
+fn code_systems(kb: &KnowledgeBase) -> Vec<CodeSystem> {
+    let prefixes = code_system::prefixes(kb).into_iter();
+    let systems = prefixes.map(|prefix| {
+        let (uri, version) = (code_system::uri(kb, &prefix), code_system::version(kb, &prefix).to_owned());
+        CodeSystem { prefix, uri, version }
+    });
+    systems.filter(|one| !code_system::is_made_up(&one.uri) || !one.version.is_empty()).collect()
 }
 
 fn sheet(info: &Info<'_>) -> Sheet {
@@ -99,6 +120,9 @@ fn sheet(info: &Info<'_>) -> Sheet {
     sheet.lines("files", files);
     sheet.line("options", info.options.join(" "));
     sheet.line("added prefixes", info.added_prefixes.join(", "));
+    let systems = info.code_systems.iter();
+    let systems = systems.map(|one| format!("{}  {} {}", one.prefix, one.uri, one.version).trim_end().to_owned());
+    sheet.lines("code systems", systems);
     let Counts { scopes, types, sources, .. } = &info.counts;
     let counts = [
         (info.n_concepts, "concepts"),
@@ -108,6 +132,7 @@ fn sheet(info: &Info<'_>) -> Sheet {
         (info.counts.n_definitions, "concepts with a definition"),
         (info.counts.n_with_parents, "concepts with a parent"),
         (info.counts.n_alternative_ids, "alternative ids"),
+        (info.n_xrefs, "cross-references"),
     ];
     sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
     let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::name);

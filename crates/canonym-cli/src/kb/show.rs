@@ -3,6 +3,7 @@
 use canonym_neural::system::terminology;
 use std::path::PathBuf;
 
+use canonym_core::kb::code_system::{Coding, coding, is_made_up};
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Serialize;
@@ -36,7 +37,22 @@ struct Concept<'a> {
     parents: Vec<Neighbour<'a>>,
     children: Vec<Neighbour<'a>>,
     alternative_ids: Vec<&'a str>,
+    xrefs: Vec<Reference<'a>>,
+    code_system: System,
     source: &'a str,
+}
+
+#[derive(Serialize)]
+struct Reference<'a> {
+    id: &'a str,
+    predicate: &'static str,
+}
+
+#[derive(Serialize)]
+struct System {
+    uri: String,
+    version: String,
+    code: String,
 }
 
 #[derive(Serialize)]
@@ -76,6 +92,7 @@ fn unknown(kb: &KnowledgeBase, id: &str) -> canonym_core::Error {
 }
 
 fn collect(kb: &KnowledgeBase, concept: ConceptId) -> Concept<'_> {
+    let Coding { system: uri, version, code } = coding(kb, concept);
     let neighbour = |concept: ConceptId| Neighbour { id: kb.id(concept), name: kb.preferred_name(concept) };
     Concept {
         id: kb.id(concept),
@@ -87,6 +104,8 @@ fn collect(kb: &KnowledgeBase, concept: ConceptId) -> Concept<'_> {
         parents: kb.parents(concept).map(neighbour).collect(),
         children: children(kb, concept).into_iter().map(neighbour).collect(),
         alternative_ids: kb.alternative_ids(concept).collect(),
+        xrefs: kb.xrefs(concept).map(|xref| Reference { id: xref.id, predicate: xref.predicate.name() }).collect(),
+        code_system: System { uri, version, code },
         source: kb.source(concept),
     }
 }
@@ -106,6 +125,13 @@ fn text(concept: &Concept<'_>) -> String {
     sheet.lines("parents", listed(&concept.parents));
     sheet.lines("children", listed(&concept.children));
     sheet.lines("also known as", concept.alternative_ids.iter().map(|id| (*id).to_owned()));
+    let width = concept.xrefs.iter().map(|xref| xref.predicate.len()).max().unwrap_or_default();
+    let xrefs = concept.xrefs.iter().map(|xref| format!("{:width$}  {}", xref.predicate, xref.id));
+    sheet.lines("cross-references", xrefs);
+    let System { uri, version, .. } = &concept.code_system;
+    if !is_made_up(uri) || !version.is_empty() {
+        sheet.line("code system", format!("{uri} {version}").trim_end());
+    }
     sheet.line("source", concept.source);
     sheet.text()
 }

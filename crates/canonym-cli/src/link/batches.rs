@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use canonym_core::batch::{BatchFile, Checksum, Skipped, checksum};
 use canonym_core::corpus::AnnotatedDocument;
-use canonym_core::corpus::format::{CorpusFormat, Frame, frame};
+use canonym_core::corpus::format::{CorpusFormat, Frame};
 use canonym_core::text::Document;
 
 use super::LinkArguments;
 use crate::errors;
 use crate::reading::{ColumnArguments, Documents, ReadArguments};
+use crate::result_format::ResultFormat;
 use crate::system::Mentions;
 
 /// Limits of a batch, in documents and bytes.
@@ -67,7 +68,7 @@ pub struct Batches {
     text: Option<String>,
     waiting: VecDeque<Waiting>,
     format: Option<CorpusFormat>,
-    to: Option<CorpusFormat>,
+    to: ResultFormat,
     reading: ReadArguments,
     columns: ColumnArguments,
     uses_annotations: bool,
@@ -89,7 +90,7 @@ struct Current {
 
 impl Batches {
     /// Reads what the arguments name; `to` is the output format.
-    pub fn new(arguments: &LinkArguments, to: Option<CorpusFormat>) -> anyhow::Result<Batches> {
+    pub fn new(arguments: &LinkArguments, to: ResultFormat) -> anyhow::Result<Batches> {
         Ok(Batches {
             text: arguments.text.clone(),
             waiting: arguments.files.iter().cloned().map(Waiting::Path).collect(),
@@ -108,7 +109,7 @@ impl Batches {
     /// Reads `files`, with their numbers.
     pub fn of_files(
         arguments: &LinkArguments,
-        to: Option<CorpusFormat>,
+        to: ResultFormat,
         files: impl Iterator<Item = (usize, BatchFile)>,
     ) -> anyhow::Result<Batches> {
         let waiting = files.map(|(number, file)| Waiting::File(number, Box::new(file))).collect();
@@ -121,7 +122,7 @@ impl Batches {
         if let Some(text) = self.text.take() {
             let document = Document { id: "text".to_owned(), text, sections: Vec::new() };
             let document = AnnotatedDocument { document, ..AnnotatedDocument::default() };
-            batch.frames.extend(self.to.map(|to| (0, frame(to, Some(&document)))));
+            batch.frames.push((0, self.to.frame(Some(&document))));
             batch.files.push(0);
             batch.documents.push(document);
             return Ok(batch);
@@ -144,7 +145,7 @@ impl Batches {
             match current.documents.next() {
                 Some(Ok(document)) => {
                     if !std::mem::replace(&mut current.has_documents, true) {
-                        batch.frames.extend(self.to.map(|to| (current.file, frame(to, Some(&document)))));
+                        batch.frames.push((current.file, self.to.frame(Some(&document))));
                     }
                     n_bytes += document.document.text.len();
                     self.n_given += document.annotations.len();

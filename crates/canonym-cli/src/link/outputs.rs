@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use canonym_core::artifact::AtomicFile;
 use canonym_core::batch::{BatchFile, Checksum, FinishedFile, RunFolder, Skipped};
-use canonym_core::corpus::CorpusFormat;
-use canonym_core::corpus::format::{Frame, frame};
+use canonym_core::corpus::format::Frame;
 use canonym_core::corpus::losses::Losses;
 
 use super::LinkArguments;
@@ -17,6 +16,7 @@ use super::batches::Ended;
 use crate::output::counted;
 use crate::packed::PackedFile;
 use crate::progress;
+use crate::result_format::ResultFormat;
 use crate::sink::{Encoded, Sink};
 
 /// The outputs of a command.
@@ -109,7 +109,7 @@ pub struct RunOutputs {
     path: PathBuf,
     folder: RunFolder,
     files: BTreeMap<usize, BatchFile>,
-    to: Option<CorpusFormat>,
+    to: ResultFormat,
     current: Option<Current>,
     frames: BTreeMap<usize, Frame>,
     checksums: BTreeMap<usize, Checksum>,
@@ -130,12 +130,7 @@ struct Current {
 
 impl RunOutputs {
     /// The outputs of `files` in `folder`.
-    pub fn new(
-        path: &Path,
-        folder: RunFolder,
-        files: BTreeMap<usize, BatchFile>,
-        to: Option<CorpusFormat>,
-    ) -> RunOutputs {
+    pub fn new(path: &Path, folder: RunFolder, files: BTreeMap<usize, BatchFile>, to: ResultFormat) -> RunOutputs {
         RunOutputs {
             path: path.to_path_buf(),
             folder,
@@ -156,8 +151,7 @@ impl RunOutputs {
         if self.current.as_ref().is_none_or(|current| current.file != file) {
             let path = self.folder.output_path(&self.files[&file].output)?;
             let mut sink = Sink::create(Some(&path), self.to, "a folder with `--output`")?;
-            let without = || self.to.map(|to| frame(to, None)).unwrap_or_default();
-            sink.start_with(self.frames.remove(&file).unwrap_or_else(without))?;
+            sink.start_with(self.frames.remove(&file).unwrap_or_else(|| self.to.frame(None)))?;
             self.current = Some(Current { file, sink, n_documents: 0, n_mentions: 0 });
         }
         Ok(self.current.as_mut().expect("it was opened above"))

@@ -60,8 +60,8 @@ pub fn run<'a>(
     let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
     let waiting = files.into_iter().zip(states).enumerate().filter(|(_, (_, state))| *state != State::Finished);
     let waiting: BTreeMap<_, _> = waiting.map(|(number, (file, _))| (number, file)).collect();
-    let mut batches = Batches::of_files(arguments, to.corpus(), waiting.clone().into_iter())?;
-    let mut run = Outputs::Run(Box::new(RunOutputs::new(path, folder, waiting, to.corpus())));
+    let mut batches = Batches::of_files(arguments, to, waiting.clone().into_iter())?;
+    let mut run = Outputs::Run(Box::new(RunOutputs::new(path, folder, waiting, to)));
     let first = batches.next_batch()?;
     let mut linked = None;
     if !first.is_empty() {
@@ -88,6 +88,10 @@ fn extension(to: ResultFormat, compression: Option<Compression>) -> String {
     let name = match to {
         ResultFormat::Table => "txt",
         ResultFormat::Tsv => "tsv",
+        ResultFormat::Csv => "csv",
+        ResultFormat::Parquet => "parquet",
+        ResultFormat::OmopNoteNlp => "note_nlp.csv",
+        ResultFormat::Fhir(_) => "fhir.ndjson",
         ResultFormat::Corpus(CorpusFormat::BiocXml) => "bioc.xml",
         ResultFormat::Corpus(CorpusFormat::BiocJson) => "bioc.json",
         ResultFormat::Corpus(CorpusFormat::Texoo) => "texoo.json",

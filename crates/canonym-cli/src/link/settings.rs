@@ -81,6 +81,17 @@ fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, String>
     {
         column.iter().for_each(|column| add(name, column.clone()));
     }
+    let records = &arguments.records;
+    for (name, value) in [("--to-system", &records.codes.to_system), ("--nlp-date", &records.nlp_date)] {
+        value.iter().for_each(|value| add(name, value.clone()));
+    }
+    if !records.fhir_types.is_empty() {
+        add("--fhir-types", records.fhir_types.join(","));
+    }
+    let tables: Vec<&Path> = records.files().map(std::path::PathBuf::as_path).collect();
+    if !tables.is_empty() {
+        add("--mappings and vocabulary tables", checksum(&tables)?.xxh3);
+    }
     if let Some(old) = &arguments.changed_only {
         add("--changed-only", checksum(&[old])?.xxh3);
     }

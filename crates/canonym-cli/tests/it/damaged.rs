@@ -126,7 +126,7 @@ fn files_of_another_version_say_so() {
         status 1
         --- stderr
         error: cannot open the knowledge base
-          caused by: cannot use newer.kb: it has format 3; this version reads up to 2
+          caused by: cannot use newer.kb: it has format 4; this version reads up to 3
         hint: use the newer version of canonym that built it, or rebuild it with this version
     "#]],
     );

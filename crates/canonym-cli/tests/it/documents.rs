@@ -11,11 +11,14 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 29] = [
+const DOCUMENTS: [&str; 32] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
     "docs/guide/corpora.md",
+    "docs/guide/tables.md",
+    "docs/guide/health-records.md",
+    "docs/guide/codes.md",
     "docs/guide/batch.md",
     "docs/guide/umls.md",
     "docs/guide/link-options.md",
@@ -47,7 +50,9 @@ const DOCUMENTS: [&str; 29] = [
 const LEEWAY: f64 = 0.25;
 
 /// Files shown in the guide, and the start of each.
-const SHOWN: [(&str, &str); 11] = [
+const SHOWN: [(&str, &str); 13] = [
+    ("ward.jsonl", "{\"id\":\"WARD:1\""),
+    ("lab.txt", "LAB:1⇥"),
     ("messages.jsonl", "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"initialize\""),
     ("release.toml", "[[text]]"),
     ("clinic.tsv", "L1⇥"),
@@ -65,7 +70,12 @@ const SHOWN: [(&str, &str); 11] = [
 ];
 
 /// Files that the documents mention without showing them.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
+    (
+        "CONCEPT.csv",
+        "concept_id\tconcept_name\tvocabulary_id\tstandard_concept\tconcept_code\tinvalid_reason\n\
+         2000000001\tpostural dizziness\tCLINIC\tS\tL1\t\n2000000002\tdry cough\tCLINIC\tS\tL2\t\n",
+    ),
     (
         "wrong.toml",
         "[[text]]\nid = \"visit\"\ntext = \"A dry cough.\"\nrequire = [{ mention = \"dry cough\", id = \"CLINIC:L3\" }]\n",

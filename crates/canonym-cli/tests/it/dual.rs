@@ -142,7 +142,7 @@ fn what_was_trained_finds_and_links_mentions() {
     let lexical = ["eval", "--model", "lexical", "--data", "train.pubtator.txt", "--leaky-tokenisation"];
     let (ok, _, errors) = said(&place, &lexical, "");
     assert!(
-        !ok && errors.contains("`--leaky-tokenisation` does not apply to this model") && errors.contains("hint:"),
+        !ok && errors.contains("leaky tokenisation does not apply to this model") && errors.contains("hint:"),
         "{errors}"
     );
     for given in ["detect", "gold"] {

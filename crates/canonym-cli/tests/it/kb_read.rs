@@ -23,13 +23,14 @@ fn info_tells_what_a_file_holds() {
                              1  concepts with a definition
                              0  concepts with a parent
                              0  alternative ids
+                             0  cross-references
             names           4  preferred
                             7  exact
             types           2  Curve
                             2  Polygon
-            file            [SIZE] KiB, format 2
+            file            [SIZE] KiB, format 3
             fingerprint     [HASH]
-            checksums       all 43 sections match
+            checksums       all 49 sections match
         "#]],
     );
     let with_sections = place.run(&["kb", "info", "shapes.kb", "--sections"], "");

@@ -261,3 +261,27 @@ fn the_embedded_models_have_their_cards() {
     let (ok, table, _) = said(&place, &["model", "info", "default"]);
     assert!(ok && table.contains("Licence: Apache-2.0 or MIT"), "{table}");
 }
+
+#[test]
+fn an_abstract_alone_of_a_learned_document_is_refused_and_a_whole_document_of_a_learned_abstract() {
+    let place = trained();
+    let title = |at: usize| format!("Person {at} was asked about several shapes");
+    let summary = |at: usize| format!("Then person {at} saw the circle and left the room.");
+    let annotation = |at: usize, before: usize| {
+        let start = before + summary(at).find("circle").unwrap();
+        format!("{at}\t{start}\t{}\tcircle\tShape\tX:S1\n\n", start + 6)
+    };
+    let articles = (0..4)
+        .map(|at| format!("{at}|t|{}\n{at}|a|{}\n{}", title(at), summary(at), annotation(at, title(at).len() + 1)));
+    let abstracts = (0..4).map(|at| format!("{at}|t|{}\n{at}|a|\n{}", summary(at), annotation(at, 0)));
+    place.write("shapes/articles.pubtator", articles.collect::<String>());
+    place.write("shapes/abstracts.pubtator", abstracts.collect::<String>());
+    for (learned, asked) in [("articles", "abstracts"), ("abstracts", "articles")] {
+        let documents = format!("corpus.0.documents=shapes/{learned}.pubtator");
+        let arguments = ["train", "shapes.toml", "--data-root", ".", "--out", "model", "--set", &documents];
+        let (ok, _, told) = said(&place, &arguments);
+        assert!(ok, "{told}");
+        let (ok, _, told) = said(&place, &judge(&format!("shapes/{asked}.pubtator"), &[]));
+        assert!(!ok && told.contains("4 of 4 documents were seen in training"), "{told}");
+    }
+}

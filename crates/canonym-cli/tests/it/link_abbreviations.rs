@@ -156,7 +156,7 @@ fn models_that_read_no_short_forms_refuse_the_file() {
         status 2
         --- stderr
         error: this model does not support custom abbreviations
-        hint: omit `--abbreviations`, or detect mentions with `--model default` or `lexical`
+        hint: omit the abbreviations (option `--abbreviations`), or detect mentions with the model `default` or `lexical`
     "#]],
     );
     place.check(

@@ -37,6 +37,7 @@ mod mcp;
 mod multitask;
 mod output;
 mod pipeline;
+mod records;
 mod rescnn;
 mod rivals;
 mod sampling;

@@ -197,6 +197,21 @@ fn messages_that_cannot_be_read_are_answered_and_the_next_one_works() {
 }
 
 #[test]
+fn an_answered_error_is_not_logged() {
+    let place = Workplace::with_shapes();
+    let input = hello() + &call(1, "nonsense", &json!({})) + "\n";
+    let output = place.run(&["mcp", "--kb", "shapes.kb", "--model", "lexical"], &input);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("unknown tool") && !told.contains("unknown tool"),
+        "{told}"
+    );
+    let output =
+        place.run(&["mcp", "--kb", "shapes.kb", "--model", "lexical", "--quiet"], &format!("{input}nonsense\n"));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_client_that_goes_away_ends_the_program() {
     let place = Workplace::with_shapes();
     for input in ["", "\n", "{}\n", "nonsense"] {

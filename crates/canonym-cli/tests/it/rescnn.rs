@@ -161,7 +161,7 @@ fn probes_tell_what_the_model_looks_at() {
         "receptive field of one wordpiece",
     ];
     assert_eq!(probes, expected);
-    assert!(std::fs::read_to_string(place.path("probe.svg")).unwrap().matches("<rect").count() == 6);
+    assert!(std::fs::read_to_string(place.path("probe.svg")).unwrap().matches("fill=\"#3b6ea5\"").count() == 6);
     let (ok, _, errors) = said(&place, &["probe", "--model", "lexical", "queries.tsv"], "");
     assert!(!ok && errors.contains("has no name encoder to probe"), "{errors}");
 }

@@ -96,7 +96,7 @@ fn bm25_ranks_names_and_given_mentions_and_finds_none() {
     let (_, out, told) = said(&place, &["map", "--explain", "--model", "bm25", "--kb", "shapes.kb", "names.txt"]);
     assert!(out.contains("BM25 weight of a shared word"), "{out}{told}");
     let (success, _, told) = said(&place, &["link", "--model", "bm25", "--kb", "shapes.kb", "train.pubtator"]);
-    assert!(!success && told.contains("use `--mentions gold`"), "{told}");
+    assert!(!success && told.contains("option `--mentions gold`"), "{told}");
 }
 
 #[test]

@@ -18,13 +18,18 @@ struct Running {
 
 impl Running {
     fn start(place: &Workplace) -> Running {
+        Running::start_with(place, &[])
+    }
+
+    fn start_with(place: &Workplace, options: &[&str]) -> Running {
         let arguments = ["serve", "--kb", "shapes.kb", "--bind", "127.0.0.1:0", "--data", "kept"];
+        let arguments: Vec<&str> = arguments.iter().chain(options).copied().collect();
         let mut child = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let address = loop {
             let mut line = String::new();
             assert_ne!(told.read_line(&mut line).unwrap(), 0, "the server ended");
-            if let Some(rest) = line.split("http://").nth(1) {
+            if let Some(rest) = line.split_once("://").map(|(_, rest)| rest) {
                 break rest.split('/').next().unwrap().to_owned();
             }
         };
@@ -131,6 +136,83 @@ fn health_tells_whether_a_server_is_ready() {
         assert!(done.status.code() == Some(1) && told.contains(expected), "{told}");
     }
     other.join().unwrap();
+}
+
+#[test]
+fn batches_and_streams_have_what_the_program_links() {
+    let place = Workplace::with_shapes();
+    let line = |row: usize| {
+        let text = ["No pie slices. A trigon.", "", "A regular quadrilateral 😷 of pie slices."][row % 3];
+        json!({"id": row.to_string(), "text": text}).to_string()
+    };
+    let lines: Vec<String> = (0..300).map(line).collect();
+    let program = place.run(&["link", "--kb", "shapes.kb", "--context", "--format", "jsonl", "-"], &lines.join("\n"));
+    assert!(program.status.success(), "{}", String::from_utf8_lossy(&program.stderr));
+    let read = |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
+    let expected = read(&String::from_utf8(program.stdout).unwrap());
+    assert!(expected.len() == 300 && expected[0]["annotations"].as_array().unwrap().len() == 2, "{}", expected[0]);
+    let server = Running::start(&place);
+    let body = format!("{{\"context\": true, \"documents\": [{}]}}", lines.join(","));
+    let batch = server.json("POST", "/api/v1/link", &body);
+    assert_eq!(batch["documents"].as_array().unwrap(), &expected);
+    let stream = ask(&server.address, "POST", "/api/v1/link/stream?context=true", &lines.join("\n"));
+    let (head, chunks) = stream.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200") && head.to_lowercase().contains("transfer-encoding: chunked"), "{head}");
+    assert_eq!(read(&unchunked(chunks)), expected);
+}
+
+/// The content of a chunked body.
+fn unchunked(mut chunks: &str) -> String {
+    let mut content = String::new();
+    loop {
+        let (length, rest) = chunks.split_once("\r\n").unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        if length == 0 {
+            return content;
+        }
+        content.push_str(&rest[..length]);
+        chunks = &rest[length + 2..];
+    }
+}
+
+#[test]
+fn limits_of_requests_are_options() {
+    let place = Workplace::with_shapes();
+    let server = Running::start_with(&place, &["--model", "lexical", "--max-body", "3", "--max-text", "1"]);
+    let link = |n_bytes: usize| {
+        let body = json!({"text": "x".repeat(n_bytes)}).to_string();
+        ask(&server.address, "POST", "/api/v1/link", &body).lines().next().unwrap().to_owned()
+    };
+    assert!(link(1 << 20).starts_with("HTTP/1.1 200"));
+    assert!(link((1 << 20) + 1).starts_with("HTTP/1.1 413"));
+    let documents: Vec<Value> = (0..4).map(|_| json!({"text": "x".repeat(1_000_000)})).collect();
+    let whole = ask(&server.address, "POST", "/api/v1/link", &json!({"documents": documents}).to_string());
+    assert!(whole.starts_with("HTTP/1.1 413") && whole.contains("3145728"), "{whole}");
+    drop(server);
+    for wrong in [["--max-body", "0"], ["--max-queue", "0"], ["--max-text", "65"], ["--tls-cert", "x.pem"]] {
+        let done = place.run(&[&["serve", "--kb", "shapes.kb"], &wrong[..]].concat(), "");
+        assert_eq!(done.status.code(), Some(2), "{wrong:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+#[test]
+fn a_server_presents_its_certificate_and_health_checks_it() {
+    let place = Workplace::with_shapes();
+    let made = concat!(env!("CARGO_MANIFEST_DIR"), "/../canonym-serve/tests/data/tls");
+    let [certificate, key, other] = ["certificate.pem", "key.pem", "renewed.pem"].map(|name| format!("{made}/{name}"));
+    let server = Running::start_with(&place, &["--model", "lexical", "--tls-cert", &certificate, "--tls-key", &key]);
+    let health =
+        |certificate: &str| place.run(&["health", "--address", &server.address, "--tls-cert", certificate], "");
+    let done = health(&certificate);
+    assert!(done.status.success() && done.stdout == b"ready\n", "{}", String::from_utf8_lossy(&done.stderr));
+    let done = health(&other);
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.code() == Some(1) && told.contains("presents another certificate"), "{told}");
+    let done = place.run(&["health", "--address", &server.address], "");
+    assert_eq!(done.status.code(), Some(1));
+    let done = place.run(&["serve", "--kb", "shapes.kb", "--tls-cert", &other, "--tls-key", &key], "");
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.code() == Some(1) && told.contains("key.pem") && told.contains("hint:"), "{told}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn older_formats_are_read_down_to_the_oldest() {
     };
     assert_eq!(written(2).unwrap().format(), 2);
     let error = written(1).unwrap_err();
-    assert_eq!(error.to_string(), "cannot use sample: it has format 1; this version reads 2 and up");
+    assert_eq!(error.to_string(), "cannot use sample: it has format 1; this version reads from 2 on");
     assert_eq!(error.hint(), Some("rebuild it with `make`"));
 }
 

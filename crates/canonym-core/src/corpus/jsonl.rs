@@ -4,7 +4,7 @@
 //! points. `title` and `abstract`, joined by one space, can replace `text`; a missing id defaults to `pmid`, else to
 //! the line number. A manual annotation has `ids` (or `id`). A predicted one has `score`, `nil` and `candidates`, and,
 //! unless its span was given, `p_mention` and `p_link`; its id is that of the first candidate unless `nil` is true.
-//! `parts`, `key`, `attributes`, `relations` and `sections` are written only if not empty, and so is the `type` of a
+//! `codes`, `parts`, `key`, `attributes`, `relations` and `sections` are written only if not empty, and so is the `type` of a
 //! manual annotation. Unknown fields are ignored.
 
 use std::path::Path;
@@ -12,7 +12,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::corpus::check::{Checker, Located, quote};
-use crate::corpus::{AnnotatedDocument, Annotation, Argument, Attribute, CandidateRecord, Relation, join_passages};
+use crate::corpus::{
+    AnnotatedDocument, Annotation, Argument, Attribute, CandidateRecord, CodeRecord, Relation, join_passages,
+};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Section, Span};
@@ -103,6 +105,8 @@ struct AnnotationLine {
     #[serde(default)]
     candidates: Option<Vec<CandidateLine>>,
     #[serde(default)]
+    codes: Option<Vec<CodeLine>>,
+    #[serde(default)]
     parts: Option<Vec<String>>,
     #[serde(default)]
     key: Option<String>,
@@ -117,6 +121,12 @@ struct CandidateLine {
     name: Option<String>,
     #[serde(default)]
     score: Option<f32>,
+}
+
+#[derive(Deserialize)]
+struct CodeLine {
+    id: String,
+    predicate: String,
 }
 
 #[derive(Deserialize)]
@@ -262,6 +272,12 @@ impl AnnotationLine {
             p_link: self.p_link,
             nil,
             candidates,
+            codes: self
+                .codes
+                .unwrap_or_default()
+                .into_iter()
+                .map(|CodeLine { id, predicate }| CodeRecord { id, predicate })
+                .collect(),
             parts: self.parts.unwrap_or_default(),
             key: self.key.unwrap_or_default(),
             attributes: self.attributes.map(Attributes::into_attributes).unwrap_or_default(),
@@ -359,6 +375,8 @@ struct AnnotationOut<'a, E> {
     nil: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<Vec<CandidateOut<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    codes: Vec<CodeOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ids: Option<&'a [String]>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -376,6 +394,12 @@ struct CandidateOut<'a> {
     id: &'a str,
     name: &'a str,
     score: f64,
+}
+
+#[derive(Serialize)]
+struct CodeOut<'a> {
+    id: &'a str,
+    predicate: &'a str,
 }
 
 /// Appends a document as a line to `out`.
@@ -437,6 +461,7 @@ fn annotation_out<'a, E>(
         p_link: annotation.p_link.map(rounded),
         nil: linked.then_some(annotation.nil),
         candidates: linked.then(|| candidates.collect()),
+        codes: annotation.codes.iter().map(|code| CodeOut { id: &code.id, predicate: &code.predicate }).collect(),
         ids: (!ids_are_said).then_some(annotation.ids.as_slice()),
         parts: &annotation.parts,
         key: &annotation.key,

@@ -59,6 +59,16 @@ pub enum Loss {
     Score,
     /// Candidates after the first, and names and scores of all.
     Candidate,
+    /// Codes in another code system.
+    Code,
+    /// Mentions without a concept of the common data model.
+    Unmapped,
+    /// Mentions of types that no resource holds.
+    ResourceType,
+    /// Findings in a possible future, which no resource holds.
+    Hypothetical,
+    /// What no resource holds of relatives: drugs, observations, and what they do not have.
+    Relative,
     /// Documents that are dropped.
     Document,
     /// Content that only the source format can represent.
@@ -66,7 +76,7 @@ pub enum Loss {
 }
 
 /// What each format can represent. Other kinds depend on the document.
-const SUPPORTED: [(Loss, &[CorpusFormat]); 10] = [
+const SUPPORTED: [(Loss, &[CorpusFormat]); 11] = [
     (Loss::Section, &[Jsonl, BiocXml, BiocJson, CorpusFormat::PubmedXml, Pubtator]),
     (Loss::Annotation, &[Jsonl, Pubtator, BiocXml, BiocJson, Brat, Conll, Texoo, Biosyn]),
     (Loss::Discontinuous, &[Jsonl, BiocXml, BiocJson, Brat]),
@@ -77,6 +87,7 @@ const SUPPORTED: [(Loss, &[CorpusFormat]); 10] = [
     (Loss::DocumentAttribute, &[Jsonl, BiocXml, BiocJson]),
     (Loss::Score, &[Jsonl, BiocXml, BiocJson, Texoo]),
     (Loss::Candidate, &[Jsonl]),
+    (Loss::Code, &[Jsonl]),
 ];
 
 /// Whether `format` can represent attributes of mentions.
@@ -140,7 +151,8 @@ impl Losses {
         })
     }
 
-    fn count(&mut self, loss: Loss, n: usize, document: &AnnotatedDocument) {
+    /// Adds `n` losses of a kind in `document`, if there are any.
+    pub(crate) fn count(&mut self, loss: Loss, n: usize, document: &AnnotatedDocument) {
         if n > 0 {
             let first = document.document.id.clone();
             self.counts.insert(loss, LossCount { n: n as u64, first, format: None });
@@ -174,6 +186,13 @@ fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
         Loss::DocumentAttribute => ("document attribute", "document attributes", left_out),
         Loss::Score => ("score", "scores", left_out),
         Loss::Candidate => ("list of candidates", "lists of candidates", "reduced to the first id"),
+        Loss::Code => ("list of codes", "lists of codes", left_out),
+        Loss::Unmapped => ("mention", "mentions", "written with the concept id 0"),
+        Loss::ResourceType => {
+            ("mention of a type without a resource", "mentions of types without a resource", left_out)
+        }
+        Loss::Hypothetical => ("hypothetical mention", "hypothetical mentions", left_out),
+        Loss::Relative => ("mention about a relative", "mentions about relatives", left_out),
         Loss::Document => ("document without mentions", "documents without mentions", left_out),
         Loss::Residue => ("format-specific element", "format-specific elements", "dropped"),
     }
@@ -256,13 +275,14 @@ fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: Cor
         _ => one.attributes.len(),
     };
     let n_attributes = annotations.iter().map(n_attributes).sum();
-    let rows: [(Loss, usize); 6] = [
+    let rows: [(Loss, usize); 7] = [
         (Loss::IdList, count(&|one| one.ids.len() > 1 && one.candidates.is_empty())),
         (Loss::Parts, count(&|one| !one.parts.is_empty())),
         (Loss::Key, count(&|one| !one.key.is_empty())),
         (Loss::Attribute, n_attributes),
         (Loss::Score, count(&|one| one.score.is_some())),
         (Loss::Candidate, count(&|one| !one.candidates.is_empty())),
+        (Loss::Code, count(&|one| !one.codes.is_empty())),
     ];
     for (loss, n) in rows {
         if !supports(format, loss) {

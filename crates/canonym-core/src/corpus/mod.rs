@@ -21,11 +21,15 @@ mod json_stream;
 pub mod jsonl;
 mod kinds;
 pub mod losses;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod plain;
 pub mod pubmed;
 pub mod pubtator;
 pub mod repair;
+pub mod table;
 pub mod texoo;
+pub mod uima;
 
 pub use check::{Occurrences, Oddity, OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};
@@ -55,6 +59,15 @@ pub struct Attribute {
     pub value: String,
 }
 
+/// A code of the linked concept in another code system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeRecord {
+    /// The code with its prefix, such as `ICD10CM:E11.9`.
+    pub id: String,
+    /// How the concept relates to it, such as `skos:exactMatch`.
+    pub predicate: String,
+}
+
 /// A mention with concept ids, from a corpus or a linker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotation {
@@ -79,6 +92,8 @@ pub struct Annotation {
     pub nil: bool,
     /// The candidates of the system, best first; empty in gold.
     pub candidates: Vec<CandidateRecord>,
+    /// Codes of the linked concept in another code system, if they were asked for.
+    pub codes: Vec<CodeRecord>,
     /// Names of the parts of a composite mention, if the source splits it; else empty.
     pub parts: Vec<String>,
     /// Further attributes in source order.

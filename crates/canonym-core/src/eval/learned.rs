@@ -1,16 +1,17 @@
 //! Training provenance: fingerprints of the documents that a model was trained on, to detect an overlap with a test set.
 //!
 //! A fingerprint is a hash of the lower-case letters and digits of a text, so spaces, punctuation and the file format do not matter, and the
-//! text cannot be recovered. Queries without text have a fingerprint of their document id and names, or of the names alone if the file has no
-//! ids.
+//! text cannot be recovered. A document has one of its whole text and one of each section that is long enough to tell it from others, so
+//! that a title or an abstract alone is recognised as well. Queries without text have a fingerprint of their document id and names, or of
+//! the names alone if the file has no ids.
 //!
 //! ```
-//! use canonym_core::eval::learned::{Learned, Role, TrainingSource, fingerprint};
+//! use canonym_core::eval::learned::{Fingerprints, Learned, Role, TrainingSource};
 //!
 //! let mut learned = Learned::default();
 //! let texts = ["A ring.", "Two boxes."];
-//! learned.add(TrainingSource::new("tagger", Role::Trained, "shapes/train.jsonl", texts.iter().filter_map(|text| fingerprint(text))));
-//! let seen = learned.look_up(&[fingerprint("a  ring"), fingerprint("A disc.")], Some("shapes"));
+//! learned.add(TrainingSource::new("tagger", Role::Trained, "shapes/train.jsonl", texts.map(Fingerprints::of_text)));
+//! let seen = learned.look_up(&["a  ring", "A disc."].map(Fingerprints::of_text), Some("shapes"));
 //! assert_eq!((seen.n_seen, seen.n_documents), (1, 2));
 //! assert_eq!(seen.related, ["shapes/train.jsonl"]);
 //! ```
@@ -21,16 +22,21 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
+
+/// Format of the record: 1 has fingerprints of whole texts alone, 2 those of sections too.
+pub const FORMAT: u32 = 2;
 
 /// Key of the record in the JSON of a model.
 pub const ENTRY: &str = "learned";
 
 /// How a model used a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Weights were trained on it.
+    #[default]
     Trained,
     /// Thresholds, weights or a checkpoint were selected on it.
     Tuned,
@@ -50,7 +56,7 @@ impl Role {
 }
 
 /// The documents of one file that a component of a model was trained on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainingSource {
     /// The component, such as `tagger`.
     pub part: String,
@@ -64,6 +70,9 @@ pub struct TrainingSource {
     /// Their fingerprints, sorted and unique.
     #[serde(with = "as_hex")]
     pub documents: Vec<u64>,
+    /// The fingerprints of their sections, sorted and unique; none in records of format 1.
+    #[serde(with = "as_hex", default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<u64>,
 }
 
 impl TrainingSource {
@@ -72,13 +81,32 @@ impl TrainingSource {
         part: impl std::convert::Into<String>,
         role: Role,
         file: impl std::convert::Into<String>,
-        documents: impl IntoIterator<Item = u64>,
+        documents: impl IntoIterator<Item = Fingerprints>,
     ) -> TrainingSource {
         let file = file.into();
         let corpus = corpus_of(Path::new(&file)).unwrap_or_default();
-        let documents: BTreeSet<u64> = documents.into_iter().collect();
-        TrainingSource { part: part.into(), role, file, corpus, documents: documents.into_iter().collect() }
+        let mut source = TrainingSource { part: part.into(), role, file, corpus, ..TrainingSource::default() };
+        for prints in documents {
+            source.documents.extend(prints.whole);
+            source.sections.extend(prints.sections);
+        }
+        sort(&mut source.documents);
+        sort(&mut source.sections);
+        source
     }
+
+    /// Whether it holds the document, or the document is a section of one of its documents, or the other way round. Equal sections of two
+    /// documents do not count: articles share sentences such as a declaration of interests.
+    fn holds(&self, prints: &Fingerprints) -> bool {
+        let whole = |print: &u64| self.documents.binary_search(print).is_ok();
+        let is_section = |print: &u64| self.sections.binary_search(print).is_ok();
+        prints.whole.iter().any(|print| whole(print) || is_section(print)) || prints.sections.iter().any(whole)
+    }
+}
+
+fn sort(prints: &mut Vec<u64>) {
+    prints.sort_unstable();
+    prints.dedup();
 }
 
 /// The default corpus of a file: the name of its folder.
@@ -88,8 +116,11 @@ pub fn corpus_of(file: &Path) -> Option<String> {
 }
 
 /// The training documents of a model and its components.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
+    /// Format of the record ([`FORMAT`]).
+    #[serde(default = "format_1", deserialize_with = "known_format")]
+    pub format: u32,
     /// One entry per file, component and role.
     pub sources: Vec<TrainingSource>,
     /// Components without a record.
@@ -97,17 +128,40 @@ pub struct Learned {
     pub unrecorded: Vec<String>,
 }
 
+impl Default for Learned {
+    fn default() -> Learned {
+        Learned { format: FORMAT, sources: Vec::new(), unrecorded: Vec::new() }
+    }
+}
+
+/// Records without a number are of format 1.
+fn format_1() -> u32 {
+    1
+}
+
+/// Older formats are read, newer ones are not: what they add could hide a seen document.
+fn known_format<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<u32, D::Error> {
+    let format = u32::deserialize(from)?;
+    let newer =
+        || format!("it has format {format}, and this program reads up to {FORMAT}; use a newer version of canonym");
+    if format <= FORMAT { Ok(format) } else { Err(serde::de::Error::custom(newer())) }
+}
+
 impl Learned {
     /// Adds documents; those of the same file, component and role are merged.
     pub fn add(&mut self, source: TrainingSource) {
+        if !source.sections.is_empty() {
+            self.format = FORMAT;
+        }
         let same = |known: &&mut TrainingSource| {
             (&known.part, known.role, &known.file) == (&source.part, source.role, &source.file)
         };
         match self.sources.iter_mut().find(same) {
             Some(known) => {
                 known.documents.extend(&source.documents);
-                known.documents.sort_unstable();
-                known.documents.dedup();
+                known.sections.extend(&source.sections);
+                sort(&mut known.documents);
+                sort(&mut known.sections);
             }
             None if source.documents.is_empty() => {}
             None => self.sources.push(source),
@@ -143,7 +197,7 @@ impl Learned {
     #[must_use]
     pub fn only(&self, role: Role) -> Learned {
         let sources = self.sources.iter().filter(|source| source.role == role).cloned().collect();
-        Learned { sources, unrecorded: self.unrecorded.clone() }
+        Learned { sources, unrecorded: self.unrecorded.clone(), ..*self }
     }
 
     /// Number of distinct documents.
@@ -151,17 +205,15 @@ impl Learned {
         self.sources.iter().flat_map(|source| &source.documents).collect::<HashSet<_>>().len()
     }
 
-    /// Which of the given documents were used.
-    pub fn has_seen(&self, documents: &[Option<u64>]) -> Vec<bool> {
-        let known: HashSet<u64> = self.sources.iter().flat_map(|source| &source.documents).copied().collect();
-        documents.iter().map(|document| document.is_some_and(|document| known.contains(&document))).collect()
+    /// Which of the given documents were used, whole or in part.
+    pub fn has_seen(&self, documents: &[Fingerprints]) -> Vec<bool> {
+        documents.iter().map(|document| self.sources.iter().any(|source| source.holds(document))).collect()
     }
 
     /// How many of the given documents were used, by which components, and which files of the same corpus were used at all.
-    pub fn look_up(&self, documents: &[Option<u64>], corpus: Option<&str>) -> Seen {
-        let wanted: HashSet<u64> = documents.iter().flatten().copied().collect();
+    pub fn look_up(&self, documents: &[Fingerprints], corpus: Option<&str>) -> Seen {
         let seen_in_source = |source: &TrainingSource| {
-            let n_documents = source.documents.iter().filter(|document| wanted.contains(document)).count();
+            let n_documents = documents.iter().filter(|document| source.holds(document)).count();
             let TrainingSource { part, role, file, .. } = source.clone();
             (n_documents > 0).then_some(SeenIn { part, role, file, n_documents })
         };
@@ -256,24 +308,62 @@ pub fn left_out(n_seen: usize, n_held_out: usize) -> Option<String> {
     (n_seen > 0).then(|| format!("{n_seen} of {n_held_out} held-out {documents} {were} left out{figures}"))
 }
 
-/// The fingerprint of the letters and digits of a text in lower case; `None` if it has none.
-///
-/// It covers the whole text, so a title or abstract alone is not recognised as part of its document.
-pub fn fingerprint(text: &str) -> Option<u64> {
-    let letters: String = text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    (!letters.is_empty()).then(|| xxh3_64(letters.as_bytes()))
+/// The fingerprints of a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fingerprints {
+    /// Of the whole text, or of the id and the queries of a document without text; `None` without both.
+    pub whole: Option<u64>,
+    /// Of its sections, or of the lines of a text without sections, if they have at least [`MIN_LETTERS`], and of title and abstract
+    /// together.
+    pub sections: Vec<u64>,
 }
 
-/// The fingerprint of a document known only by its id and queries, in any order. Without an id, the queries are those of a whole file. `None`
-/// without both.
-pub fn fingerprint_of_queries<'a>(document: &str, names: impl Iterator<Item = &'a str>) -> Option<u64> {
-    let names: BTreeSet<String> =
-        names.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
-    if document.is_empty() && names.is_empty() {
-        return None;
+/// Number of letters and digits from which a section identifies its document: `Introduction` does not.
+pub const MIN_LETTERS: usize = 30;
+
+impl Fingerprints {
+    /// The fingerprints of a document with its sections.
+    pub fn of(document: &Document) -> Fingerprints {
+        let of_span = |span: &Span| document.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+        let mut parts: Vec<String> = match document.sections.as_slice() {
+            [] => document.text.lines().map(letters_of).collect(),
+            sections => sections.iter().map(|section| letters_of(of_span(&section.span))).collect(),
+        };
+        // An article, and its title and abstract alone.
+        let kind = |wanted: &str| document.sections.iter().find(|section: &&Section| section.kind == wanted);
+        if let (Some(title), Some(summary)) = (kind("title"), kind("abstract")) {
+            parts.push(letters_of(of_span(&title.span)) + &letters_of(of_span(&summary.span)));
+        }
+        let whole = letters_of(&document.text);
+        parts.retain(|part| part.chars().nth(MIN_LETTERS - 1).is_some() && *part != whole);
+        let mut sections: Vec<u64> = parts.iter().filter_map(|part| hash(part)).collect();
+        sort(&mut sections);
+        Fingerprints { whole: hash(&whole), sections }
     }
-    let all = names.into_iter().fold(format!("{document}\n"), |all, name| all + &name + "\n");
-    Some(xxh3_64(all.as_bytes()))
+
+    /// The fingerprints of a text without sections.
+    pub fn of_text(text: &str) -> Fingerprints {
+        Fingerprints::of(&Document { text: text.to_owned(), ..Document::default() })
+    }
+
+    /// The fingerprint of a document known only by its id and queries, in any order. Without an id, the queries are those of a whole file.
+    pub fn of_queries<'a>(document: &str, names: impl Iterator<Item = &'a str>) -> Fingerprints {
+        let names: BTreeSet<String> =
+            names.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()).collect();
+        let is_empty = document.is_empty() && names.is_empty();
+        let all = names.into_iter().fold(format!("{document}\n"), |all, name| all + &name + "\n");
+        Fingerprints { whole: (!is_empty).then(|| xxh3_64(all.as_bytes())), sections: Vec::new() }
+    }
+}
+
+/// The letters and digits of a text in lower case.
+fn letters_of(text: &str) -> String {
+    text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The hash of letters; `None` if there are none.
+fn hash(letters: &str) -> Option<u64> {
+    (!letters.is_empty()).then(|| xxh3_64(letters.as_bytes()))
 }
 
 /// Fingerprints as 16 hexadecimal digits each.
@@ -315,25 +405,89 @@ mod tests {
     use super::*;
 
     fn source(part: &str, role: Role, file: &str, texts: &[&str]) -> TrainingSource {
-        TrainingSource::new(part, role, file, texts.iter().filter_map(|text| fingerprint(text)))
+        TrainingSource::new(part, role, file, texts.iter().map(|text| Fingerprints::of_text(text)))
+    }
+
+    fn print(text: &str) -> Option<u64> {
+        Fingerprints::of_text(text).whole
     }
 
     #[test]
     fn fingerprints_ignore_the_format_and_are_stable() {
-        assert_eq!(fingerprint("Round thing.\nIt is a Ring."), fingerprint("round  thing It is a ring"));
-        assert_ne!(fingerprint("A ring."), fingerprint("A wing."));
-        assert_eq!(fingerprint(" .\n"), None);
+        assert_eq!(print("Round thing.\nIt is a Ring."), print("round  thing It is a ring"));
+        assert_ne!(print("A ring."), print("A wing."));
+        assert_eq!(Fingerprints::of_text(" .\n"), Fingerprints::default());
         // Bundles store fingerprints, so their definition must not change.
-        assert_eq!(fingerprint("A ring."), Some(0xb933_37d7_e319_3bae));
-        assert_eq!(fingerprint_of_queries("7", ["ring", "box"].into_iter()), Some(0x15a2_e9fd_483e_3f5d));
-        let of = |names: &[&'static str]| fingerprint_of_queries("7", names.iter().copied());
-        assert_eq!(of(&["Ring", "box", "ring"]), of(&["box", "ring"]));
-        assert_ne!(of(&["box", "ring"]), of(&["box", "disc"]));
+        assert_eq!(print("A ring."), Some(0xb933_37d7_e319_3bae));
+        let of =
+            |document: &str, names: &[&'static str]| Fingerprints::of_queries(document, names.iter().copied()).whole;
+        assert_eq!(of("7", &["ring", "box"]), Some(0x15a2_e9fd_483e_3f5d));
+        assert_eq!(of("7", &["Ring", "box", "ring"]), of("7", &["box", "ring"]));
+        assert_ne!(of("7", &["box", "ring"]), of("7", &["box", "disc"]));
         // Without an id, the names of the file identify it.
-        let print_of_file = |names: &[&'static str]| fingerprint_of_queries("", names.iter().copied());
-        assert_eq!(print_of_file(&["Ring", " box"]), print_of_file(&["box", "ring"]));
-        assert!(print_of_file(&["ring"]).is_some() && print_of_file(&["ring"]) != print_of_file(&["ring", "box"]));
-        assert_eq!(print_of_file(&[]), None);
+        assert_eq!(of("", &["Ring", " box"]), of("", &["box", "ring"]));
+        assert!(of("", &["ring"]).is_some() && of("", &["ring"]) != of("", &["ring", "box"]));
+        assert_eq!(of("", &[]), None);
+    }
+
+    const TITLE: &str = "Rings and boxes in the kitchens of two small towns";
+    const ABSTRACT: &str = "We counted all rings and all boxes in nine kitchens. There were more boxes than rings.";
+
+    /// A document of sections, with the space of PubTator between them.
+    fn article(sections: &[(&str, &str)]) -> Document {
+        let mut document = Document::default();
+        for (kind, text) in sections {
+            let start = document.text.len();
+            document.text += &format!("{text} ");
+            document.sections.push(Section { kind: (*kind).to_owned(), span: Span::new(start, start + text.len()) });
+        }
+        document
+    }
+
+    #[test]
+    fn title_or_abstract_alone_is_recognised_and_the_other_way_round() {
+        let whole = article(&[("title", TITLE), ("abstract", ABSTRACT)]);
+        let full = article(&[
+            ("title", TITLE),
+            ("abstract", ABSTRACT),
+            ("text", "The authors declare no competing interests."),
+        ]);
+        let lines = Fingerprints::of_text(&format!("{TITLE}\n{ABSTRACT}\n"));
+        let learned = |prints: Fingerprints| {
+            let mut learned = Learned::default();
+            learned.add(TrainingSource::new("tagger", Role::Trained, "shapes/train.jsonl", [prints]));
+            learned
+        };
+        let check = |trained: Fingerprints, asked: Fingerprints, expected: bool| {
+            let (learned, asked) = (learned(trained), [asked]);
+            assert_eq!(learned.has_seen(&asked), [expected]);
+            assert_eq!(learned.look_up(&asked, None).n_seen, usize::from(expected));
+        };
+        for part in [TITLE, ABSTRACT] {
+            for whole in [Fingerprints::of(&whole), Fingerprints::of(&full), lines.clone()] {
+                check(whole.clone(), Fingerprints::of_text(part), true);
+                check(Fingerprints::of_text(part), whole, true);
+            }
+        }
+        check(Fingerprints::of(&full), Fingerprints::of(&whole), true);
+        check(Fingerprints::of(&whole), Fingerprints::of(&full), true);
+        // Short sections and sections that articles share tell nothing.
+        let other = article(&[("title", "Introduction"), ("text", "The authors declare no competing interests.")]);
+        check(Fingerprints::of(&full), Fingerprints::of(&other), false);
+        check(Fingerprints::of(&other), Fingerprints::of_text("Introduction"), false);
+        check(Fingerprints::of_text(TITLE), Fingerprints::of_text(ABSTRACT), false);
+    }
+
+    #[test]
+    fn records_of_format_1_are_read_and_newer_ones_are_refused() {
+        let old = r#"{"learned": {"sources": [{"part": "tagger", "role": "trained", "file": "a.jsonl", "documents": "b93337d7e3193bae"}]}}"#;
+        let learned = Learned::of_json(old).unwrap().unwrap();
+        assert_eq!((learned.format, learned.sources[0].sections.len()), (1, 0));
+        assert_eq!(learned.has_seen(&[Fingerprints::of_text("A ring.")]), [true]);
+        let new = Learned::default().into_json("{}").unwrap();
+        assert!(new.contains("\"format\": 2"), "{new}");
+        let message = Learned::of_json(&new.replace("\"format\": 2", "\"format\": 3")).unwrap_err().to_string();
+        assert!(message.contains("format 3"), "{message}");
     }
 
     #[test]
@@ -343,16 +497,19 @@ mod tests {
         learned.add(source("tagger", Role::Trained, "shapes/train.jsonl", &["A disc.", "A box."]));
         learned.add(source("weights", Role::Tuned, "shapes/dev.jsonl", &["A cone."]));
         assert_eq!((learned.sources.len(), learned.n_documents()), (2, 4));
-        let prints = ["A ring.", "a box", "A cube."].map(fingerprint);
+        let prints = ["A ring.", "a box", "A cube."].map(Fingerprints::of_text);
         let seen = learned.look_up(&prints, Some("Shapes"));
         assert_eq!(seen.sentence(), "2 of 3 documents were seen in training");
         assert_eq!(seen.details(), "tagger (trained on 2 of shapes/train.jsonl)");
         assert_eq!(seen.related, ["shapes/dev.jsonl", "shapes/train.jsonl"]);
-        let tuned = learned.look_up(&[fingerprint("A cone.")], None);
+        let tuned = learned.look_up(&[Fingerprints::of_text("A cone.")], None);
         assert_eq!(tuned.sentence(), "1 of 1 documents was used to tune or calibrate");
         assert!(tuned.related.is_empty());
-        assert_eq!(learned.only(Role::Trained).look_up(&[fingerprint("A cone.")], None).n_seen, 0);
-        assert_eq!(learned.look_up(&[None], Some("other")), Seen { n_documents: 1, ..Seen::default() });
+        assert_eq!(learned.only(Role::Trained).look_up(&[Fingerprints::of_text("A cone.")], None).n_seen, 0);
+        assert_eq!(
+            learned.look_up(&[Fingerprints::default()], Some("other")),
+            Seen { n_documents: 1, ..Seen::default() }
+        );
     }
 
     #[test]

@@ -25,6 +25,7 @@
 pub mod agreement;
 pub mod assignment;
 pub mod bootstrap;
+pub mod chart;
 pub mod compare;
 pub mod curves;
 pub mod errors;

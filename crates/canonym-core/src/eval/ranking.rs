@@ -176,7 +176,7 @@ pub fn rank(mentions: &[RankedMention], config: &RankingConfig, rng: &mut SplitM
         }
         let n_documents = documents.len();
         let document = *documents.entry(&mention.document).or_insert(n_documents);
-        let outcome = judge(mention, document, config);
+        let outcome = outcome_of(mention, document, config);
         ranking.n_unanswered += u64::from(outcome.unanswered);
         outcomes.push(outcome);
     }
@@ -231,7 +231,7 @@ pub fn from_documents(documents: &[DocumentPair]) -> Vec<RankedMention> {
 /// Whether the first candidates of each mention are correct; `None` for excluded mentions.
 pub fn first_right(mentions: &[RankedMention], config: &RankingConfig) -> Vec<Option<bool>> {
     let judged = |mention: &RankedMention| !is_left_out(mention, config);
-    let right = |mention: &RankedMention| judge(mention, 0, config).rank == Some(1);
+    let right = |mention: &RankedMention| outcome_of(mention, 0, config).rank == Some(1);
     mentions.iter().map(|mention| judged(mention).then(|| right(mention))).collect()
 }
 
@@ -251,7 +251,7 @@ pub fn outcomes(mentions: &[RankedMention], config: &RankingConfig) -> Outcomes 
         let answered = mention.parts.iter().take(n_evaluated).any(|part| !part.is_empty());
         match mention.score.filter(|_| answered) {
             Some(score) => {
-                let right = judge(mention, 0, config).rank == Some(1);
+                let right = outcome_of(mention, 0, config).rank == Some(1);
                 outcomes.answered.push(Answered { score: f64::from(score), right });
             }
             None => outcomes.n_unanswered += 1,
@@ -279,7 +279,7 @@ struct Outcome {
     unseen: bool,
 }
 
-fn judge(mention: &RankedMention, document: usize, config: &RankingConfig) -> Outcome {
+fn outcome_of(mention: &RankedMention, document: usize, config: &RankingConfig) -> Outcome {
     let parts = match config.composite {
         Composite::First => &mention.parts[..mention.parts.len().min(1)],
         Composite::All | Composite::Drop => &mention.parts[..],

@@ -111,7 +111,7 @@ const GROUP: usize = 32;
 /// Where the items of a section start and end.
 #[derive(Debug, Clone, Copy)]
 pub enum Offsets<'a> {
-    /// `n + 1` offsets, as in files of format 1.
+    /// `n + 1` offsets, as in files of formats 1 and 2.
     Plain(U32s<'a>),
     /// Lengths.
     Lengths(Lengths<'a>),

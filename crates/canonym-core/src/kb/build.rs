@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::compile::{CompileConfig, CompileSource, compile};
-use super::format::Meta;
+use super::format::{CodeSystemRecord, Meta};
 use super::import::{ImportConfig, Report, SourceFormat};
 use super::sources::{SourceArgument, resolve};
 use crate::{Error, Result};
@@ -35,6 +35,23 @@ pub struct BuildConfig {
     pub licence: String,
     /// Release of the source.
     pub version: String,
+    /// SSSOM files whose mappings become cross-references of the concepts.
+    pub xrefs_from: Vec<PathBuf>,
+    /// URIs and releases of code systems.
+    pub code_systems: Vec<CodeSystemRecord>,
+}
+
+/// Parses a code system: `PREFIX=URI`, or `PREFIX=URI|VERSION`.
+pub fn code_system(text: &str) -> Result<CodeSystemRecord> {
+    let wrong =
+        |what: &str| Error::usage(format!("`{text}`: {what}"), "write it as CLINIC=https://clinic.example/codes|2026");
+    let (prefix, rest) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
+    let (uri, version) = rest.split_once('|').unwrap_or((rest, ""));
+    let (prefix, uri, version) = (prefix.trim().trim_end_matches(':'), uri.trim(), version.trim());
+    if prefix.contains([':', '|']) || uri.contains(char::is_whitespace) || !uri.contains(':') {
+        return Err(wrong("this is no prefix and URI"));
+    }
+    Ok(CodeSystemRecord { prefix: prefix.to_owned(), uri: uri.to_owned(), version: version.to_owned() })
 }
 
 /// Writes the knowledge base to `out`; `progress` is called with the number of records at intervals; its error ends the build.
@@ -52,6 +69,8 @@ pub fn build(config: &BuildConfig, out: &Path, progress: &mut Progress<'_>) -> R
         mappings: config.mappings.clone(),
         predicates: config.predicates.clone(),
         starter: config.starter.clone(),
+        xrefs_from: config.xrefs_from.clone(),
+        code_systems: config.code_systems.clone(),
     };
     compile(&sources, &compiled, out, progress)
 }
@@ -73,7 +92,7 @@ fn check_out(config: &BuildConfig, out: &Path) -> Result<()> {
         ));
     }
     let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let mut inputs = config.sources.iter().map(|source| &source.path).chain(&config.mappings);
+    let mut inputs = config.sources.iter().map(|source| &source.path).chain(&config.mappings).chain(&config.xrefs_from);
     if real(out).is_some_and(|written| inputs.any(|source| real(source).as_ref() == Some(&written))) {
         let message = format!("output would overwrite the source {}", out.display());
         return Err(Error::usage(message, "choose another name for `--out`"));
@@ -112,6 +131,7 @@ fn options(config: &BuildConfig, sources: &[CompileSource]) -> Vec<String> {
     let flags = [("--keep-obsolete", all.keep_obsolete), ("--xrefs", all.xrefs)];
     options.extend(flags.iter().filter(|(_, given)| *given).map(|(option, _)| (*option).to_owned()));
     options.extend(config.mappings.iter().map(|path| format!("--join {}", last(path))));
+    options.extend(config.xrefs_from.iter().map(|path| format!("--xrefs-from {}", last(path))));
     options.extend(config.starter.is_some().then(|| WITH_STARTER.to_owned()));
     options
 }

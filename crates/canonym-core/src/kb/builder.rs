@@ -10,6 +10,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::arena::{Arena, ids_of_concepts, lists, strings};
 use super::counts::{self, Counts, tally};
 use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
@@ -17,8 +18,8 @@ use super::join::{self, Mappings};
 use super::lexicon::Lexicon;
 use super::record::{ConceptRecord, Scope};
 use super::supplement;
+use super::xref::{Predicate, XrefRecord};
 use crate::artifact::{AtomicFile, ContainerWriter};
-use crate::index::packed::Lengths;
 use crate::{Error, Result};
 
 /// Longer names are dropped: they do not occur in text, and the longest name bounds the windows of the recogniser.
@@ -28,32 +29,6 @@ pub const MAX_NAME_BYTES: usize = 1000;
 const NO_ORIGIN: u16 = u16::MAX;
 /// Maximum number of unknown parents that are listed; all are counted.
 const MAX_UNKNOWN: usize = 100;
-
-/// Strings stored back to back, with their offsets.
-#[derive(Debug)]
-struct Arena {
-    text: Vec<u8>,
-    at: Vec<u64>,
-}
-
-impl Arena {
-    fn new() -> Arena {
-        Arena { text: Vec::new(), at: vec![0] }
-    }
-
-    fn push(&mut self, what: &str, text: &str) -> Result<u32> {
-        let row =
-            u32::try_from(self.at.len() - 1).map_err(|_| Error::too_many(format!("more than 4 billion {what}")))?;
-        self.text.extend_from_slice(text.as_bytes());
-        self.at.push(self.text.len() as u64);
-        Ok(row)
-    }
-
-    fn get(&self, row: u32) -> &str {
-        let range = self.at[row as usize] as usize..self.at[row as usize + 1] as usize;
-        std::str::from_utf8(&self.text[range]).expect("arenas hold whole strings")
-    }
-}
 
 /// Collects records, which [`KnowledgeBaseBuilder::write`] compiles.
 #[derive(Debug)]
@@ -82,6 +57,8 @@ pub struct KnowledgeBaseBuilder {
     wanted_parents: Arena,
     alternatives: Arena,
     alternative_of: Vec<u32>,
+    xrefs: Arena,
+    xref_of: Vec<(u32, Predicate)>,
     report: Report,
 }
 
@@ -124,6 +101,8 @@ impl KnowledgeBaseBuilder {
             wanted_parents: Arena::new(),
             alternatives: Arena::new(),
             alternative_of: Vec::new(),
+            xrefs: Arena::new(),
+            xref_of: Vec::new(),
             report: Report::default(),
         }
     }
@@ -173,7 +152,22 @@ impl KnowledgeBaseBuilder {
             self.alternatives.push("alternative ids", alternative.trim())?;
             self.alternative_of.push(concept);
         }
+        record.xrefs.iter().try_for_each(|xref| self.push_xref(concept, xref))
+    }
+
+    fn push_xref(&mut self, concept: u32, xref: &XrefRecord) -> Result<()> {
+        if !xref.id.trim().is_empty() {
+            self.xrefs.push("cross-references", xref.id.trim())?;
+            self.xref_of.push((concept, xref.predicate));
+        }
         Ok(())
+    }
+
+    /// Adds a cross-reference to the concept with this id. Returns false if no record had it.
+    pub fn add_xref(&mut self, id: &str, xref: &XrefRecord) -> Result<bool> {
+        let Some(concept) = self.rows.get(id).copied() else { return Ok(false) };
+        self.push_xref(concept, xref)?;
+        Ok(true)
     }
 
     /// Starts a new source for the records that follow; `name` is used for records without a source.
@@ -459,21 +453,18 @@ impl KnowledgeBaseBuilder {
         new_row: &[u32],
         n_concepts: usize,
     ) -> std::io::Result<u64> {
-        let mut rows: Vec<(&str, u32)> = self
-            .alternative_of
-            .iter()
-            .enumerate()
-            .map(|(row, concept)| (self.alternatives.get(row as u32), new_row[*concept as usize]))
-            .filter(|(_, concept)| *concept != u32::MAX)
-            .collect();
-        rows.par_sort_unstable();
-        rows.dedup();
-        strings(writer, "alt", rows.iter().map(|(id, _)| *id))?;
-        let concepts: Vec<u32> = rows.iter().map(|(_, concept)| *concept).collect();
-        writer.section_u32("alt.concept", &concepts)?;
-        let identity: Vec<u32> = (0..n_concepts as u32).collect();
-        let of = concepts.iter().enumerate().map(|(row, concept)| (*concept, row as u32));
-        Ok(lists(writer, "alt.of", of, &identity, n_concepts)?.1.len() as u64)
+        let kept = |(_, concept, _): &(&str, u32, ())| *concept != u32::MAX;
+        let alternatives = self.alternative_of.iter().zip(0..);
+        let rows = alternatives.map(|(concept, row)| (self.alternatives.get(row), new_row[*concept as usize], ()));
+        let n_alternatives = ids_of_concepts(writer, "alt", rows.filter(kept).collect(), n_concepts)?.len();
+        let kept = |(_, concept, _): &(&str, u32, Predicate)| *concept != u32::MAX;
+        let xrefs = self.xref_of.iter().zip(0..);
+        let rows =
+            xrefs.map(|((concept, predicate), row)| (self.xrefs.get(row), new_row[*concept as usize], *predicate));
+        let predicates = ids_of_concepts(writer, "xref", rows.filter(kept).collect(), n_concepts)?;
+        let predicates: Vec<u8> = predicates.into_iter().map(|predicate| predicate as u8).collect();
+        writer.section("xref.predicate", [&predicates[..]])?;
+        Ok(n_alternatives as u64)
     }
 }
 
@@ -499,53 +490,4 @@ fn sorted_rows(rows: &HashMap<String, u16>) -> (Vec<String>, Vec<u16>) {
         order[rows[name] as usize] = new as u16;
     }
     (names, order)
-}
-
-/// Writes a section of lengths.
-pub(super) fn lengths<W: Write + Seek>(
-    writer: &mut ContainerWriter<W>,
-    name: &str,
-    lens: impl Iterator<Item = usize>,
-) -> std::io::Result<()> {
-    writer.section(name, [&Lengths::encode(lens)[..]])
-}
-
-/// Writes the sections `{name}.at` and `{name}.text`.
-pub(super) fn strings<'a, W: Write + Seek>(
-    writer: &mut ContainerWriter<W>,
-    name: &str,
-    texts: impl Iterator<Item = &'a str> + Clone,
-) -> std::io::Result<()> {
-    lengths(writer, &format!("{name}.at"), texts.clone().map(str::len))?;
-    writer.section(&format!("{name}.text"), texts.map(str::as_bytes))
-}
-
-/// Writes the sections `{name}.at` and `{name}.row`: the values of each concept in the given order, without duplicates.
-/// Returns their contents.
-fn lists<W: Write + Seek>(
-    writer: &mut ContainerWriter<W>,
-    name: &str,
-    values: impl Iterator<Item = (u32, u32)>,
-    new_row: &[u32],
-    n_concepts: usize,
-) -> std::io::Result<(Vec<u32>, Vec<u32>)> {
-    let mut pairs: Vec<(u32, u32, u32)> = values
-        .enumerate()
-        .map(|(index, (concept, value))| (new_row[concept as usize], value, index as u32))
-        .filter(|(concept, _, _)| *concept != u32::MAX)
-        .collect();
-    pairs.sort_unstable();
-    pairs.dedup_by_key(|(concept, value, _)| (*concept, *value));
-    pairs.sort_unstable_by_key(|(concept, _, index)| (*concept, *index));
-    let mut at = vec![0; n_concepts + 1];
-    for (concept, _, _) in &pairs {
-        at[*concept as usize + 1] += 1;
-    }
-    for row in 0..n_concepts {
-        at[row + 1] += at[row];
-    }
-    let rows: Vec<u32> = pairs.into_iter().map(|(_, value, _)| value).collect();
-    lengths(writer, &format!("{name}.at"), at.windows(2).map(|ends| (ends[1] - ends[0]) as usize))?;
-    writer.section_u32(&format!("{name}.row"), &rows)?;
-    Ok((at, rows))
 }

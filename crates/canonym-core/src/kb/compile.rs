@@ -1,15 +1,18 @@
 //! Compiles source files into a knowledge base in one call.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::builder::KnowledgeBaseBuilder;
-use super::format::{Meta, SourceFile};
+use super::code_system::canonical_prefix;
+use super::format::{CodeSystemRecord, Meta, SourceFile};
 use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, import_sources, sssom};
 use super::join::Mappings;
 use super::record::ConceptRecord;
+use super::xref::{Predicate, XrefRecord};
 use crate::input::{Input, Source};
 use crate::{Error, Result};
 
@@ -26,6 +29,8 @@ pub struct CompileSource {
     pub name: String,
     /// Whether `name` also replaces sources provided by the format, such as namespaces.
     pub name_wins: bool,
+    /// Release given by the user for this source, or empty.
+    pub version: String,
 }
 
 /// Metadata, and mappings that merge concepts.
@@ -45,7 +50,14 @@ pub struct CompileConfig {
     pub predicates: Vec<String>,
     /// The starter table, whose names become synonyms of concepts with the same ids.
     pub starter: Option<Vec<u8>>,
+    /// SSSOM files whose mappings become cross-references of the concepts.
+    pub xrefs_from: Vec<PathBuf>,
+    /// URIs and releases of code systems given by the user.
+    pub code_systems: Vec<CodeSystemRecord>,
 }
+
+/// Prefixes counted per source, to bound memory.
+const MAX_PREFIXES: usize = 1000;
 
 /// Name of the starter table in reports.
 const STARTER: &str = "starter";
@@ -62,16 +74,39 @@ pub fn compile(
     let mut report = Report::default();
     let mut n_records = 0u64;
     let mappings = read_mappings(config, &mut report)?;
+    let mut code_systems = config.code_systems.clone();
     for source in sources {
         builder.begin_source(&source.name)?;
+        let mut prefixes: BTreeMap<String, u64> = BTreeMap::new();
         import(source.format, &source.paths, &source.import, &mut report, &mut |record| {
             n_records += 1;
             if n_records.is_multiple_of(4096) {
                 progress(n_records)?;
             }
+            if !record.names.is_empty() {
+                let prefix = record.id.split_once(':').map_or("", |(prefix, _)| prefix);
+                let is_full = prefixes.len() >= MAX_PREFIXES;
+                match prefixes.get_mut(prefix) {
+                    Some(n) => *n += 1,
+                    None if !is_full => drop(prefixes.insert(prefix.to_owned(), 1)),
+                    None => {}
+                }
+            }
             let record = if source.name_wins { ConceptRecord { source: String::new(), ..record } } else { record };
             builder.add(record)
         })?;
+        let release = report.release.take().unwrap_or_default();
+        let given =
+            [&source.version, if sources.len() == 1 { &config.version } else { &release }, &release, &config.version];
+        let version = given.into_iter().find(|version| !version.is_empty()).cloned();
+        let main = prefixes.into_iter().max_by_key(|(_, n)| *n).map(|(prefix, _)| prefix);
+        if let Some((prefix, version)) = main.zip(version) {
+            match code_systems.iter_mut().find(|known| known.prefix == prefix) {
+                Some(known) if known.version.is_empty() => known.version = version,
+                Some(_) => {}
+                None => code_systems.push(CodeSystemRecord { prefix, version, ..CodeSystemRecord::default() }),
+            }
+        }
     }
     progress(n_records)?;
     if builder.n_names() == 0 {
@@ -83,11 +118,48 @@ pub fn compile(
     if let Some(starter) = &config.starter {
         builder.supplement(&read_starter(starter)?, &mut report)?;
     }
-    let (meta, built) = builder.write(describe(sources, config)?, out)?;
+    for path in &config.xrefs_from {
+        add_mappings(&mut Input::open(path)?, &mut builder, &mut report)?;
+    }
+    code_systems.sort_by(|one, other| one.prefix.cmp(&other.prefix));
+    let (meta, built) = builder.write(Meta { code_systems, ..describe(sources, config)? }, out)?;
     for ((kind, reason), n) in built.dropped {
         report.drop_many(&kind, &reason, n);
     }
     Ok((meta, report))
+}
+
+/// Adds the mappings of an SSSOM file to the cross-references of the concepts that they are about.
+fn add_mappings(input: &mut Input, builder: &mut KnowledgeBaseBuilder, report: &mut Report) -> Result<()> {
+    sssom::each(input, report, &mut |mapping| {
+        let Some(predicate) = Predicate::from_name(mapping.predicate) else { return Ok(Some("another predicate")) };
+        let (subject, object) = (mapping.subject_id(), mapping.object_id());
+        let pairs = [(&subject, &object, predicate), (&object, &subject, predicate.inverse())];
+        let mut is_known = false;
+        for (id, other, predicate) in pairs {
+            let xref = XrefRecord { id: other.clone().into_owned(), predicate };
+            // Mappings may spell a prefix in lower case.
+            let upper = id.split_once(':').map(|(prefix, code)| format!("{}:{code}", prefix.to_ascii_uppercase()));
+            let spelled = [Some(id.clone().into_owned()), upper, known_id(id)];
+            is_known |= spelled
+                .iter()
+                .flatten()
+                .map(|id| builder.add_xref(id, &xref))
+                .find_map(|added| match added {
+                    Ok(false) => None,
+                    other => Some(other),
+                })
+                .transpose()?
+                .unwrap_or_default();
+        }
+        Ok((!is_known).then_some("of no concept"))
+    })
+}
+
+/// The id with the canonical prefix of its code system.
+fn known_id(id: &str) -> Option<String> {
+    let (prefix, code) = id.split_once(':')?;
+    Some(format!("{}:{code}", canonical_prefix(prefix)))
 }
 
 fn read_starter(table: &[u8]) -> Result<Vec<ConceptRecord>> {
@@ -128,7 +200,11 @@ fn describe(sources: &[CompileSource], config: &CompileConfig) -> Result<Meta> {
     let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let paths = || sources.iter().flat_map(|source| &source.paths);
     let mut files = Vec::new();
-    for path in paths().chain(&config.mappings).filter(|path| path.as_os_str() != "-" && path.is_file()) {
+    for path in paths()
+        .chain(&config.mappings)
+        .chain(&config.xrefs_from)
+        .filter(|path| path.as_os_str() != "-" && path.is_file())
+    {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         files.push(SourceFile { name, xxh3: hash_file(path)? });
     }

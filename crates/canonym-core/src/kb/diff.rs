@@ -23,6 +23,9 @@ pub enum ChangeKind {
     Changed,
 }
 
+/// The list of cross-references.
+const XREFS: &str = "cross-references";
+
 /// A changed concept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
@@ -39,7 +42,7 @@ pub struct Change {
     /// Its previous preferred name, if that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_name: Option<String>,
-    /// Changed lists: `names`, `scopes`, `types`, `parents`, `alternative ids`.
+    /// Changed lists: `names`, `scopes`, `types`, `parents`, `alternative ids`, `cross-references`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListChange>,
     /// Changed single values: `definition`, `source`.
@@ -156,8 +159,11 @@ fn removed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase) -> Change {
 
 /// The differences between the old and the new version of a concept; `None` if there are none.
 fn changed(old: &KnowledgeBase, was: ConceptId, new: &KnowledgeBase, is: ConceptId) -> Option<Change> {
-    let lists = ["names", "scopes", "types", "parents", "alternative ids"]
+    // Files of format 1 have no cross-references to compare.
+    let is_comparable = |list: &&str| *list != XREFS || [old, new].iter().all(|kb| kb.container().format() > 1);
+    let lists = ["names", "scopes", "types", "parents", "alternative ids", XREFS]
         .into_iter()
+        .filter(is_comparable)
         .filter_map(|list| compare(list, &entries(old, was, list), &entries(new, is, list)));
     let mut lists: Vec<ListChange> = lists.collect();
     forget_scopes_of_other_names(&mut lists);
@@ -188,7 +194,8 @@ fn entries<'a>(kb: &'a KnowledgeBase, concept: ConceptId, list: &str) -> BTreeSe
             .collect(),
         "types" => kb.types(concept).map(Into::into).collect(),
         "parents" => kb.parents(concept).map(|parent| kb.id(parent).into()).collect(),
-        _ => kb.alternative_ids(concept).map(Into::into).collect(),
+        "alternative ids" => kb.alternative_ids(concept).map(Into::into).collect(),
+        _ => kb.xrefs(concept).map(|xref| format!("{} {}", xref.predicate.name(), xref.id).into()).collect(),
     }
 }
 

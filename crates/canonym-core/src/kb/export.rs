@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::import::{ImportConfig, biosyn, tsv};
 use super::reader::{ConceptId, KnowledgeBase, NameId};
 use super::record::Scope;
+use super::xref::{Predicate, Xref};
 use crate::kb::import::Report;
 use crate::{Error, Result};
 
@@ -21,7 +22,7 @@ const LINE_BYTES: usize = 1 << 20;
 pub enum ExportFormat {
     /// One JSON object per line; lossless.
     Jsonl,
-    /// Id, name, synonyms, types and definition; no scopes, parents, alternative ids or sources.
+    /// Id, name, synonyms, types and definition; no scopes, parents, alternative ids, cross-references or sources.
     Tsv,
     /// Ids and names only.
     Biosyn,
@@ -104,6 +105,10 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
     for (field, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
         row.insert(field.to_owned(), json!(values));
     }
+    let xrefs: Vec<Value> = kb.xrefs(concept).map(xref_json).collect();
+    if !xrefs.is_empty() {
+        row.insert("xrefs".to_owned(), Value::Array(xrefs));
+    }
     if let Some(definition) = kb.definition(concept) {
         row.insert("definition".to_owned(), json!(definition));
     }
@@ -132,12 +137,21 @@ fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> st
     }
 }
 
+/// A cross-reference: its id if the predicate is the default one.
+fn xref_json(xref: Xref<'_>) -> Value {
+    match xref.predicate {
+        Predicate::Xref => json!(xref.id),
+        predicate => json!({"id": xref.id, "predicate": predicate.name()}),
+    }
+}
+
 /// Counts what neither TSV nor BioSyn can represent.
 fn count_unsupported(kb: &KnowledgeBase, concept: ConceptId, report: &mut Report) {
     let n_scoped = kb.names(concept).filter(|name| kb.scope(*name) > Scope::Exact).count();
     report.drop_many("scope", "not supported by the format", n_scoped as u64);
     report.drop_many("parent", "not supported by the format", kb.parents(concept).count() as u64);
     report.drop_many("alternative id", "not supported by the format", kb.alternative_ids(concept).count() as u64);
+    report.drop_many("cross-reference", "not supported by the format", kb.xrefs(concept).count() as u64);
     report.drop_many("source", "not supported by the format", u64::from(!kb.source(concept).is_empty()));
 }
 
@@ -221,6 +235,12 @@ fn escaped(text: &str, signs: &[char]) -> String {
     written
 }
 
+/// A cross-reference in OBO, which also ends at a quote.
+fn obo_xref(id: &str) -> String {
+    let signs: Vec<char> = id.chars().filter(|letter| letter.is_whitespace()).chain(['!', '{', '"']).collect();
+    escaped(id, &signs)
+}
+
 /// An id in OBO, with all white space escaped.
 fn obo_id(id: &str) -> String {
     let signs: Vec<char> = id.chars().filter(|letter| letter.is_whitespace()).chain(['!', '{']).collect();
@@ -248,6 +268,12 @@ fn write_obo(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write, report
     }
     for id in kb.alternative_ids(concept) {
         writeln!(out, "alt_id: {}", obo_id(id))?;
+    }
+    for xref in kb.xrefs(concept) {
+        match xref.predicate {
+            Predicate::Xref => writeln!(out, "xref: {}", obo_xref(xref.id))?,
+            predicate => writeln!(out, "property_value: {} {}", predicate.name(), obo_xref(xref.id))?,
+        }
     }
     if let Some(definition) = kb.definition(concept) {
         writeln!(out, "def: \"{}\" []", quoted(definition))?;

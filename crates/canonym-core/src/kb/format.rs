@@ -2,13 +2,13 @@
 //!
 //! All numbers are little-endian. The `N` concepts are sorted by id; the names of a concept are consecutive, the
 //! preferred one first. A `*.at` section holds the [`Lengths`](crate::index::packed::Lengths) of the items of the section
-//! after it, in files of format 1 `n + 1` offsets. The lexical sections describe *forms*: the distinct folded names,
+//! after it, in files of formats 1 and 2 `n + 1` offsets. The lexical sections describe *forms*: the distinct folded names,
 //! sorted.
 //!
 //! | section | content |
 //! | --- | --- |
 //! | `meta` | [`Meta`] as JSON |
-//! | `counts` | [`Counts`](super::counts::Counts) as JSON; not in format 1 |
+//! | `counts` | [`Counts`](super::counts::Counts) as JSON; from format 3 on |
 //! | `id.at`, `id.text` | concept ids |
 //! | `concept.names` | first name of each concept, `N + 1` |
 //! | `name.at`, `name.text`, `name.scope`, `name.form` | names, their scopes (a byte) and forms |
@@ -18,6 +18,8 @@
 //! | `source.row` | rows of [`Meta::sources`] |
 //! | `alt.at`, `alt.text`, `alt.concept` | alternative ids, sorted, and their concepts |
 //! | `alt.of.at`, `alt.of.row` | the alternative ids of each concept |
+//! | `xref.at`, `xref.text`, `xref.concept`, `xref.predicate` | cross-references, sorted, their concepts and [`Predicate`](super::xref::Predicate)s (a byte); from format 2 on |
+//! | `xref.of.at`, `xref.of.row` | the cross-references of each concept; from format 2 on |
 //! | `form.at`, `form.text` | forms |
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
 //! | `vocab.hash`, `vocab.root`, `vocab.df` | hashes of canonical tokens, sorted; hashes of their roots; document frequencies |
@@ -36,7 +38,7 @@ use crate::artifact::ArtifactKind;
 
 /// The kind and format number of compiled knowledge bases.
 pub const KIND: ArtifactKind =
-    ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 2, oldest: 1, command: "canonym kb build" };
+    ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 3, oldest: 1, command: "canonym kb build" };
 
 /// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,9 +69,25 @@ pub struct Meta {
     pub types: Vec<String>,
     /// Source vocabularies, sorted.
     pub sources: Vec<String>,
+    /// Code systems whose URI or release is known; others have only the URI of their prefix. Empty in files of format 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code_systems: Vec<CodeSystemRecord>,
     /// Parents that are missing in the file; `None` if written by a version that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_parents: Option<UnknownParents>,
+}
+
+/// A code system of a knowledge base, by the prefix of its ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeSystemRecord {
+    /// The prefix of its ids, such as `MESH`.
+    pub prefix: String,
+    /// The canonical URI; empty for that of the prefix.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uri: String,
+    /// The release; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
 }
 
 /// Parents missing in the knowledge base because the source or a filter omits them.

@@ -6,7 +6,7 @@ use std::io::{Seek, Write};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::builder::{lengths, strings};
+use super::arena::{lengths, strings};
 use crate::Result;
 use crate::artifact::ContainerWriter;
 use crate::index::grams::GramIndex;
@@ -41,9 +41,13 @@ pub fn bag_key(hashes: impl Iterator<Item = u64>) -> u64 {
     hashes.fold(0, u64::wrapping_add)
 }
 
-/// Hashes of the tokens of a folded name. If all are function words, none is left out.
+/// Hashes of the tokens of a folded name. If all are function words, none is left out. At its start, `nos` and `nec` are short forms
+/// (`NOS type II`), not the qualifiers `not otherwise specified` and `not elsewhere classified`.
 pub fn hash_form(form: &str) -> Vec<TokenHashes> {
     let mut hashes: Vec<TokenHashes> = form.split(' ').filter(|token| !token.is_empty()).map(hash_token).collect();
+    if let Some(first) = hashes.first_mut().filter(|_| form.starts_with("nos ") || form.starts_with("nec ")) {
+        first.linking = false;
+    }
     if hashes.iter().all(|token| token.linking) {
         hashes.iter_mut().for_each(|token| token.linking = false);
     }

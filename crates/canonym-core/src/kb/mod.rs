@@ -1,7 +1,9 @@
 //! Knowledge bases: import a terminology, compile it into one file, and open that file without parsing.
 
+mod arena;
 pub mod build;
 pub mod builder;
+pub mod code_system;
 pub mod compile;
 pub mod counts;
 pub mod diff;
@@ -17,7 +19,10 @@ pub mod search;
 pub mod sources;
 pub mod subset;
 mod supplement;
+pub mod translate;
+pub mod xref;
 
 pub use builder::KnowledgeBaseBuilder;
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};
 pub use record::{ConceptRecord, NameRecord, Scope};
+pub use xref::{Predicate, Xref, XrefRecord};

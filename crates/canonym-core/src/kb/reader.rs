@@ -6,6 +6,7 @@ use std::path::Path;
 use super::format::{KIND, Meta};
 use super::lexicon::literal_start;
 use super::record::Scope;
+use super::xref::{Predicate, Xref};
 use crate::artifact::{Container, IN_MEMORY};
 use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
@@ -86,6 +87,35 @@ impl Grams {
     }
 }
 
+/// Sections of the cross-references; missing in files of format 1.
+#[derive(Debug)]
+struct Xrefs {
+    at: Range<usize>,
+    text: Range<usize>,
+    concept: Range<usize>,
+    predicate: Range<usize>,
+    of_at: Range<usize>,
+    of_row: Range<usize>,
+}
+
+impl Xrefs {
+    fn of(container: &Container) -> Result<Option<Xrefs>> {
+        if container.format() < 2 {
+            return Ok(None);
+        }
+        let range = |name: &str| container.range(name);
+        let (at, text, concept) = (range("xref.at")?, range("xref.text")?, range("xref.concept")?);
+        let (predicate, of_at, of_row) = (range("xref.predicate")?, range("xref.of.at")?, range("xref.of.row")?);
+        Ok(Some(Xrefs { at, text, concept, predicate, of_at, of_row }))
+    }
+
+    /// Whether the sections have consistent lengths, given how many items a section of offsets has.
+    fn is_consistent(&self, n_concepts: usize, n_items: impl Fn(&Range<usize>, usize) -> usize) -> bool {
+        let n = self.predicate.len();
+        n_items(&self.at, n) == n && self.concept.len() == 4 * n && n_items(&self.of_at, n_concepts) == n_concepts
+    }
+}
+
 /// An opened knowledge base.
 #[derive(Debug)]
 pub struct KnowledgeBase {
@@ -94,9 +124,11 @@ pub struct KnowledgeBase {
     grams: Grams,
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
-    /// Whether offsets are stored as lengths: not in format 1.
+    /// Whether offsets are stored as lengths: from format 3 on.
     has_lengths: bool,
+    xrefs: Option<Xrefs>,
     meta: Meta,
+    is_shared: bool,
 }
 
 impl KnowledgeBase {
@@ -115,6 +147,18 @@ impl KnowledgeBase {
         KnowledgeBase::from_container(Container::open_verified_once(IN_MEMORY, path, KIND, notes)?)
     }
 
+    /// Like [`KnowledgeBase::open_verified_once`], but the file is mapped whatever its size, so that all processes that open it share its
+    /// memory. Embeddings of its names are shared in the same way. The file must not be modified in place.
+    pub fn open_shared(path: &Path, notes: Option<&Path>) -> Result<KnowledgeBase> {
+        let kb = KnowledgeBase::from_container(Container::open_verified_once(0, path, KIND, notes)?)?;
+        Ok(KnowledgeBase { is_shared: true, ..kb })
+    }
+
+    /// Whether it was opened by [`KnowledgeBase::open_shared`].
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Opens a compiled knowledge base in memory; `label` replaces its path in errors.
     pub fn from_vec(bytes: Vec<u8>, label: &str) -> Result<KnowledgeBase> {
         KnowledgeBase::from_container(Container::from_vec(bytes, Path::new(label), KIND)?)
@@ -125,9 +169,10 @@ impl KnowledgeBase {
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
-        let grams = Grams::of(&container)?;
-        let has_lengths = container.format() > 1;
-        let kb = KnowledgeBase { container, sections, grams, literal_start, has_lengths, meta };
+        let (grams, xrefs) = (Grams::of(&container)?, Xrefs::of(&container)?);
+        let has_lengths = container.format() > 2;
+        let kb =
+            KnowledgeBase { container, sections, grams, literal_start, has_lengths, xrefs, meta, is_shared: false };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
@@ -168,6 +213,10 @@ impl KnowledgeBase {
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
             && self.bytes(&sections.vocab_root).len() == n_tokens * 8
             && self.grams.is_consistent()
+            && self
+                .xrefs
+                .as_ref()
+                .is_none_or(|xrefs| xrefs.is_consistent(n_concepts, |range, n| self.offsets(range, n).len()))
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {
@@ -344,6 +393,38 @@ impl KnowledgeBase {
         let range = self.offsets(&self.sections.alt_of_at, self.n_concepts()).range(concept.0 as usize);
         let alternatives = self.alternatives();
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
+    }
+
+    /// The cross-references of a concept, sorted by id.
+    pub fn xrefs(&self, concept: ConceptId) -> impl Iterator<Item = Xref<'_>> {
+        let rows = self.xrefs.as_ref().map(|xrefs| {
+            let range = self.offsets(&xrefs.of_at, self.n_concepts()).range(concept.0 as usize);
+            self.u32s(&xrefs.of_row).slice(range)
+        });
+        rows.into_iter().flat_map(|rows| rows.iter()).map(|row| self.xref_at(row as usize).0)
+    }
+
+    /// Number of cross-references.
+    pub fn n_xrefs(&self) -> usize {
+        self.xrefs.as_ref().map_or(0, |xrefs| xrefs.predicate.len())
+    }
+
+    /// The cross-reference at `row` of all, which are sorted by id, and its concept.
+    pub fn xref_at(&self, row: usize) -> (Xref<'_>, ConceptId) {
+        let Some(xrefs) = &self.xrefs else { return (Xref { id: "", predicate: Predicate::Xref }, ConceptId(0)) };
+        let id = self.strings(&xrefs.at, &xrefs.text, xrefs.predicate.len()).get(row);
+        let predicate = Predicate::from_byte(self.bytes(&xrefs.predicate).get(row).copied().unwrap_or(u8::MAX));
+        (Xref { id, predicate }, ConceptId(self.u32s(&xrefs.concept).get(row)))
+    }
+
+    /// The concepts with a cross-reference to `id`, spelled as in the source.
+    pub fn concepts_with_xref<'a>(&'a self, id: &'a str) -> impl Iterator<Item = (ConceptId, Predicate)> + 'a {
+        let first = self
+            .xrefs
+            .as_ref()
+            .map_or(0, |xrefs| self.strings(&xrefs.at, &xrefs.text, xrefs.predicate.len()).lower_bound(id));
+        let rows = (first..self.n_xrefs()).map(|row| self.xref_at(row));
+        rows.take_while(move |(xref, _)| xref.id == id).map(|(xref, concept)| (concept, xref.predicate))
     }
 
     /// The source vocabulary of a concept; empty if the file has a single source.

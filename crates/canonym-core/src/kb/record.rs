@@ -1,5 +1,7 @@
 //! Input of the builder: one concept, or a part of one.
 
+use super::xref::XrefRecord;
+
 /// The scope of a name relative to its concept, as in OBO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -53,8 +55,10 @@ pub struct ConceptRecord {
     pub definition: Option<String>,
     /// Ids of broader concepts, with prefixes.
     pub parents: Vec<String>,
-    /// Alternative ids: secondary, replaced and cross-referenced ids.
+    /// Alternative ids: secondary and replaced ids.
     pub alternative_ids: Vec<String>,
+    /// Cross-references to other code systems.
+    pub xrefs: Vec<XrefRecord>,
     /// The source vocabulary, such as `SNOMEDCT_US`; empty if the file has a single source.
     pub source: String,
 }

@@ -7,7 +7,7 @@ use super::import::{ImportConfig, SourceFormat, check_config};
 use crate::input::Source;
 use crate::{Error, Result};
 
-/// A source argument: `PATH`, or `format=tsv,prefix=MESH,name=mesh@PATH`.
+/// A source argument: `PATH`, or `format=tsv,prefix=MESH,name=mesh,version=2026@PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceArgument {
     /// The file or folder.
@@ -15,12 +15,14 @@ pub struct SourceArgument {
     format: Option<SourceFormat>,
     prefix: Option<String>,
     name: Option<String>,
+    version: Option<String>,
 }
 
 impl SourceArgument {
     /// Parses an argument. An existing path is never parsed as settings.
     pub fn parse(argument: &Path) -> Result<SourceArgument> {
-        let mut source = SourceArgument { path: argument.to_path_buf(), format: None, prefix: None, name: None };
+        let path = argument.to_path_buf();
+        let mut source = SourceArgument { path, format: None, prefix: None, name: None, version: None };
         let Some((settings, path)) = argument.to_str().and_then(|text| text.split_once('@')) else { return Ok(source) };
         if !settings.contains('=') || argument.exists() {
             return Ok(source);
@@ -31,9 +33,11 @@ impl SourceArgument {
                 Some(("format", word)) => source.format = Some(named_format(word)?),
                 Some(("prefix", prefix)) => source.prefix = Some(bare_prefix(prefix)),
                 Some(("name", name)) => source.name = Some(name.to_owned()),
+                Some(("version", version)) => source.version = Some(version.to_owned()),
                 _ => {
                     let message = format!("invalid source setting `{setting}`");
-                    return Err(Error::usage(message, "use format=…, prefix=… or name=…, as in prefix=MESH@mesh.tsv"));
+                    let hint = "use format=…, prefix=…, name=… or version=…, as in prefix=MESH@mesh.tsv";
+                    return Err(Error::usage(message, hint));
                 }
             }
         }
@@ -73,7 +77,7 @@ pub fn resolve(
         if let Some((last, of)) = sources.last_mut()
             && belongs_together(format)
             && last.format == format
-            && (&of.prefix, &of.name) == (&argument.prefix, &argument.name)
+            && (&of.prefix, &of.name, &of.version) == (&argument.prefix, &argument.name, &argument.version)
         {
             last.paths.push(argument.path.clone());
             continue;
@@ -82,7 +86,8 @@ pub fn resolve(
         import.prefix = argument.prefix.clone().or(import.prefix);
         let name = argument.name.clone().unwrap_or_default();
         let (paths, name_wins) = (vec![argument.path.clone()], !name.is_empty());
-        sources.push((CompileSource { paths, format, import, name, name_wins }, argument));
+        let version = argument.version.clone().unwrap_or_default();
+        sources.push((CompileSource { paths, format, import, name, name_wins, version }, argument));
     }
     if sources.len() > 1 {
         name_by_file(sources.iter_mut().map(|(source, _)| source).collect());
@@ -172,7 +177,8 @@ mod tests {
     #[test]
     fn settings_precede_an_at_sign() {
         let parse = |text: &str| SourceArgument::parse(Path::new(text)).unwrap();
-        let plain = SourceArgument { path: PathBuf::from("a@b.tsv"), format: None, prefix: None, name: None };
+        let path = PathBuf::from("a@b.tsv");
+        let plain = SourceArgument { path, format: None, prefix: None, name: None, version: None };
         assert_eq!(parse("a@b.tsv"), plain);
         let full = parse("format=tsv,prefix=MESH:,name=mesh@a@b.tsv");
         let prefix = Some("MESH".to_owned());
@@ -180,6 +186,7 @@ mod tests {
             full,
             SourceArgument { format: Some(SourceFormat::Tsv), prefix, name: Some("mesh".to_owned()), ..plain }
         );
+        assert_eq!(parse("version=2026@b.tsv").version.as_deref(), Some("2026"));
         assert!(SourceArgument::parse(Path::new("colour=red@b.tsv")).is_err());
         assert!(SourceArgument::parse(Path::new("format=xls@b.tsv")).is_err());
     }

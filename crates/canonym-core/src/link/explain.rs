@@ -293,6 +293,11 @@ impl Explained {
     }
 }
 
+/// The level at which two names agree.
+pub fn agreement(mention: &str, name: &str) -> Agreement {
+    compare(mention, name).how
+}
+
 struct Compared {
     how: Agreement,
     words: Vec<WordPair>,

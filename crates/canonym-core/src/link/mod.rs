@@ -12,6 +12,8 @@ pub mod lexical;
 pub mod lookalike;
 pub mod model;
 pub mod recognise;
+pub mod sssom;
+pub mod system;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -200,4 +202,10 @@ pub trait Annotator: Send + Sync {
 
     /// Like [`Annotator::annotate`], with explanations. Slower.
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>>;
+}
+
+/// An annotator whose tokenisation can see gold mention boundaries, as in the published evaluation of some models.
+pub trait LeakyAnnotator: Annotator {
+    /// Like [`Annotator::annotate`]; `boundaries` are the gold spans of each document.
+    fn annotate_leaky(&self, documents: &[Document], boundaries: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>>;
 }

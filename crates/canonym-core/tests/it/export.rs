@@ -5,7 +5,7 @@ use canonym_core::kb::diff::diff;
 use canonym_core::kb::export::{ExportFormat, export};
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
-use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
+use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Predicate, Scope, XrefRecord};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -50,15 +50,20 @@ fn records() -> impl Strategy<Value = Vec<ConceptRecord>> {
     let names = proptest::collection::vec((text(), 0..5usize), 1..5);
     let texts = move || proptest::collection::vec(text(), 0..3);
     let ids = move || proptest::collection::vec(id(), 0..3);
-    let record = (id(), names, texts(), proptest::option::of(text()), ids(), ids(), "[ST]?");
-    let record = record.prop_map(|(id, names, types, definition, parents, alternative_ids, source)| ConceptRecord {
-        id,
-        names: names.into_iter().map(|(text, scope)| NameRecord { text, scope: SCOPES[scope] }).collect(),
-        types,
-        definition,
-        parents,
-        alternative_ids,
-        source,
+    let xrefs = proptest::collection::vec(("[A-C]:[1-4!\"{ \\\\]{0,2}[1-4]", 0..6usize), 0..3);
+    let record = (id(), names, texts(), proptest::option::of(text()), (ids(), xrefs), ids(), "[ST]?");
+    let xref = |(id, predicate)| XrefRecord { id, predicate: Predicate::ALL[predicate] };
+    let record = record.prop_map(move |(id, names, types, definition, (parents, xrefs), alternative_ids, source)| {
+        ConceptRecord {
+            id,
+            names: names.into_iter().map(|(text, scope)| NameRecord { text, scope: SCOPES[scope] }).collect(),
+            types,
+            definition,
+            parents,
+            alternative_ids,
+            xrefs: xrefs.into_iter().map(xref).collect(),
+            source,
+        }
     });
     proptest::collection::vec(record, 1..8)
 }
@@ -76,6 +81,10 @@ fn stripped(kb: &KnowledgeBase, strip: impl Fn(&mut ConceptRecord)) -> Knowledge
             definition: kb.definition(concept).map(str::to_owned),
             parents: kb.parents(concept).map(|parent| kb.id(parent).to_owned()).collect(),
             alternative_ids: kb.alternative_ids(concept).map(str::to_owned).collect(),
+            xrefs: kb
+                .xrefs(concept)
+                .map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate })
+                .collect(),
             source: kb.source(concept).to_owned(),
         };
         strip(&mut record);
@@ -148,6 +157,7 @@ fn formats_look_as_their_readers_expect() {
         definition: Some("All points\nat one distance.".to_owned()),
         parents: vec!["X:1".to_owned()],
         alternative_ids: vec!["X:2".to_owned()],
+        xrefs: vec![XrefRecord::plain("Y:3"), XrefRecord::new("Z:4", Predicate::Broad)],
         source: "shapes".to_owned(),
     };
     let kb = build(&[record]);

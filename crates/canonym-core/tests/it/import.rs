@@ -41,9 +41,17 @@ fn show(result: Result<(Vec<ConceptRecord>, Report)>) -> String {
         list("types", &record.types);
         list("parents", &record.parents);
         list("alternatives", &record.alternative_ids);
+        let xref = |xref: &canonym_core::kb::XrefRecord| match xref.predicate {
+            canonym_core::kb::Predicate::Xref => xref.id.clone(),
+            predicate => format!("{} {}", predicate.name(), xref.id),
+        };
+        list("xrefs", &record.xrefs.iter().map(xref).collect::<Vec<_>>());
         list("definition", record.definition.as_slice());
         list("source", &if record.source.is_empty() { Vec::new() } else { vec![record.source] });
         text.push('\n');
+    }
+    if let Some(release) = &report.release {
+        text.push_str(&format!("release {release}\n"));
     }
     text.push_str(&format!("read {}\n", report.n_read));
     for ((kind, reason), n) in report.dropped {

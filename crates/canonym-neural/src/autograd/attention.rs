@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Operation, Tape, Var, add_to};
+use super::ops::cpu::add_to;
+use super::{Operation, Tape, Var};
 use crate::tensor::elementwise::softmax_rows;
 use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::random::{self, SplitMix64};
@@ -37,6 +38,14 @@ pub(super) struct Attention {
     /// Attention probabilities of each sequence and head before dropout, `[queries, keys]`, concatenated.
     probabilities: Vec<f32>,
     dropout: Option<Dropout>,
+}
+
+/// What attends to what, each with its sequences; the same on both sides in self-attention.
+#[derive(Clone, Copy)]
+struct Attending<'a> {
+    queries: (Var, &'a Arc<Segments>),
+    context: (Var, &'a Arc<Segments>),
+    causal: bool,
 }
 
 /// The dropout mask is drawn again in the backward pass instead of being stored.
@@ -75,7 +84,8 @@ impl Tape<'_> {
         segments: &Arc<Segments>,
         rng: Option<&mut SplitMix64>,
     ) -> Var {
-        self.attend((input, segments), (input, segments), self.value(input).n_cols / 3, config, false, rng)
+        let side = (input, segments);
+        self.attend(Attending { queries: side, context: side, causal: false }, config, rng)
     }
 
     /// As [`Tape::attention`], but no row attends to a later one, as in a decoder.
@@ -89,7 +99,8 @@ impl Tape<'_> {
         segments: &Arc<Segments>,
         rng: Option<&mut SplitMix64>,
     ) -> Var {
-        self.attend((input, segments), (input, segments), self.value(input).n_cols / 3, config, true, rng)
+        let side = (input, segments);
+        self.attend(Attending { queries: side, context: side, causal: true }, config, rng)
     }
 
     /// Attention of each sequence to the sequence of the same number in `context`, whose lengths may differ: queries `[rows, width]`, and
@@ -104,27 +115,22 @@ impl Tape<'_> {
         config: AttentionConfig,
         rng: Option<&mut SplitMix64>,
     ) -> Var {
-        self.attend(queries, context, self.value(queries.0).n_cols, config, false, rng)
+        self.attend(Attending { queries, context, causal: false }, config, rng)
     }
 
-    fn attend(
-        &mut self,
-        (queries, query_segments): (Var, &Arc<Segments>),
-        (context, key_segments): (Var, &Arc<Segments>),
-        width: usize,
-        config: AttentionConfig,
-        causal: bool,
-        rng: Option<&mut SplitMix64>,
-    ) -> Var {
+    fn attend(&mut self, of: Attending<'_>, config: AttentionConfig, rng: Option<&mut SplitMix64>) -> Var {
+        let Attending { queries: (queries, query_segments), context: (context, key_segments), causal } = of;
         let (AttentionConfig { n_heads, dropout: rate }, compute) = (config, self.compute);
         let dropout = rng.filter(|_| rate > 0.0).map(|rng| Dropout { rate, seed: rng.next_u64() });
         let (x, seen) = (self.value(queries), self.value(context));
-        let first_key = if queries == context { width } else { 0 };
+        let is_own = queries == context;
+        let width = if is_own { x.n_cols / 3 } else { x.n_cols };
+        let first_key = if is_own { width } else { 0 };
         assert_eq!((width % n_heads, first_key + 2 * width), (0, seen.n_cols), "columns of heads");
         assert_eq!((x.n_rows, seen.n_rows), (query_segments.n_rows(), key_segments.n_rows()), "rows of sequences");
         assert_eq!(query_segments.len(), key_segments.len(), "sequences that attend and are attended to");
         let pairs = query_segments.iter().zip(key_segments.iter());
-        let n_shares = pairs.map(|(queries, keys)| n_heads * queries.len() * keys.len()).sum();
+        let n_probabilities = pairs.map(|(queries, keys)| n_heads * queries.len() * keys.len()).sum();
         let mut value = Matrix::zeros(x.n_rows, width);
         let mut attention = Attention {
             queries,
@@ -136,7 +142,7 @@ impl Tape<'_> {
             query_segments: query_segments.clone(),
             key_segments: key_segments.clone(),
             causal,
-            probabilities: vec![0.0; n_shares],
+            probabilities: vec![0.0; n_probabilities],
             dropout,
         };
         attention.forward(x, seen, &mut value, self.threads);
@@ -147,8 +153,10 @@ impl Tape<'_> {
 impl Attention {
     fn forward(&mut self, x: &Matrix, seen: &Matrix, value: &mut Matrix, threads: Threads) {
         let mut probabilities = std::mem::take(&mut self.probabilities);
-        let parts =
-            self.sequences(x, seen).zip(self.split(&mut value.values)).zip(self.split_shares(&mut probabilities));
+        let parts = self
+            .sequences(x, seen)
+            .zip(self.split(&mut value.values))
+            .zip(self.split_probabilities(&mut probabilities));
         let each = |((sequence, out), probabilities): ((Sequence<'_>, &mut [f32]), &mut [f32])| {
             let Sequence { n_queries, n_keys, width, .. } = sequence;
             for (head, probabilities) in probabilities.chunks_exact_mut(n_queries * n_keys).enumerate() {
@@ -188,7 +196,7 @@ impl Attention {
             let gradient = gradient.view().rows(self.query_segments.rows(sequence.at).start, sequence.n_queries);
             self.sequence_back(&sequence, probabilities, gradient)
         };
-        let parts: Vec<(Sequence<'_>, &[f32])> = self.sequences(x, seen).zip(self.cut_shares()).collect();
+        let parts: Vec<(Sequence<'_>, &[f32])> = self.sequences(x, seen).zip(self.probabilities_of()).collect();
         match threads {
             Threads::One => parts.into_iter().map(each).collect(),
             Threads::All => parts.into_par_iter().map(each).collect(),
@@ -209,8 +217,8 @@ impl Attention {
             let gradient = gradient.columns(head * depth, depth);
             let mask = self.mask(sequence, head);
             let dropped = self.dropped(sequence, head, probabilities);
-            let shares = View::of(dropped.as_deref().unwrap_or(probabilities), n_queries, n_keys);
-            add(&mut of_context, n_keys, width + head * depth, shares.transposed(), gradient);
+            let dropped_probabilities = View::of(dropped.as_deref().unwrap_or(probabilities), n_queries, n_keys);
+            add(&mut of_context, n_keys, width + head * depth, dropped_probabilities.transposed(), gradient);
             multiply_in(
                 self.compute,
                 ViewMut::of(&mut gradients, n_queries, n_keys),
@@ -268,19 +276,19 @@ impl Attention {
     }
 
     /// Number of attention probabilities of each sequence.
-    fn n_shares(&self) -> impl Iterator<Item = usize> {
+    fn n_probabilities(&self) -> impl Iterator<Item = usize> {
         let pairs = self.query_segments.iter().zip(self.key_segments.iter());
         pairs.map(|(queries, keys)| self.n_heads * queries.len() * keys.len())
     }
 
     /// Splits attention probabilities by sequence.
-    fn split_shares<'a>(&self, mut probabilities: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
-        self.n_shares().map(move |n| probabilities.split_off_mut(..n).expect("probabilities of all sequences"))
+    fn split_probabilities<'a>(&self, mut probabilities: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
+        self.n_probabilities().map(move |n| probabilities.split_off_mut(..n).expect("probabilities of all sequences"))
     }
 
-    fn cut_shares(&self) -> impl Iterator<Item = &[f32]> {
+    fn probabilities_of(&self) -> impl Iterator<Item = &[f32]> {
         let mut probabilities = self.probabilities.as_slice();
-        self.n_shares().map(move |n| probabilities.split_off(..n).expect("probabilities of all sequences"))
+        self.n_probabilities().map(move |n| probabilities.split_off(..n).expect("probabilities of all sequences"))
     }
 
     /// Dropout mask of a head.

@@ -2,9 +2,10 @@
 
 use super::gradients::{Gradient, Gradients};
 use super::lstm::LstmGradients;
+use super::ops::cpu;
 use super::packs::Side;
-use super::{Linear, Operation, Tape, Var, add_scaled, add_to, column_sums};
-use crate::tensor::matrix::{Matrix, WriteMode, dot, multiply_in, sum};
+use super::{Linear, Operation, Tape, Times, Var};
+use crate::tensor::matrix::{Matrix, WriteMode, multiply_in};
 
 /// Gradients of the values of a tape during the backward pass.
 struct Walk {
@@ -15,7 +16,7 @@ impl Walk {
     /// Accumulates `gradient` into that of `var`.
     fn add(&mut self, var: Var, gradient: Matrix) {
         match &mut self.of_node[var.0] {
-            Some(known) => add_to(&mut known.values, &gradient.values),
+            Some(known) => cpu::add_to(&mut known.values, &gradient.values),
             empty => *empty = Some(gradient),
         }
     }
@@ -72,8 +73,7 @@ impl Tape<'_> {
             Operation::Input | Operation::Parameter(_) => {}
             Operation::Linear(linear) => self.linear_back(linear, &gradient, walk),
             Operation::Relu(input) => {
-                let mask = |(to, value): (&mut f32, &f32)| *to = if *value > 0.0 { *to } else { 0.0 };
-                gradient.values.iter_mut().zip(&output.values).for_each(mask);
+                cpu::relu_back(output, &mut gradient);
                 walk.add(*input, gradient);
             }
             Operation::Activate(input, activation) => {
@@ -102,7 +102,7 @@ impl Tape<'_> {
                 }
             }
             Operation::Scale { input, factors } => {
-                gradient.values.iter_mut().zip(factors).for_each(|(to, factor)| *to *= factor);
+                cpu::scale(&mut gradient, factors);
                 walk.add(*input, gradient);
             }
             Operation::Add(left, right) => {
@@ -116,104 +116,54 @@ impl Tape<'_> {
                 for part in parts {
                     let n_cols = self.value(*part).n_cols;
                     if self.wants(*part) {
-                        let to = walk.entry(*part, gradient.n_rows, n_cols);
-                        for (to, from) in
-                            to.values.chunks_exact_mut(n_cols).zip(gradient.values.chunks_exact(gradient.n_cols))
-                        {
-                            add_to(to, &from[first..][..n_cols]);
-                        }
+                        cpu::concat_back(&gradient, first, walk.entry(*part, gradient.n_rows, n_cols));
                     }
                     first += n_cols;
                 }
             }
             Operation::Stack(upper, lower) => {
-                let below = gradient.values.split_off(self.value(*upper).values.len());
-                let n_cols = gradient.n_cols;
-                let rows = |values: Vec<f32>| Matrix::new(values.len() / n_cols.max(1), n_cols, values);
+                let (above, below) = cpu::stack_back(gradient, self.value(*upper));
                 if self.wants(*lower) {
-                    walk.add(*lower, rows(below));
+                    walk.add(*lower, below);
                 }
                 if self.wants(*upper) {
-                    walk.add(*upper, rows(gradient.values));
+                    walk.add(*upper, above);
                 }
             }
-            Operation::Neighbours { input, offsets, segments } => {
+            Operation::Unfold { input, offsets, segments } => {
                 let n_cols = self.value(*input).n_cols;
-                let to = walk.entry(*input, gradient.n_rows, n_cols);
-                for rows in segments.iter() {
-                    for row in rows.clone() {
-                        for (place, offset) in offsets.iter().enumerate() {
-                            let near = row as isize + offset;
-                            if near >= rows.start as isize && near < rows.end as isize {
-                                add_to(to.row_mut(near as usize), &gradient.row(row)[place * n_cols..][..n_cols]);
-                            }
-                        }
-                    }
-                }
+                cpu::unfold_back(&gradient, offsets, segments, walk.entry(*input, gradient.n_rows, n_cols));
             }
             Operation::Gather { table, rows } => {
                 let (n_rows, n_cols) = (self.value(*table).n_rows, self.value(*table).n_cols);
-                let to = walk.entry(*table, n_rows, n_cols);
-                for (row, from) in rows.iter().zip(gradient.values.chunks_exact(n_cols)) {
-                    add_to(to.row_mut(*row as usize), from);
-                }
+                cpu::gather_back(&gradient, rows, walk.entry(*table, n_rows, n_cols));
             }
             Operation::LayerNorm { input, gain, bias, inverse } => {
                 let layer_norm = LayerNorm { input: *input, gain: *gain, bias: *bias, inverse };
                 self.layer_norm_back(output, gradient, layer_norm, walk);
             }
             Operation::Normalise { input, norms } => {
-                let (n_rows, n_cols) = (output.n_rows, output.n_cols);
-                let to = walk.entry(*input, n_rows, n_cols);
-                for (row, norm) in norms.iter().enumerate().filter(|(_, norm)| **norm > 0.0) {
-                    // The component parallel to the row changes only its norm.
-                    let (direction, from) = (output.row(row), gradient.row(row));
-                    let along = dot(direction, from);
-                    let gradients =
-                        direction.iter().zip(from).map(|(direction, from)| (from - along * direction) / norm);
-                    to.row_mut(row).iter_mut().zip(gradients).for_each(|(to, slope)| *to += slope);
-                }
+                cpu::normalise_back(output, &gradient, norms, walk.entry(*input, output.n_rows, output.n_cols));
             }
             Operation::SegmentMax { input, rows } => {
                 let x = self.value(*input);
-                let to = walk.entry(*input, x.n_rows, x.n_cols);
-                let n_cols = to.n_cols;
-                for (place, (row, from)) in rows.iter().zip(&gradient.values).enumerate() {
-                    to.values[*row as usize * n_cols + place % n_cols] += from;
-                }
+                cpu::segment_max_back(&gradient, rows, walk.entry(*input, x.n_rows, x.n_cols));
             }
             Operation::SegmentMean { input, segments } => {
                 let x = self.value(*input);
-                let to = walk.entry(*input, x.n_rows, x.n_cols);
-                for (segment, rows) in segments.iter().enumerate() {
-                    let weight = 1.0 / rows.len() as f32;
-                    rows.for_each(|row| add_scaled(to.row_mut(row), gradient.row(segment), weight));
-                }
+                cpu::segment_mean_back(&gradient, segments, walk.entry(*input, x.n_rows, x.n_cols));
             }
             Operation::SegmentSoftmax { input, segments } => {
-                for rows in segments.iter() {
-                    let probabilities = &output.values[rows.clone()];
-                    let to = &mut gradient.values[rows];
-                    let mean: f32 = probabilities.iter().zip(to.iter()).map(|(p, to)| p * to).sum();
-                    to.iter_mut().zip(probabilities).for_each(|(to, p)| *to = p * (*to - mean));
-                }
+                cpu::segment_softmax_back(output, segments, &mut gradient);
                 walk.add(*input, gradient);
             }
             Operation::SegmentSum { input, weights, segments } => {
                 let (x, w) = (self.value(*input), self.value(*weights));
                 if self.wants(*weights) {
-                    let to = walk.entry(*weights, w.n_rows, 1);
-                    for (segment, rows) in segments.iter().enumerate() {
-                        rows.for_each(|row| {
-                            to.values[row] += crate::tensor::matrix::dot(x.row(row), gradient.row(segment))
-                        });
-                    }
+                    cpu::segment_sum_weights_back(&gradient, x, segments, walk.entry(*weights, w.n_rows, 1));
                 }
                 if self.wants(*input) {
-                    let to = walk.entry(*input, x.n_rows, x.n_cols);
-                    for (segment, rows) in segments.iter().enumerate() {
-                        rows.for_each(|row| add_scaled(to.row_mut(row), gradient.row(segment), w.values[row]));
-                    }
+                    cpu::segment_sum_back(&gradient, w, segments, walk.entry(*input, x.n_rows, x.n_cols));
                 }
             }
         }
@@ -224,7 +174,7 @@ impl Tape<'_> {
         let (x, w) = (self.value(input), self.value(weight));
         let (n_in, side) = if transposed { (w.n_cols, Side::Forward) } else { (w.n_rows, Side::Backward) };
         if let Some(bias) = bias.filter(|bias| self.wants(*bias)) {
-            walk.add(bias, column_sums(gradient));
+            walk.add(bias, cpu::column_sums(gradient));
         }
         if self.wants(weight) {
             let seen = x.view().columns(first_column, n_in);
@@ -237,43 +187,23 @@ impl Tape<'_> {
         }
         if self.wants(input) {
             let to = walk.entry(input, x.n_rows, x.n_cols).view_mut().columns(first_column, n_in);
-            self.times_weight(compute, to, gradient.view(), (weight, side), WriteMode::Add, self.threads);
+            let times = Times { weight, side, compute, mode: WriteMode::Add, threads: self.threads };
+            self.times_weight(to, gradient.view(), times);
         }
     }
 
     fn layer_norm_back(&self, output: &Matrix, mut gradient: Matrix, layer_norm: LayerNorm<'_>, walk: &mut Walk) {
         let LayerNorm { input, gain, bias, inverse } = layer_norm;
         let n_cols = output.n_cols;
-        let (gains, biases) = (&self.value(gain).values, &self.value(bias).values);
-        // Recomputed, since it cannot be recovered from the output where a gain is 0.
-        let mut normal = self.value(input).clone();
-        for row in normal.values.chunks_exact_mut(n_cols) {
-            let mean = sum(row) / n_cols as f32;
-            row.iter_mut().for_each(|x| *x -= mean);
-        }
-        for (row, inverse) in normal.values.chunks_exact_mut(n_cols).zip(inverse) {
-            row.iter_mut().for_each(|x| *x *= inverse);
-        }
-        debug_assert_eq!(biases.len(), n_cols);
+        let normal = cpu::standardised(self.value(input), inverse);
         if self.wants(gain) {
-            let to = walk.entry(gain, 1, n_cols);
-            for (normal, from) in normal.values.chunks_exact(n_cols).zip(gradient.values.chunks_exact(n_cols)) {
-                for col in 0..n_cols {
-                    to.values[col] += normal[col] * from[col];
-                }
-            }
+            cpu::layer_norm_gain_back(&gradient, &normal, walk.entry(gain, 1, n_cols));
         }
         if self.wants(bias) {
-            let to = walk.entry(bias, 1, n_cols);
-            gradient.values.chunks_exact(n_cols).for_each(|from| add_to(&mut to.values, from));
+            cpu::add_column_sums(&gradient, walk.entry(bias, 1, n_cols));
         }
         if self.wants(input) {
-            let rows = gradient.values.chunks_exact_mut(n_cols).zip(normal.values.chunks_exact(n_cols)).zip(inverse);
-            for ((to, normal), inverse) in rows {
-                to.iter_mut().zip(gains).for_each(|(to, gain)| *to *= gain);
-                let (mean, along) = (sum(to) / n_cols as f32, dot(to, normal) / n_cols as f32);
-                to.iter_mut().zip(normal).for_each(|(to, normal)| *to = inverse * (*to - mean - normal * along));
-            }
+            cpu::layer_norm_back(&mut gradient, &normal, inverse, &self.value(gain).values);
             walk.add(input, gradient);
         }
     }

@@ -28,7 +28,7 @@ pub fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
             continue;
         };
         let gradient = gradient.to_matrix(parameters.at(row).n_rows);
-        let greatest = gradient.values.iter().fold(0.0f32, |max, value| max.max(value.abs()));
+        let largest = gradient.values.iter().fold(0.0f32, |max, value| max.max(value.abs()));
         for at in (0..gradient.values.len()).step_by(1 + gradient.values.len() / 40) {
             let moved = |by: f32| {
                 let mut moved = parameters.clone();
@@ -37,7 +37,7 @@ pub fn check(parameters: &Parameters, build: impl Fn(&mut Tape<'_>) -> Var) {
             };
             let slope = (moved(4e-3) - moved(-4e-3)) / 8e-3;
             let error = (slope - f64::from(gradient.values[at])).abs();
-            assert!(error < 0.02 * f64::from(greatest.max(1.0)), "{name}[{at}]: {slope} {}", gradient.values[at]);
+            assert!(error < 0.02 * f64::from(largest.max(1.0)), "{name}[{at}]: {slope} {}", gradient.values[at]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::add_to;
+use super::ops::cpu::add_to;
 use crate::tensor::matrix::{Matrix, dot};
 
 /// Chunk size when squares are summed.

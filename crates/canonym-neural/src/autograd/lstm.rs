@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::ops::cpu::add_to;
 use super::packs::Side;
-use super::{Operation, Tape, Var, add_to};
+use super::{Operation, Tape, Times, Var};
 use crate::tensor::lstm_cell::{CellStep, CellStepBack};
 use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::segments::Segments;
@@ -175,6 +176,8 @@ impl Tape<'_> {
         let (x, bias) = (self.value(input), &self.value(weights.bias).values);
         let (n_rows, width) = (x.n_rows, self.value(weights.recurrent).n_rows);
         let threads = self.threads_within();
+        let times =
+            |weight: Var| Times { weight, side: Side::Forward, compute: self.compute, mode: WriteMode::Add, threads };
         let is_kept = [input, weights.input, weights.recurrent, weights.bias].into_iter().any(|var| self.wants(var));
         let mut outputs = Matrix::zeros(n_rows, width);
         let (mut activated, mut cells) = (Vec::new(), Vec::new());
@@ -188,7 +191,7 @@ impl Tape<'_> {
             rows_of_block.clone().for_each(|_| gates.extend_from_slice(bias));
             let n = rows_of_block.len();
             let (to, from) = (ViewMut::of(&mut gates, n, 4 * width), View::of(&gathered, n, x.n_cols));
-            self.times_weight(self.compute, to, from, (weights.input, Side::Forward), WriteMode::Add, threads);
+            self.times_weight(to, from, times(weights.input));
             for step in block {
                 let (start, n) = steps.at(step);
                 let of_step = rows_mut(&mut gates, (start - rows_of_block.start, n), 4 * width);
@@ -197,8 +200,7 @@ impl Tape<'_> {
                 } else {
                     let before = View::of(rows(&outputs.values, (steps.at(step - 1).0, n), width), n, width);
                     let to = ViewMut::of(of_step, n, 4 * width);
-                    let weight = (weights.recurrent, Side::Forward);
-                    self.times_weight(self.compute, to, before, weight, WriteMode::Add, threads);
+                    self.times_weight(to, before, times(weights.recurrent));
                 }
                 states.truncate(n * width);
                 let outputs = rows_mut(&mut outputs.values, (start, n), width);

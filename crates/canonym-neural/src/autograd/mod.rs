@@ -25,18 +25,18 @@ mod backward;
 pub(crate) mod differences;
 mod gradients;
 mod lstm;
+pub(crate) mod ops;
 mod packs;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::tensor::elementwise::{self, Activation, Norm};
-use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, dot, multiply_in};
+use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
 use crate::tensor::segments::Segments;
 use crate::tensor::tiles;
+use ops::cpu;
 use packs::Side;
 
 pub use crate::tensor::elementwise::softmax;
@@ -47,9 +47,6 @@ pub use packs::Packs;
 
 /// Default epsilon of layer norms, as in BERT.
 pub const NORM_EPSILON: f32 = 1e-12;
-
-/// Values per thread in elementwise operations.
-const PIECE: usize = 1 << 14;
 
 /// A value on a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +85,7 @@ enum Operation {
     Add(Var, Var),
     Concat(Vec<Var>),
     Stack(Var, Var),
-    Neighbours { input: Var, offsets: Vec<isize>, segments: Arc<Segments> },
+    Unfold { input: Var, offsets: Vec<isize>, segments: Arc<Segments> },
     Gather { table: Var, rows: Vec<u32> },
     LayerNorm { input: Var, gain: Var, bias: Var, inverse: Vec<f32> },
     Normalise { input: Var, norms: Vec<f32> },
@@ -108,6 +105,16 @@ struct Linear {
     transposed: bool,
     bias: Option<Var>,
     compute: Compute,
+}
+
+/// A product with a weight.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    weight: Var,
+    side: Side,
+    compute: Compute,
+    mode: WriteMode,
+    threads: Threads,
 }
 
 impl<'a> Tape<'a> {
@@ -186,14 +193,8 @@ impl<'a> Tape<'a> {
             None => (Matrix::zeros(x.n_rows, n_out), WriteMode::Replace),
         };
         let side = if transposed { Side::Backward } else { Side::Forward };
-        self.times_weight(
-            compute,
-            value.view_mut(),
-            x.view().columns(first_column, n_in),
-            (weight, side),
-            mode,
-            self.threads,
-        );
+        let times = Times { weight, side, compute, mode, threads: self.threads };
+        self.times_weight(value.view_mut(), x.view().columns(first_column, n_in), times);
         let sources: Vec<Var> = [input, weight].into_iter().chain(bias).collect();
         self.push(value, Operation::Linear(linear), &sources)
     }
@@ -207,15 +208,8 @@ impl<'a> Tape<'a> {
     }
 
     /// `out = left · weight` or `out += left · weight`, optionally with the weight transposed.
-    fn times_weight(
-        &self,
-        compute: Compute,
-        out: ViewMut<'_>,
-        left: View<'_>,
-        (weight, side): (Var, Side),
-        mode: WriteMode,
-        threads: Threads,
-    ) {
+    fn times_weight(&self, out: ViewMut<'_>, left: View<'_>, times: Times) {
+        let Times { weight, side, compute, mode, threads } = times;
         let value = self.value(weight).view();
         let right = match side {
             Side::Forward => value,
@@ -231,25 +225,20 @@ impl<'a> Tape<'a> {
 
     /// ReLU.
     pub fn relu(&mut self, input: Var) -> Var {
-        let value = map(self.value(input), self.threads, |x| x.max(0.0));
+        let value = cpu::relu(self.value(input), self.threads);
         self.push(value, Operation::Relu(input), &[input])
     }
 
     /// Applies an activation to each value.
     pub fn activate(&mut self, input: Var, activation: Activation) -> Var {
-        let mut value = self.value(input).clone();
-        match self.threads {
-            Threads::One => activation.apply(&mut value.values),
-            Threads::All => value.values.par_chunks_mut(PIECE).for_each(|piece| activation.apply(piece)),
-        }
+        let value = cpu::activate(self.value(input), activation, self.threads);
         self.push(value, Operation::Activate(input, activation), &[input])
     }
 
     /// Elementwise product with constant factors.
     pub fn scale(&mut self, input: Var, factors: Vec<f32>) -> Var {
         let mut value = self.value(input).clone();
-        assert_eq!(factors.len(), value.values.len(), "a factor for each value");
-        value.values.iter_mut().zip(&factors).for_each(|(value, factor)| *value *= factor);
+        cpu::scale(&mut value, &factors);
         self.push(value, Operation::Scale { input, factors }, &[input])
     }
 
@@ -267,33 +256,19 @@ impl<'a> Tape<'a> {
     /// Sum of two values of the same shape.
     pub fn add(&mut self, left: Var, right: Var) -> Var {
         let mut value = self.value(left).clone();
-        add_to(&mut value.values, &self.value(right).values);
+        cpu::add_to(&mut value.values, &self.value(right).values);
         self.push(value, Operation::Add(left, right), &[left, right])
     }
 
     /// Concatenates columns.
     pub fn concat(&mut self, parts: &[Var]) -> Var {
-        let n_cols = parts.iter().map(|part| self.value(*part).n_cols).sum();
-        let n_rows = self.value(parts[0]).n_rows;
-        let mut value = Matrix::zeros(n_rows, n_cols);
-        let mut first = 0;
-        for part in parts {
-            let part = self.value(*part);
-            assert_eq!(part.n_rows, n_rows, "rows of values that stand beside each other");
-            for (to, from) in value.values.chunks_exact_mut(n_cols).zip(part.values.chunks_exact(part.n_cols)) {
-                to[first..][..part.n_cols].copy_from_slice(from);
-            }
-            first += part.n_cols;
-        }
+        let value = cpu::concat(&parts.iter().map(|part| self.value(*part)).collect::<Vec<_>>());
         self.push(value, Operation::Concat(parts.to_vec()), parts)
     }
 
     /// Concatenates rows.
     pub fn stack(&mut self, upper: Var, lower: Var) -> Var {
-        let (first, second) = (self.value(upper), self.value(lower));
-        assert_eq!(first.n_cols, second.n_cols, "columns of values that stand below each other");
-        let values = [first.values.as_slice(), &second.values].concat();
-        let value = Matrix::new(first.n_rows + second.n_rows, first.n_cols, values);
+        let value = cpu::stack(self.value(upper), self.value(lower));
         self.push(value, Operation::Stack(upper, lower), &[upper, lower])
     }
 
@@ -303,17 +278,14 @@ impl<'a> Tape<'a> {
         let mut value = Matrix::zeros(self.value(input).n_rows, self.value(input).n_cols * offsets.len());
         let all = vec![true; offsets.len()];
         let x = self.value(input);
-        write_neighbours(&x.values, x.n_cols, &mut value.values, offsets, &all, segments);
-        let operation = Operation::Neighbours { input, offsets: offsets.to_vec(), segments: segments.clone() };
+        cpu::unfold(&x.values, &mut value.values, cpu::Offsets { all: offsets, seen: &all }, segments);
+        let operation = Operation::Unfold { input, offsets: offsets.to_vec(), segments: segments.clone() };
         self.push(value, operation, &[input])
     }
 
     /// Gathers rows of a table: `[n, cols]` to `[rows.len(), cols]`.
     pub fn gather(&mut self, table: Var, rows: Vec<u32>) -> Var {
-        let from = self.value(table);
-        let mut values = Vec::with_capacity(rows.len() * from.n_cols);
-        rows.iter().for_each(|row| values.extend_from_slice(from.row(*row as usize)));
-        let value = Matrix::new(rows.len(), from.n_cols, values);
+        let value = cpu::gather(self.value(table), &rows);
         self.push(value, Operation::Gather { table, rows }, &[table])
     }
 
@@ -327,108 +299,31 @@ impl<'a> Tape<'a> {
 
     /// L2-normalises each row; zero rows stay zero.
     pub fn l2_normalised(&mut self, input: Var) -> Var {
-        let mut value = self.value(input).clone();
-        let norms = (0..value.n_rows).map(|row| dot(value.row(row), value.row(row)).sqrt()).collect();
-        value.normalise_rows();
+        let (value, norms) = cpu::normalise(self.value(input));
         self.push(value, Operation::Normalise { input, norms }, &[input])
     }
 
     /// Max pooling over each sequence: `[rows, cols]` to `[sequences, cols]`.
     pub fn segment_max(&mut self, input: Var, segments: &Segments) -> Var {
-        let x = self.value(input);
-        let mut value = Matrix::zeros(segments.len(), x.n_cols);
-        let mut rows = vec![0u32; segments.len() * x.n_cols];
-        for (segment, range) in segments.iter().enumerate() {
-            let best = value.row_mut(segment);
-            let best_row = &mut rows[segment * x.n_cols..][..x.n_cols];
-            best.copy_from_slice(x.row(range.start));
-            best_row.fill(range.start as u32);
-            for row in range.skip(1) {
-                for (col, candidate) in x.row(row).iter().enumerate() {
-                    if *candidate > best[col] {
-                        best[col] = *candidate;
-                        best_row[col] = row as u32;
-                    }
-                }
-            }
-        }
+        let (value, rows) = cpu::segment_max(self.value(input), segments);
         self.push(value, Operation::SegmentMax { input, rows }, &[input])
     }
 
     /// Mean pooling over each sequence: `[rows, cols]` to `[sequences, cols]`.
     pub fn segment_mean(&mut self, input: Var, segments: &Arc<Segments>) -> Var {
-        let x = self.value(input);
-        let mut value = Matrix::zeros(segments.len(), x.n_cols);
-        for (segment, range) in segments.iter().enumerate() {
-            let weight = 1.0 / range.len() as f32;
-            range.for_each(|row| add_scaled(value.row_mut(segment), x.row(row), weight));
-        }
+        let value = cpu::segment_mean(self.value(input), segments);
         self.push(value, Operation::SegmentMean { input, segments: segments.clone() }, &[input])
     }
 
     /// Softmax within each sequence: `[rows, 1]` to `[rows, 1]`.
     pub fn segment_softmax(&mut self, input: Var, segments: &Arc<Segments>) -> Var {
-        let mut value = self.value(input).clone();
-        segments.iter().for_each(|rows| softmax(&mut value.values[rows]));
+        let value = cpu::segment_softmax(self.value(input), segments);
         self.push(value, Operation::SegmentSoftmax { input, segments: segments.clone() }, &[input])
     }
 
     /// Weighted sum over each sequence: `[rows, cols]` and `[rows, 1]` to `[sequences, cols]`.
     pub fn segment_sum(&mut self, input: Var, weights: Var, segments: &Arc<Segments>) -> Var {
-        let (x, w) = (self.value(input), self.value(weights));
-        let mut value = Matrix::zeros(segments.len(), x.n_cols);
-        for (segment, range) in segments.iter().enumerate() {
-            range.for_each(|row| add_scaled(value.row_mut(segment), x.row(row), w.values[row]));
-        }
+        let value = cpu::segment_sum(self.value(input), self.value(weights), segments);
         self.push(value, Operation::SegmentSum { input, weights, segments: segments.clone() }, &[input, weights])
     }
-}
-
-/// Writes the unfold of `from`, with `n_cols` columns, to `to`, whose rows have `offsets.len()` times as many columns and are zero
-/// before. Only offsets that are `seen` are written.
-pub(crate) fn write_neighbours(
-    from: &[f32],
-    n_cols: usize,
-    to: &mut [f32],
-    offsets: &[isize],
-    seen: &[bool],
-    segments: &Segments,
-) {
-    let width = n_cols * offsets.len();
-    for rows in segments.iter() {
-        for row in rows.clone() {
-            let to = &mut to[row * width..][..width];
-            for (place, offset) in offsets.iter().enumerate().filter(|(place, _)| seen[*place]) {
-                let near = row as isize + offset;
-                if near >= rows.start as isize && near < rows.end as isize {
-                    to[place * n_cols..][..n_cols].copy_from_slice(&from[near as usize * n_cols..][..n_cols]);
-                }
-            }
-        }
-    }
-}
-
-fn map(input: &Matrix, threads: Threads, f: impl Fn(f32) -> f32 + Sync) -> Matrix {
-    let mut value = input.clone();
-    match threads {
-        Threads::One => value.values.iter_mut().for_each(|x| *x = f(*x)),
-        Threads::All => value.values.par_chunks_mut(PIECE).for_each(|piece| piece.iter_mut().for_each(|x| *x = f(*x))),
-    }
-    value
-}
-
-fn add_to(to: &mut [f32], from: &[f32]) {
-    assert_eq!(to.len(), from.len(), "values of one shape");
-    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
-}
-
-fn add_scaled(to: &mut [f32], from: &[f32], factor: f32) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to += from * factor);
-}
-
-/// Column sums, `[1, cols]`.
-fn column_sums(input: &Matrix) -> Matrix {
-    let mut sums = Matrix::zeros(1, input.n_cols);
-    input.values.chunks_exact(input.n_cols).for_each(|row| add_to(&mut sums.values, row));
-    sums
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, OnceLock};
 
 use crate::tensor::matrix::View;
-use crate::tensor::tiles::{Packed, Room};
+use crate::tensor::tiles::{Packed, Workspace};
 
 /// How a product reads a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Packs {
 struct Slot {
     packed: OnceLock<Packed>,
     /// Memory of the previous packing, for reuse.
-    room: Mutex<Room>,
+    workspace: Mutex<Workspace>,
 }
 
 impl Packs {
@@ -37,17 +37,17 @@ impl Packs {
     pub fn clear(&mut self) {
         for slot in self.each.iter_mut().flatten() {
             if let Some(packed) = slot.packed.take() {
-                slot.room = Mutex::new(packed.into_room());
+                slot.workspace = Mutex::new(packed.into_workspace());
             }
         }
     }
 
     /// The packed weight of a parameter row. `right` is the weight itself; it must not change until [`Packs::clear`].
     pub(super) fn of(&self, row: usize, side: Side, right: View<'_>) -> &Packed {
-        let Slot { packed, room } = &self.each[row][side as usize];
+        let Slot { packed, workspace } = &self.each[row][side as usize];
         packed.get_or_init(|| {
-            let room = room.lock().map(|mut room| std::mem::take(&mut *room)).unwrap_or_default();
-            Packed::in_room(right, room)
+            let workspace = workspace.lock().map(|mut workspace| std::mem::take(&mut *workspace)).unwrap_or_default();
+            Packed::in_workspace(right, workspace)
         })
     }
 }

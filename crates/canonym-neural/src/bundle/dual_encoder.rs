@@ -199,7 +199,7 @@ impl DualBundle {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use canonym_core::eval::learned::{Learned, Role, TrainingSource};
+    use canonym_core::eval::learned::{Fingerprints, Learned, Role, TrainingSource};
 
     use super::*;
     use crate::bundle::FORMAT;
@@ -239,7 +239,8 @@ pub(crate) mod tests {
     fn the_record_of_what_it_learned_from_is_stored_for_the_model_and_its_name_encoder() {
         let of = |part: &str, document: u64| {
             let mut learned = Learned::default();
-            learned.add(TrainingSource::new(part, Role::Trained, "shapes/train.jsonl", [document]));
+            let prints = Fingerprints { whole: Some(document), sections: vec![document + 10] };
+            learned.add(TrainingSource::new(part, Role::Trained, "shapes/train.jsonl", [prints]));
             Some(learned)
         };
         let mut record = of("names", 1);

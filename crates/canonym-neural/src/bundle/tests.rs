@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use canonym_core::eval::learned::{Role, TrainingSource};
+use canonym_core::eval::learned::{Fingerprints, Role, TrainingSource};
 
 use super::*;
 use crate::bundle::{cross_encoder, dual_encoder, multitask, names};
@@ -46,7 +46,12 @@ fn holds<M: Manifest + Debug + PartialEq + Clone>(bundle: &ModelFile<M>) {
     assert_eq!(header.rules(), bundle.pieces.rules().unwrap());
     // A record of documents is added without moving a weight.
     let mut learned = Learned::default();
-    learned.add(TrainingSource::new("part", Role::Trained, "shapes/train.jsonl", [7, 3]));
+    learned.add(TrainingSource::new(
+        "part",
+        Role::Trained,
+        "shapes/train.jsonl",
+        ["A ring.", "A box."].map(Fingerprints::of_text),
+    ));
     let with = with_record(&half, path, &learned).unwrap();
     let recorded = opened(&with).unwrap();
     assert_eq!(recorded.learned.as_ref(), Some(&learned));

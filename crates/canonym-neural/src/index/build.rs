@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::best::BLOCK;
 use super::codes::push_block;
 use super::partial::{Encoded, Partial};
-use super::rows::{Precision, Rows};
 use super::stored::{IndexMeta, KIND, NameIndex, hex};
+use super::vectors::{Precision, Rows};
 use crate::models::rescnn::names::NameEncoder;
 
 /// Names that are encoded and written to disk at a time.

@@ -15,6 +15,7 @@ use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
 
 use crate::index::FlatIndex;
+use crate::index::rows::SharedRows;
 use crate::models::rescnn::names::NameEncoder;
 use crate::status::Stage;
 use crate::tensor::matrix::Matrix;
@@ -42,15 +43,24 @@ impl VectorCache {
     }
 
     /// Index over the forms of a knowledge base, from the cache if possible. `made` receives errors of reading or writing the cache; these
-    /// are not fatal.
+    /// are not fatal. If the knowledge base is shared, so is its file in the cache.
     pub fn index(&self, kb: &KnowledgeBase, names: &NameEncoder, made: &mut dyn FnMut(Error)) -> FlatIndex {
         let encode = || {
             let mut vectors = names.encode_forms(kb);
             vectors.normalise_rows();
             Ok(vectors)
         };
-        let vectors = self.vectors(kb, (kb.n_forms(), names.encoder.dim()), encode, made);
-        FlatIndex::of_normalised(vectors.expect("names of any length are encoded"))
+        let shape = (kb.n_forms(), names.encoder.dim());
+        let shared = || self.file(kb).filter(|file| kb.is_shared() && file.exists()).map(|file| shared(&file, shape));
+        if let Some(Ok(rows)) = shared() {
+            return FlatIndex::of_shared(rows);
+        }
+        let vectors = self.vectors(kb, shape, encode, made).expect("names of any length are encoded");
+        match shared() {
+            // The file has just been written.
+            Some(Ok(rows)) => FlatIndex::of_shared(rows),
+            _ => FlatIndex::of_normalised(vectors),
+        }
     }
 
     /// Embeddings of a knowledge base with the given shape, from the cache if possible, otherwise from `encode`.
@@ -83,6 +93,14 @@ impl VectorCache {
         }
         Ok(Matrix { values: singles(&halves), ..vectors })
     }
+}
+
+/// The embeddings in a file, which is mapped, and verified once.
+fn shared(path: &Path, (n_rows, n_cols): (usize, usize)) -> Result<SharedRows> {
+    let container = Container::open_verified_once(0, path, KIND, path.parent())?;
+    let section = container.range("vectors")?;
+    SharedRows::new(container, section, (n_rows, n_cols))
+        .ok_or_else(|| Error::artifact(path, "it has other embeddings").with_hint("delete it; it will be rebuilt"))
 }
 
 fn singles(halves: &[f16]) -> Vec<f32> {

@@ -5,7 +5,8 @@
 use rayon::prelude::*;
 
 use super::Hit;
-use crate::tensor::matrix::{Matrix, Vectorised, dot, vectorised};
+use super::rows::Rows;
+use crate::tensor::matrix::{Vectorised, dot, vectorised};
 
 /// Rows per thread.
 const ROWS: usize = 4096;
@@ -26,14 +27,14 @@ pub struct Coarse {
 
 impl Coarse {
     /// Quantises rows.
-    pub fn of(rows: &Matrix) -> Coarse {
-        let n_cols = rows.n_cols.max(1);
-        let mut values = vec![0i8; rows.values.len()];
-        let (sizes, scales): (Vec<(f32, f32)>, Vec<f32>) = rows
-            .values
-            .par_chunks_exact(n_cols)
-            .zip(values.par_chunks_exact_mut(n_cols))
-            .map(|(row, to)| {
+    pub fn of(rows: &Rows) -> Coarse {
+        let n_cols = rows.n_cols().max(1);
+        let mut values = vec![0i8; rows.n_rows() * rows.n_cols()];
+        let (sizes, scales): (Vec<(f32, f32)>, Vec<f32>) = values
+            .par_chunks_exact_mut(n_cols)
+            .enumerate()
+            .map(|(at, to)| {
+                let row = &*rows.row(at);
                 let (scale, lost) = vectorised(Rounded { row, to });
                 ((lost, dot(row, row).sqrt()), scale)
             })
@@ -43,14 +44,14 @@ impl Coarse {
     }
 
     /// The `k` rows with the highest inner product with a query of norm 1, best first; ties in row order.
-    pub fn search(&self, rows: &Matrix, query: &[f32], k: usize) -> Vec<Hit> {
-        if k == 0 || rows.n_rows == 0 || query.is_empty() {
+    pub fn search(&self, rows: &Rows, query: &[f32], k: usize) -> Vec<Hit> {
+        if k == 0 || rows.n_rows() == 0 || query.is_empty() {
             return Vec::new();
         }
         let mut rounded = vec![0i8; query.len()];
         let (scale, lost) = vectorised(Rounded { row: query, to: &mut rounded });
         let rounded: Vec<i16> = rounded.into_iter().map(i16::from).collect();
-        let mut scores = vec![0.0; rows.n_rows];
+        let mut scores = vec![0.0; rows.n_rows()];
         scores
             .par_chunks_mut(ROWS)
             .zip(self.values.par_chunks(ROWS * query.len()))
@@ -61,7 +62,7 @@ impl Coarse {
         let limit = kth(&scores, k) - 2.0 * bound;
         let near = scores.iter().enumerate().filter(|(_, score)| **score >= limit);
         let mut hits: Vec<Hit> =
-            near.map(|(row, _)| Hit { row: row as u32, score: dot(query, rows.row(row)) }).collect();
+            near.map(|(row, _)| Hit { row: row as u32, score: dot(query, &rows.row(row)) }).collect();
         // Stable sort; hits are in row order before.
         hits.sort_by(|left, right| right.score.total_cmp(&left.score));
         hits.truncate(k);
@@ -142,6 +143,7 @@ impl Vectorised for Products<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::matrix::Matrix;
     use crate::tensor::random::{self, SplitMix64};
 
     #[test]
@@ -155,17 +157,18 @@ mod tests {
             rows.values.copy_within(..2 * n_cols, 2 * n_cols);
             rows.row_mut(4).fill(0.0);
             queries.normalise_rows();
+            let rows = Rows::Owned(rows);
             let coarse = Coarse::of(&rows);
             for query in 0..queries.n_rows {
                 let query = queries.row(query);
                 let mut all: Vec<Hit> =
-                    (0..n_rows).map(|row| Hit { row: row as u32, score: dot(query, rows.row(row)) }).collect();
+                    (0..n_rows).map(|row| Hit { row: row as u32, score: dot(query, &rows.row(row)) }).collect();
                 all.sort_by(|left, right| right.score.total_cmp(&left.score));
                 all.truncate(k);
                 assert_eq!(coarse.search(&rows, query, k), all);
             }
         }
-        let empty = Matrix::zeros(0, 3);
+        let empty = Rows::Owned(Matrix::zeros(0, 3));
         assert!(Coarse::of(&empty).search(&empty, &[1.0, 0.0, 0.0], 3).is_empty());
     }
 }

@@ -9,7 +9,9 @@ pub mod forms;
 mod partial;
 pub mod rows;
 pub mod stored;
+pub mod vectors;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -18,6 +20,7 @@ use best::Best;
 pub use best::RowFilter;
 use coarse::Coarse;
 use rayon::prelude::*;
+use rows::{Rows, SharedRows};
 
 use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, dot, multiply};
 
@@ -64,7 +67,7 @@ pub trait Index: Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct FlatIndex {
     // Private: rows are L2-normalised or zero, except for an inner-product index.
-    rows: Matrix,
+    rows: Rows,
     // Private: the quantised rows, computed on first use.
     coarse: OnceLock<Coarse>,
 }
@@ -73,22 +76,36 @@ impl FlatIndex {
     /// Index by cosine; normalises the rows.
     pub fn new(mut rows: Matrix) -> FlatIndex {
         rows.normalise_rows();
-        FlatIndex { rows, coarse: OnceLock::new() }
+        FlatIndex::of(Rows::Owned(rows))
     }
 
     /// Index by cosine over rows that are already normalised, up to rounding.
     pub fn of_normalised(rows: Matrix) -> FlatIndex {
-        FlatIndex { rows, coarse: OnceLock::new() }
+        FlatIndex::of(Rows::Owned(rows))
+    }
+
+    /// Index over rows in a file, which all processes share. Rows by cosine are already normalised, up to rounding.
+    pub fn of_shared(rows: SharedRows) -> FlatIndex {
+        FlatIndex::of(Rows::Shared(rows))
     }
 
     /// Index by inner product: rows are not normalised.
     pub fn by_inner_product(rows: Matrix) -> FlatIndex {
+        FlatIndex::of(Rows::Owned(rows))
+    }
+
+    fn of(rows: Rows) -> FlatIndex {
         FlatIndex { rows, coarse: OnceLock::new() }
     }
 
-    /// The indexed vectors.
-    pub fn rows(&self) -> &Matrix {
-        &self.rows
+    /// The number of indexed vectors.
+    pub fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    /// An indexed vector.
+    pub fn row(&self, row: usize) -> Cow<'_, [f32]> {
+        self.rows.row(row)
     }
 
     /// The nearest `k` rows of each query, best first; ties in row order. Queries are normalised.
@@ -98,19 +115,19 @@ impl FlatIndex {
         let n_cols = queries.n_cols.max(1);
         if queries.n_rows > FEW {
             let blocks = queries.values.par_chunks(QUERIES * n_cols);
-            let all = 0..self.rows.n_rows;
+            let all = 0..self.rows.n_rows();
             return blocks
                 .flat_map_iter(|block| self.search_block(View::of(block, block.len() / n_cols, n_cols), all.clone(), k))
                 .collect();
         }
-        if (1..=VERY_FEW).contains(&queries.n_rows) && self.rows.n_rows > MANY {
+        if (1..=VERY_FEW).contains(&queries.n_rows) && self.rows.n_rows() > MANY {
             let coarse = self.coarse();
             return (0..queries.n_rows).map(|query| coarse.search(&self.rows, queries.row(query), k)).collect();
         }
         // Too few queries for all threads: each takes a range of rows.
-        let n_blocks = self.rows.n_rows.div_ceil(8 * ROWS);
+        let n_blocks = self.rows.n_rows().div_ceil(8 * ROWS);
         let block = |block: usize| {
-            let rows = block * 8 * ROWS..((block + 1) * 8 * ROWS).min(self.rows.n_rows);
+            let rows = block * 8 * ROWS..((block + 1) * 8 * ROWS).min(self.rows.n_rows());
             self.search_block(queries.view(), rows, k)
         };
         let blocks: Vec<Vec<Vec<Hit>>> = (0..n_blocks).into_par_iter().map(block).collect();
@@ -138,9 +155,10 @@ impl FlatIndex {
     fn search_block(&self, queries: View<'_>, all: Range<usize>, k: usize) -> Vec<Vec<Hit>> {
         let mut best: Vec<Vec<Hit>> = vec![Vec::with_capacity(k + 1); queries.n_rows];
         let mut scores = vec![0.0; queries.n_rows * ROWS];
+        let mut expanded = Vec::new();
         for first in all.clone().step_by(ROWS) {
             let n = ROWS.min(all.end - first);
-            let rows = self.rows.view().rows(first, n).transposed();
+            let rows = self.rows.block(first..first + n, &mut expanded).transposed();
             multiply(ViewMut::of(&mut scores, queries.n_rows, n), queries, rows, WriteMode::Replace, Threads::One);
             for (best, scores) in best.iter_mut().zip(scores.chunks_exact(n)) {
                 let mut limit = limit_of(best, k);
@@ -158,7 +176,7 @@ impl FlatIndex {
 
 impl Index for FlatIndex {
     fn n_rows(&self) -> usize {
-        self.rows.n_rows
+        self.rows.n_rows()
     }
 
     fn search(&self, queries: &Matrix, k: usize, filter: Option<&RowFilter>) -> Vec<Vec<Hit>> {
@@ -168,7 +186,7 @@ impl Index for FlatIndex {
         let one = |query: usize| {
             let mut best = Best::new(k);
             for row in filter.rows() {
-                best.add(row, dot(queries.row(query), self.rows.row(row as usize)));
+                best.add(row, dot(queries.row(query), &self.rows.row(row as usize)));
             }
             best.into_hits()
         };
@@ -176,11 +194,11 @@ impl Index for FlatIndex {
     }
 
     fn score(&self, vector: &[f32], row: u32) -> f32 {
-        dot(vector, self.rows.row(row as usize))
+        dot(vector, &self.rows.row(row as usize))
     }
 
     fn vector(&self, row: u32) -> Vec<f32> {
-        self.rows.row(row as usize).to_vec()
+        self.rows.row(row as usize).into_owned()
     }
 }
 
@@ -214,9 +232,8 @@ mod tests {
         for (query, hits) in found.iter().enumerate() {
             let mut unit = Matrix::new(1, 8, queries.row(query).to_vec());
             unit.normalise_rows();
-            let mut all: Vec<(u32, f32)> = (0..5000)
-                .map(|row| (row as u32, crate::tensor::matrix::dot(unit.row(0), index.rows().row(row))))
-                .collect();
+            let mut all: Vec<(u32, f32)> =
+                (0..5000).map(|row| (row as u32, crate::tensor::matrix::dot(unit.row(0), &index.row(row)))).collect();
             all.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
             for (hit, (row, score)) in hits.iter().zip(&all) {
                 assert!(hit.row == *row || (hit.score - score).abs() < 1e-6, "{hit:?} {row} {score}");

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::best::{BLOCK, Best, RowFilter};
 use super::codes::{self, CodeQuery, Codes};
-use super::rows::{Precision, Query, Rows};
+use super::vectors::{Precision, Query, Rows};
 use super::{Hit, Index};
 use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, multiply};
 

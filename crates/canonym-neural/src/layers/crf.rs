@@ -82,9 +82,9 @@ impl<'a> Crf<'a> {
         add(&mut emitted[..n], self.start());
         add(&mut emitted[(n_positions - 1) * n..], self.end());
         for row in emitted.chunks_exact_mut(n) {
-            let greatest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            row.iter_mut().for_each(|score| *score = (*score - greatest).exp());
-            log_sum += f64::from(greatest);
+            let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            row.iter_mut().for_each(|score| *score = (*score - max).exp());
+            log_sum += f64::from(max);
         }
         log_sum += f64::from(self.shift) * (n_positions - 1) as f64;
         let mut forward: Vec<f32> = Vec::with_capacity(scores.len());

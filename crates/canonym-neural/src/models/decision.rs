@@ -6,6 +6,27 @@ use serde::{Deserialize, Serialize};
 /// to which the text reads like a research article ([`canonym_core::text::register`]), since the tagger was trained on such texts.
 pub type Features = [f32; N_FEATURES];
 
+/// The factors of the features, a tenth of their size: a long text has many proposals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Factors {
+    /// The value of each of [`FEATURES`].
+    pub values: [f32; N_DISTINCT],
+    /// How far the proposal belongs to each of [`BLOCKS`].
+    pub blocks: [f32; BLOCKS.len()],
+    /// The degree to which the text reads like a research article.
+    pub research: f32,
+}
+
+impl Factors {
+    /// Each value in each block, without and with the register of the text.
+    pub fn features(&self) -> Features {
+        std::array::from_fn(|at| {
+            let register = if at % WIDTH < N_DISTINCT { 1.0 } else { self.research };
+            self.blocks[at / WIDTH] * register * self.values[at % N_DISTINCT]
+        })
+    }
+}
+
 /// Total number of features.
 pub const N_FEATURES: usize = BLOCKS.len() * WIDTH;
 

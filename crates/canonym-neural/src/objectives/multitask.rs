@@ -403,16 +403,19 @@ pub fn present_loss(scores: &Matrix, labels: &[Option<u32>], present: &[u32], ni
     let mut gradient = Matrix::zeros(scores.n_rows, scores.n_cols);
     let n_labelled = labels.iter().flatten().count().max(1) as f32;
     let mut sum = 0.0;
-    let mut shares = vec![0.0; present.len()];
+    let mut probabilities = vec![0.0; present.len()];
     for (row, label) in labels.iter().enumerate() {
         let Some(label) = *label else { continue };
-        shares.iter_mut().zip(present).for_each(|(share, column)| *share = scores.row(row)[*column as usize]);
-        softmax(&mut shares);
+        probabilities
+            .iter_mut()
+            .zip(present)
+            .for_each(|(probability, column)| *probability = scores.row(row)[*column as usize]);
+        softmax(&mut probabilities);
         let weight = if label == 0 { nil_weight } else { 1.0 } / n_labelled;
-        for (share, column) in shares.iter().zip(present) {
-            gradient.row_mut(row)[*column as usize] = weight * (share - f32::from(u8::from(*column == label)));
+        for (probability, column) in probabilities.iter().zip(present) {
+            gradient.row_mut(row)[*column as usize] = weight * (probability - f32::from(u8::from(*column == label)));
             if *column == label {
-                sum -= f64::from(weight) * f64::from(share.max(f32::MIN_POSITIVE).ln());
+                sum -= f64::from(weight) * f64::from(probability.max(f32::MIN_POSITIVE).ln());
             }
         }
     }
@@ -428,16 +431,16 @@ fn sequence_loss(
     n_words: &[usize],
 ) -> (f64, Vec<f32>, Vec<f32>) {
     let crf = Crf::new(transitions);
-    let share = 1.0 / scores.n_rows.max(1) as f32;
+    let weight = 1.0 / scores.n_rows.max(1) as f32;
     let (mut loss, mut of_scores) = (0.0, Vec::with_capacity(scores.values.len()));
     let mut of_transitions = vec![0.0; transitions.values.len()];
     let mut first = 0;
     for n in n_words.iter().copied().filter(|n| *n > 0) {
         let gold: Vec<usize> = labels[first..first + n].iter().map(|label| label.unwrap_or(0) as usize).collect();
         let found = crf.likelihood(&scores.values[first * scores.n_cols..(first + n) * scores.n_cols], &gold);
-        loss += found.loss * f64::from(share);
-        of_scores.extend(found.of_scores.iter().map(|slope| share * slope));
-        of_transitions.iter_mut().zip(&found.of_transitions).for_each(|(to, slope)| *to += share * slope);
+        loss += found.loss * f64::from(weight);
+        of_scores.extend(found.of_scores.iter().map(|slope| weight * slope));
+        of_transitions.iter_mut().zip(&found.of_transitions).for_each(|(to, slope)| *to += weight * slope);
         first += n;
     }
     (loss, of_scores, of_transitions)

@@ -1,6 +1,6 @@
 //! Learning curve of a run: loss and held-out score by step, drawn from its log.
 
-use std::fmt::Write as _;
+use canonym_core::eval::chart::{Axis, Chart, above, short, widened};
 
 /// Size of the image and margins of the plot.
 const WIDTH: f64 = 720.0;
@@ -13,9 +13,7 @@ const BOTTOM: f64 = 46.0;
 /// Maximum number of points of a line; losses in between are averaged.
 const MAX_POINTS: usize = 300;
 
-/// Intervals of an axis.
-const N_TICKS: u32 = 4;
-
+const GREY: &str = "#333333";
 const LOSS: &str = "#3b6ea5";
 const SCORE: &str = "#b4552d";
 
@@ -35,67 +33,55 @@ impl Stage {
     }
 }
 
-/// The range of an axis.
-#[derive(Debug, Clone, Copy)]
-struct Axis {
-    low: f64,
-    high: f64,
-}
-
 /// Draws the lines of `log.csv` and `log.jsonl` as SVG, stages side by side. Lines that cannot be parsed are ignored.
 pub fn draw(steps: &str, rounds: &str) -> String {
     let stages = read(steps, rounds);
     let n_steps = stages.iter().map(Stage::n_steps).sum::<u64>().max(1);
-    let losses = Axis { low: 0.0, high: above(values(&stages, |stage| &stage.losses).fold(0.0, f64::max)) };
     let lowest = values(&stages, |stage| &stage.scores).fold(f64::INFINITY, f64::min);
     let highest = values(&stages, |stage| &stage.scores).fold(f64::NEG_INFINITY, f64::max);
-    let scores = Axis { low: (20.0 * lowest).floor() / 20.0, high: (20.0 * highest).floor() / 20.0 + 0.05 };
+    let (low, high) = widened(lowest, highest);
     let has_scores = lowest.is_finite();
-
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <title>Loss{} over {n_steps} steps</title>\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n",
-        if has_scores { " and held-out score" } else { "" }
-    );
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    for tick in 0..=N_TICKS {
-        let fraction = f64::from(tick) / f64::from(N_TICKS);
-        let y = bottom - fraction * (bottom - TOP);
-        line(&mut svg, [LEFT, y, right, y], "#dddddd");
-        text(&mut svg, (LEFT - 8.0, y + 4.0), "end", LOSS, &short(fraction * losses.high));
-        if has_scores {
-            let score = scores.low + fraction * (scores.high - scores.low);
-            text(&mut svg, (right + 8.0, y + 4.0), "start", SCORE, &short(100.0 * score));
-        }
-        let step = (fraction * n_steps as f64).round();
-        text(&mut svg, (LEFT + fraction * (right - LEFT), bottom + 18.0), "middle", "#333333", &step.to_string());
+    let highest = values(&stages, |stage| &stage.losses).fold(0.0, f64::max);
+    let loss_axis = Axis { low: 0.0, high: above(highest), from: bottom, to: TOP };
+    let score_axis = Axis { low, high, from: bottom, to: TOP };
+    let step_axis = Axis { low: 0.0, high: n_steps as f64, from: LEFT, to: right };
+
+    let what = if has_scores { "Loss and held-out score" } else { "Loss" };
+    let mut chart = Chart::new(WIDTH, HEIGHT, &format!("{what} over {n_steps} steps"));
+    for loss in loss_axis.ticks() {
+        let y = loss_axis.at(loss);
+        chart.line([LEFT, y, right, y], "#dddddd");
+        chart.text((LEFT - 8.0, y + 4.0), "end", LOSS, &short(loss));
     }
-    text(&mut svg, (LEFT, 16.0), "middle", LOSS, "loss");
+    for score in score_axis.ticks().filter(|_| has_scores) {
+        chart.text((right + 8.0, score_axis.at(score) + 4.0), "start", SCORE, &short(100.0 * score));
+    }
+    for step in step_axis.ticks() {
+        chart.text((step_axis.at(step), bottom + 18.0), "middle", GREY, &step.round().to_string());
+    }
+    chart.text((LEFT, 16.0), "middle", LOSS, "loss");
     if has_scores {
-        text(&mut svg, (right, 16.0), "middle", SCORE, "held out, %");
+        chart.text((right, 16.0), "middle", SCORE, "held out, %");
     }
-    text(&mut svg, ((LEFT + right) / 2.0, HEIGHT - 8.0), "middle", "#333333", "steps");
+    chart.text(((LEFT + right) / 2.0, HEIGHT - 8.0), "middle", GREY, "steps");
 
     let mut n_before = 0;
     for stage in &stages {
-        let x = |step: f64| LEFT + (n_before as f64 + step) / n_steps as f64 * (right - LEFT);
-        let y = |value: f64, axis: Axis| bottom - (value - axis.low) / (axis.high - axis.low) * (bottom - TOP);
+        let x = |step: f64| step_axis.at(n_before as f64 + step);
         if n_before > 0 {
-            line(&mut svg, [x(0.0), TOP, x(0.0), bottom], "#999999");
+            chart.line([x(0.0), TOP, x(0.0), bottom], "#999999");
         }
-        text(&mut svg, (x(stage.n_steps() as f64 / 2.0), 30.0), "middle", "#333333", &stage.name);
-        let fewer = averaged(&stage.losses);
-        polyline(&mut svg, fewer.iter().map(|(step, loss)| (x(*step), y(*loss, losses))), LOSS);
-        let held_out: Vec<(f64, f64)> =
-            stage.scores.iter().map(|(step, score)| (x(*step as f64), y(*score, scores))).collect();
-        polyline(&mut svg, held_out.iter().copied(), SCORE);
-        for (x, y) in held_out {
-            // Writing to a string cannot fail, here and below.
-            let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{SCORE}\"/>");
-        }
+        chart.text((x(stage.n_steps() as f64 / 2.0), 30.0), "middle", GREY, &stage.name);
+        let losses = averaged(&stage.losses).into_iter().map(|(step, loss)| (x(step), loss_axis.at(loss)));
+        chart.polyline(&losses.collect::<Vec<_>>(), LOSS, "");
+        let scores = stage.scores.iter().map(|(step, score)| (x(*step as f64), score_axis.at(*score)));
+        let scores: Vec<(f64, f64)> = scores.collect();
+        chart.polyline(&scores, SCORE, "");
+        scores.into_iter().for_each(|place| chart.dot(place, SCORE));
         n_before += stage.n_steps();
     }
-    svg + "</svg>\n"
+    chart.finish()
 }
 
 fn read(steps: &str, rounds: &str) -> Vec<Stage> {
@@ -164,44 +150,6 @@ fn averaged(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
     points.chunks(points.len().div_ceil(MAX_POINTS).max(1)).map(mean).collect()
 }
 
-/// Rounds up to a round number.
-pub(super) fn above(value: f64) -> f64 {
-    if value <= 0.0 || !value.is_finite() {
-        return 1.0;
-    }
-    let power = 10f64.powf(value.log10().floor());
-    let steps = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0];
-    steps.into_iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(10.0 * power)
-}
-
-/// Formats a number without trailing zeros.
-pub(super) fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Appends a line.
-pub(super) fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str) {
-    let _ = writeln!(svg, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>");
-}
-
-/// Appends a text. It is not escaped, so it must not contain user input.
-pub(super) fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, colour: &str, text: &str) {
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>");
-}
-
-/// Appends a line through points.
-pub(super) fn polyline(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: &str) {
-    let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    if !points.is_empty() {
-        let points = points.join(" ");
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\" stroke-linejoin=\"round\"/>"
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,10 +179,5 @@ mod tests {
         let fewer = averaged(&points);
         assert_eq!((fewer.len(), fewer[0]), (250, (2.5, 2.0)));
         assert!(draw("stage,step,loss,rate,norm,seconds\n", "").ends_with("</svg>\n"));
-    }
-
-    #[test]
-    fn axes_end_at_round_numbers() {
-        assert_eq!([0.0, 0.59, 1.0, 2.7, 11.8].map(above).map(short), ["1", "0.6", "1", "4", "20"]);
     }
 }

@@ -195,6 +195,7 @@ pub fn compile_all(sources: &[Source], out: &Path) -> canonym_core::Result<Knowl
         import: ImportConfig { prefix: prefix.clone(), ..ImportConfig::default() },
         name: String::new(),
         name_wins: false,
+        version: String::new(),
     };
     let shown = sources.iter().map(|source| source.path.display().to_string()).collect::<Vec<_>>().join(", ");
     let sources: Vec<CompileSource> = sources.iter().map(from).collect();

@@ -40,7 +40,7 @@ use self::joint::JointReport;
 use super::TrainOptions;
 use super::adapt::mention_prior_of;
 use super::checkpoints::{checkpoint_folder, existing};
-use super::learned::{self, check_unseen, of_documents};
+use super::learned::{self, check_unseen};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
@@ -368,18 +368,14 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
         }
         None => all.join(LEXICAL_PART, lexical_learned()?.as_ref()),
     }
-    let of = |documents: &[AnnotatedDocument]| of_documents(documents).into_iter().flatten().collect::<HashSet<u64>>();
-    let (trained, tuned) = (of(&train), of(chosen_on));
     for file in data.train.iter().chain(&data.tune).chain(&data.dev) {
-        let prints = of_documents(&learned::read(file, root)?);
-        for (role, among) in [(Trained, &trained), (Tuned, &tuned)] {
-            let prints = prints.iter().copied().filter(|print| print.is_some_and(|print| among.contains(&print)));
-            all.add(learned::source(SYSTEM, role, file, prints));
+        for (role, documents) in [(Trained, &train), (Tuned, chosen_on)] {
+            all.add(learned::source(SYSTEM, role, file, learned::of_file(file, root, documents)?));
         }
     }
     if let Some(path) = &encoder.name_encoder {
         let name_encoder = Bundle::open(&existing(path, root))?.without_tagger();
-        all.join("voice", name_encoder.learned.as_ref());
+        all.join("name encoder", name_encoder.learned.as_ref());
     }
     Ok(all)
 }

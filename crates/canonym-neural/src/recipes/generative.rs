@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role, Role::Trained, Role::Tuned, Seen, TrainingSource};
+use canonym_core::eval::learned::{Fingerprints, Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::{Document, Span};
 use canonym_core::{Error, Result};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TrainOptions;
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, labels_of, read_corpora};
-use super::learned::{check_prints, of_documents, of_queries, read, source};
+use super::learned::{check_prints, of_documents, of_file, of_queries, source};
 use super::log::Log;
 use super::queries::{MentionQuery, read_mentions};
 use super::run_folder::{identity, provenance, write_bytes, write_run};
@@ -50,7 +50,7 @@ use terms::{TermExamples, Terms};
 const MOST: usize = 1000;
 
 /// Least number of source and of decoder tokens.
-const LEAST_POSITIONS: usize = 8;
+const MIN_POSITIONS: usize = 8;
 
 /// The stages, in order.
 const STAGES: [&str; 2] = ["pretrain", "train"];
@@ -263,14 +263,14 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         // The weights of candidates are then too favourable to the lexical linker.
         candidates_seen = check_prints(
             &lexical,
-            &experiment.prints(root, &experiment.data.train, &parts.tune)?,
+            &experiment.all_prints(&experiment.data.train, root, &parts.tune)?,
             ("tuning documents", true),
         )?;
         used.join("candidates", Some(&lexical));
     }
     let seen = check_prints(
         &used,
-        &experiment.prints(root, &experiment.data.dev, &parts.dev)?,
+        &experiment.all_prints(&experiment.data.dev, root, &parts.dev)?,
         ("held-out documents", arguments.allow_seen),
     )?;
     let provenance = provenance(experiment.data.paths().collect(), root)?;
@@ -458,7 +458,7 @@ impl Experiment {
         if self.n_candidates.is_some_and(|n| !(1..=MOST).contains(&n)) {
             return refused("invalid `n_candidates`", "it must be from 1 to 1000, such as 20");
         }
-        if self.model.positions < LEAST_POSITIONS || self.model.source_positions < LEAST_POSITIONS {
+        if self.model.positions < MIN_POSITIONS || self.model.source_positions < MIN_POSITIONS {
             return refused("too few positions", "`model.positions` and `model.source_positions` must be at least 8");
         }
         let ModelConfig { start, bart, encoder, .. } = &self.model;
@@ -485,35 +485,25 @@ impl Experiment {
         }
     }
 
-    /// Record of the documents of a file that are among `documents`.
-    fn source(&self, role: Role, file: &Path, root: &Path, documents: &[AnnotatedDocument]) -> Result<TrainingSource> {
+    /// Fingerprints of the documents of a file that are among `documents`; those of its queries if the experiment has them.
+    fn prints(&self, file: &Path, root: &Path, documents: &[AnnotatedDocument]) -> Result<Vec<Fingerprints>> {
         if self.data.queries {
             let known: HashSet<&str> = documents.iter().map(|document| document.document.id.as_str()).collect();
             let mut rows = queries(file, root)?;
             rows.retain(|(id, _)| known.contains(id.as_str()));
             let rows: Vec<MentionQuery> = rows.into_iter().map(|(_, row)| row).collect();
-            return of_queries(SYSTEM, role, file, root, &rows);
+            return of_queries(file, root, &rows);
         }
-        let known: HashSet<u64> = of_documents(documents).into_iter().flatten().collect();
-        let prints = of_documents(&read(file, root)?);
-        Ok(source(
-            SYSTEM,
-            role,
-            file,
-            prints.into_iter().filter(|print| print.is_some_and(|print| known.contains(&print))),
-        ))
+        of_file(file, root, documents)
     }
 
-    /// Fingerprints of documents of some files, which are those of queries if the experiment has them.
-    fn prints(&self, root: &Path, files: &[PathBuf], documents: &[AnnotatedDocument]) -> Result<Vec<Option<u64>>> {
+    /// The same for several files.
+    fn all_prints(&self, files: &[PathBuf], root: &Path, documents: &[AnnotatedDocument]) -> Result<Vec<Fingerprints>> {
         if !self.data.queries {
             return Ok(of_documents(documents));
         }
-        let mut prints = Vec::new();
-        for file in files {
-            prints.extend(self.source(Tuned, file, root, documents)?.documents.into_iter().map(Some));
-        }
-        Ok(prints)
+        let of_file = |file: &PathBuf| self.prints(file, root, documents);
+        Ok(files.iter().map(of_file).collect::<Result<Vec<_>>>()?.concat())
     }
 
     fn terminology(&self, root: &Path, out: &Path) -> Result<Option<Arc<KnowledgeBase>>> {
@@ -568,7 +558,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> Result<Learned> {
     let Parts { train, tune, .. } = experiment.documents(root)?;
     for (role, documents) in [(Trained, &train), (Tuned, &tune)] {
         for file in &experiment.data.train {
-            all.add(experiment.source(role, file, root, documents)?);
+            all.add(source(SYSTEM, role, file, experiment.prints(file, root, documents)?));
         }
     }
     Ok(all)

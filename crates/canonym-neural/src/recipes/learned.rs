@@ -2,15 +2,13 @@
 //!
 //! A record depends only on the experiment and its data, so it can also be added to an existing model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::bundle::{self, FILE};
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader, format};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{
-    Learned, Role, Seen, TrainingSource, corpus_of, fingerprint, fingerprint_of_queries,
-};
+use canonym_core::eval::learned::{Fingerprints, Learned, Role, Seen, TrainingSource, corpus_of};
 use canonym_core::input::Input;
 
 use super::TrainOptions;
@@ -20,13 +18,18 @@ use crate::recipes::queries::MentionQuery;
 use crate::status;
 
 /// Fingerprints of annotated documents.
-pub fn of_documents(documents: &[AnnotatedDocument]) -> Vec<Option<u64>> {
-    documents.iter().map(|document| fingerprint(&document.document.text)).collect()
+pub fn of_documents(documents: &[AnnotatedDocument]) -> Vec<Fingerprints> {
+    documents.iter().map(|document| Fingerprints::of(&document.document)).collect()
 }
 
 /// A record entry for the documents of a file, named as in the experiment.
-pub fn source(part: &str, role: Role, file: &Path, documents: impl IntoIterator<Item = Option<u64>>) -> TrainingSource {
-    TrainingSource::new(part, role, display_path(file), documents.into_iter().flatten())
+pub fn source(
+    part: &str,
+    role: Role,
+    file: &Path,
+    documents: impl IntoIterator<Item = Fingerprints>,
+) -> TrainingSource {
+    TrainingSource::new(part, role, display_path(file), documents)
 }
 
 /// A relative path as it is; of an absolute path, the last folder and the file name.
@@ -46,19 +49,21 @@ pub fn read(file: &Path, root: &Path) -> canonym_core::Result<Vec<AnnotatedDocum
     Reader::open(&data_file(file, root), None)?.with_on_mismatch(OnMismatch::Drop).with_repairs(true).collect()
 }
 
+/// Fingerprints of the documents of a corpus that are among `documents`.
+pub fn of_file(file: &Path, root: &Path, documents: &[AnnotatedDocument]) -> canonym_core::Result<Vec<Fingerprints>> {
+    let known: HashSet<u64> = of_documents(documents).into_iter().filter_map(|prints| prints.whole).collect();
+    let mut all = of_documents(&read(file, root)?);
+    all.retain(|prints| prints.whole.is_some_and(|print| known.contains(&print)));
+    Ok(all)
+}
+
 /// A record entry for the documents of a corpus.
 pub fn of_corpus(part: &str, role: Role, file: &Path, root: &Path) -> canonym_core::Result<TrainingSource> {
     Ok(source(part, role, file, of_documents(&read(file, root)?)))
 }
 
-/// A record entry for the queries of `file`, with fingerprints of the texts if it has them, else of ids and names.
-pub fn of_queries(
-    part: &str,
-    role: Role,
-    file: &Path,
-    root: &Path,
-    queries: &[MentionQuery],
-) -> canonym_core::Result<TrainingSource> {
+/// Fingerprints of the documents of the queries of `file`: of their texts if the file has them, else of ids and names.
+pub fn of_queries(file: &Path, root: &Path, queries: &[MentionQuery]) -> canonym_core::Result<Vec<Fingerprints>> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for query in queries {
         names.entry(&query.document).or_default().extend(query.parts.iter().map(|part| part.query.as_str()));
@@ -68,10 +73,9 @@ pub fn of_queries(
     if !is_table && format::detect(&path, Input::open(&path)?.head())? == CorpusFormat::Pubtator {
         let mut documents = read(file, root)?;
         documents.retain(|document| names.contains_key(document.document.id.as_str()));
-        return Ok(source(part, role, file, of_documents(&documents)));
+        return Ok(of_documents(&documents));
     }
-    let prints = names.into_iter().map(|(id, names)| fingerprint_of_queries(id, names.into_iter()));
-    Ok(source(part, role, file, prints))
+    Ok(names.into_iter().map(|(id, names)| Fingerprints::of_queries(id, names.into_iter())).collect())
 }
 
 /// Keeps the documents that no part was trained on.
@@ -93,7 +97,7 @@ pub fn check_unseen(
 /// As [`check_unseen`], for fingerprints.
 pub fn check_prints(
     learned: &Learned,
-    prints: &[Option<u64>],
+    prints: &[Fingerprints],
     (what, allow_seen): (&str, bool),
 ) -> canonym_core::Result<Option<Seen>> {
     reject(&learned.only(Role::Trained).look_up(prints, None), what, allow_seen)?;

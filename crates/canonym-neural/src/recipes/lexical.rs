@@ -110,7 +110,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
             Role::Dev => LearnedRole::Calibrated,
         };
         let rows = read_mentions(&root.join(queries))?.rows;
-        all.add(of_queries(LEXICAL_PART, role, queries, root, &rows)?);
+        all.add(source(LEXICAL_PART, role, queries, of_queries(queries, root, &rows)?));
         if let Some(texts) = &set.texts {
             let known: HashSet<&str> = rows.iter().map(|row| row.document.as_str()).collect();
             let mut documents = read(texts, root)?;
@@ -133,9 +133,7 @@ fn seen_sets(
     for set in experiment.set.iter().filter(|set| set.role == Role::Dev) {
         let Some(queries) = &set.queries else { continue };
         let rows = read_mentions(&root.join(queries))?.rows;
-        let source = of_queries(LEXICAL_PART, LearnedRole::Calibrated, queries, root, &rows)?;
-        let prints: Vec<Option<u64>> = source.documents.into_iter().map(Some).collect();
-        let known = check_prints(&trained, &prints, (&set.name, allow_seen))?;
+        let known = check_prints(&trained, &of_queries(queries, root, &rows)?, (&set.name, allow_seen))?;
         seen.extend(known.map(|known| (set.name.clone(), known)));
     }
     Ok(seen)

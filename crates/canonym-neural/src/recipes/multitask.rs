@@ -3,7 +3,7 @@
 
 mod data;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use self::data::{Classes, CorpusReport, Labeller, gold_boundaries, recall_ceilin
 use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, read_corpora};
-use super::learned::{check_unseen, of_documents, read, source};
+use super::learned::{check_unseen, of_file, source};
 use super::log::Log;
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::settings::experiment_of;
@@ -360,14 +360,11 @@ impl Experiment {
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Parts { train, tune, dev } = read_corpora(&experiment.data.corpora(), experiment.seed, root)?;
     let chosen_on = if tune.is_empty() { &dev } else { &tune };
-    let of = |documents: &[AnnotatedDocument]| of_documents(documents).into_iter().flatten().collect::<HashSet<u64>>();
-    let (trained, tuned) = (of(&train), if experiment.selects() { of(chosen_on) } else { HashSet::new() });
+    let tuned = if experiment.selects() { chosen_on.as_slice() } else { &[] };
     let mut all = Learned::default();
     for file in experiment.data.paths() {
-        let prints = of_documents(&read(file, root)?);
-        for (role, among) in [(Trained, &trained), (Tuned, &tuned)] {
-            let prints = prints.iter().copied().filter(|print| print.is_some_and(|print| among.contains(&print)));
-            all.add(source(SYSTEM, role, file, prints));
+        for (role, documents) in [(Trained, train.as_slice()), (Tuned, tuned)] {
+            all.add(source(SYSTEM, role, file, of_file(file, root, documents)?));
         }
     }
     Ok(all)

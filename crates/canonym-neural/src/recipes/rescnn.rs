@@ -30,7 +30,7 @@ use canonym_core::text::normalise::fold;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::checkpoint_folder;
-use super::learned::{check_prints, of_queries};
+use super::learned::{check_prints, of_queries, source};
 use super::log::Log;
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
@@ -211,10 +211,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let data = &experiment.data;
     status::say("reading terminologies and queries …");
     let Queries { train: queries, dev: dev_queries, n_decoded } = read_queries(data, root)?;
-    let of_train = of_queries(NAMES_PART, Trained, &data.queries, root, &queries)?;
-    let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
-    let of_dev = of_queries(NAMES_PART, Tuned, of_dev, root, &dev_queries)?;
-    let dev_prints: Vec<Option<u64>> = of_dev.documents.into_iter().map(Some).collect();
+    let of_train = source(NAMES_PART, Trained, &data.queries, of_queries(&data.queries, root, &queries)?);
+    let dev_file = data.dev_queries.as_ref().unwrap_or(&data.queries);
+    let dev_prints = of_queries(dev_file, root, &dev_queries)?;
     let mut trained_on = lexical_learned()?.unwrap_or_default().only(Trained);
     trained_on.add(of_train);
     let seen = check_prints(&trained_on, &dev_prints, ("held-out queries", arguments.allow_seen))?;
@@ -381,10 +380,10 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
     let data = &experiment.data;
     let Queries { train, dev, .. } = read_queries(data, root)?;
     let mut all = Learned::default();
-    all.add(of_queries(NAMES_PART, Trained, &data.queries, root, &train)?);
+    all.add(source(NAMES_PART, Trained, &data.queries, of_queries(&data.queries, root, &train)?));
     let of_dev = data.dev_queries.as_ref().unwrap_or(&data.queries);
     let role = if data.refit { Trained } else { Tuned };
-    all.add(of_queries(NAMES_PART, role, of_dev, root, &dev)?);
+    all.add(source(NAMES_PART, role, of_dev, of_queries(of_dev, root, &dev)?));
     all.join(LEXICAL_PART, lexical_learned()?.as_ref());
     Ok(all)
 }

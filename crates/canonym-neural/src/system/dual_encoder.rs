@@ -16,7 +16,7 @@ use canonym_core::kb::{ConceptId, FormId, KnowledgeBase, NameId};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
 use canonym_core::link::model::{Features, LexicalModel, N};
-use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
+use canonym_core::link::{Annotator, LeakyAnnotator, Link, LinkInput, LinkedMention, Linker};
 use canonym_core::text::{Document, Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
@@ -203,7 +203,7 @@ impl DualLinker {
         name_scores: Option<(&NameScores<'_>, usize)>,
         scratch: &mut GramScratch,
     ) -> Vec<Evidence> {
-        let product = |row: usize| dot(vector, self.index.rows().row(row));
+        let product = |row: usize| dot(vector, &self.index.row(row));
         let products: Vec<f32> = nearest.iter().map(|hit| product(hit.row as usize)).collect();
         let log_sum = log_sum(&products);
         let mut best: Vec<(ConceptId, NameId, f32)> = Vec::with_capacity(nearest.len());
@@ -298,7 +298,9 @@ impl DualLinker {
     fn search(&self, documents: &[Document], borders: &[Vec<Span>], min_probability: f32) -> Result<Vec<Searched>> {
         let Some(search) = self.encoder.config.search else {
             let error = Error::invalid("the model links given mentions; it cannot detect mentions");
-            return Err(error.with_hint("use `--mentions gold`, or a model trained with `model.search`"));
+            return Err(error.with_hint(
+                "link given mentions (option `--mentions gold`), or use a model trained with `model.search`",
+            ));
         };
         let divide = |at: usize| {
             let borders = borders.get(at).map_or(&[][..], Vec::as_slice);
@@ -463,16 +465,6 @@ impl DualLinker {
         Some(Decided { linked, evidence, name })
     }
 
-    /// Like [`Annotator::annotate`], with gold mention boundaries in `borders` leaking into the tokenisation: the published evaluation.
-    pub fn annotate_leaky(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>> {
-        let mut all = Vec::with_capacity(documents.len());
-        for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
-            let decided = self.decided(documents, borders.get(at * DOCUMENTS..).unwrap_or_default())?;
-            all.extend(decided.into_iter().map(|found| found.into_iter().map(|one| one.linked).collect()));
-        }
-        Ok(all)
-    }
-
     fn explanation(&self, name: &str, link: &Link, evidence: &[Evidence]) -> Explanation {
         let of_vectors = ("context", "mention-in-context embedding similarity (softmax over names)");
         if self.name_evidence.prior.is_empty() {
@@ -533,6 +525,17 @@ impl Annotator for DualLinker {
         for documents in documents.chunks(DOCUMENTS) {
             let decided = self.decided(documents, &[])?.into_iter().zip(documents);
             all.extend(decided.map(|(found, document)| found.into_iter().map(|one| explain(document, one)).collect()));
+        }
+        Ok(all)
+    }
+}
+
+impl LeakyAnnotator for DualLinker {
+    fn annotate_leaky(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>> {
+        let mut all = Vec::with_capacity(documents.len());
+        for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
+            let decided = self.decided(documents, borders.get(at * DOCUMENTS..).unwrap_or_default())?;
+            all.extend(decided.into_iter().map(|found| found.into_iter().map(|one| one.linked).collect()));
         }
         Ok(all)
     }

@@ -278,8 +278,8 @@ impl GenerativeLinker {
     }
 
     fn concepts(&self, tried: &NameTrie, names: &[Found]) -> Vec<GeneratedConcept> {
-        let greatest = names.iter().map(|name| name.log_probability).fold(f32::NEG_INFINITY, f32::max);
-        let weight = |name: &Found| (name.log_probability - greatest).exp();
+        let max = names.iter().map(|name| name.log_probability).fold(f32::NEG_INFINITY, f32::max);
+        let weight = |name: &Found| (name.log_probability - max).exp();
         let total: f32 = names.iter().map(weight).sum();
         let mut all: Vec<GeneratedConcept> = Vec::new();
         for name in names {

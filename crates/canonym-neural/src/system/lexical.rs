@@ -12,6 +12,7 @@ use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 use canonym_core::link::model::{self, LexicalModel};
 use canonym_core::link::recognise::accept::{self, AcceptModel};
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
+use canonym_core::link::system::bm25_detects_nothing;
 use canonym_core::link::{Annotator, Linker};
 use canonym_core::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
@@ -160,8 +161,7 @@ impl LinkingModel for Bm25Config {
     }
 
     fn annotator(&self, _: &Target, _: RecogniseConfig) -> Result<Box<dyn Annotator>> {
-        let hint = "use `--mentions gold`, or another model";
-        Err(Error::usage("`bm25` requires given mentions; it cannot detect mentions", hint))
+        Err(bm25_detects_nothing())
     }
 
     fn uses_dictionary(&self) -> bool {

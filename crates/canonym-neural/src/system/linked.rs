@@ -1,332 +1,46 @@
-//! The system behind the commands: a knowledge base and a model that turn documents into linked documents.
+//! The models of this crate as models of a [`System`].
 
 use std::sync::Arc;
 
-use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym_core::kb::subset::Subset;
-use canonym_core::kb::{ConceptId, KnowledgeBase};
-use canonym_core::link::explain::Explanation;
-use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::recognise::{Nested, RecogniseConfig};
-use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
-use canonym_core::text::{Document, Mention, Span};
+use canonym_core::kb::KnowledgeBase;
+pub use canonym_core::link::system::{MentionSource, System, SystemConfig, drop_unlinked, link_given, retain};
+use canonym_core::link::system::{Runner, SystemModel, no_leaky_tokenisation};
 use canonym_core::{Error, Result};
-use rayon::prelude::*;
 
-use super::dual_encoder::DualLinker;
 use super::rerank::RetrieveAndRerank;
-use super::{Model, Models, Target, no_leaky_tokenisation, terminology};
+use super::{Model, Models, Target};
 use crate::status::Stage;
 
-/// Where mentions come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MentionSource {
-    /// Detected by the model.
-    Detect,
-    /// Taken from the input.
-    Given,
-}
-
-/// Removes unlinked annotations and the corresponding entries of `beside`, which may be empty. Returns how many were removed.
-pub fn drop_unlinked<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>) -> u64 {
-    let kept: Vec<bool> = document.annotations.iter().map(|annotation| !annotation.nil).collect();
-    retain(document, beside, &kept)
-}
-
-/// Keeps annotations where `kept` is true, and the corresponding entries of `beside`. Returns how many were removed.
-pub fn retain<T>(document: &mut AnnotatedDocument, beside: &mut Vec<T>, kept: &[bool]) -> u64 {
-    let mut rows = kept.iter();
-    document.annotations.retain(|_| rows.next().copied().unwrap_or(true));
-    let mut rows = kept.iter();
-    beside.retain(|_| rows.next().copied().unwrap_or(true));
-    kept.iter().filter(|is_kept| !**is_kept).count() as u64
-}
-
-/// Settings of a system.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SystemConfig {
-    /// Where mentions come from.
-    pub mentions: MentionSource,
-    /// Maximum number of candidates per mention.
-    pub top_k: usize,
-    /// Threshold below which detected mentions are dropped and given mentions stay unlinked; the threshold of the model if `None`.
-    pub min_score: Option<f32>,
-    /// Which mentions nested in longer ones are reported.
-    pub nested: Nested,
-    /// Whether concept ids are written as in the source.
-    pub raw_ids: bool,
-    /// Concept filter; `None` for all concepts.
-    pub subset: Option<Arc<Subset>>,
-    /// Whether gold mention boundaries of the input leak into the tokenisation, as in the published evaluation of the dual encoder.
-    pub leaky_tokenisation: bool,
-}
-
-impl Default for SystemConfig {
-    /// Detects mentions, with up to five candidates each, at the threshold of the model.
-    fn default() -> SystemConfig {
-        SystemConfig {
-            mentions: MentionSource::Detect,
-            top_k: 5,
-            min_score: None,
-            nested: Nested::default(),
-            raw_ids: false,
-            subset: None,
-            leaky_tokenisation: false,
-        }
+impl SystemModel for Model {
+    fn runner(self, kb: &Arc<KnowledgeBase>, config: &SystemConfig) -> Result<Runner> {
+        Models::open(&self)?.runner(kb, config)
     }
 }
 
-/// Links documents to the concepts of one knowledge base.
-pub struct System {
-    kb: Arc<KnowledgeBase>,
-    raw_ids: bool,
-    subset: Option<Arc<Subset>>,
-    model: Runner,
-}
-
-/// The model, by where mentions come from.
-enum Runner {
-    Detect(Box<dyn Annotator>),
-    Given(Box<dyn Linker>),
-    /// A dual encoder whose tokenisation sees gold mention boundaries, as in its published evaluation.
-    Leaky(Box<DualLinker>),
-}
-
-impl System {
-    /// Opens a model on a knowledge base with default settings.
-    ///
-    /// # Errors
-    /// If the model cannot be read or does not fit the knowledge base.
-    pub fn open(model: Model, kb: impl Into<Arc<KnowledgeBase>>) -> Result<System> {
-        System::open_with(model, kb, &SystemConfig::default())
-    }
-
-    /// Like [`System::open`], with other settings.
-    ///
-    /// # Errors
-    /// Those of [`System::open`], and [`Error::Usage`] if the model does not support the settings.
-    pub fn open_with(model: Model, kb: impl Into<Arc<KnowledgeBase>>, config: &SystemConfig) -> Result<System> {
-        System::new(&kb.into(), Models::open(&model)?, config)
-    }
-
-    /// The knowledge base that mentions are linked to.
-    pub fn kb(&self) -> &Arc<KnowledgeBase> {
-        &self.kb
-    }
-
-    /// Finds and links the mentions of a text.
-    ///
-    /// # Errors
-    /// If the model fails on the text.
-    pub fn annotate_text(&self, text: &str) -> Result<Vec<Annotation>> {
-        let document = Document { text: text.to_owned(), ..Document::default() };
-        Ok(self.annotate(vec![document])?.remove(0).annotations)
-    }
-
-    /// Finds and links the mentions of documents, in order.
-    ///
-    /// # Errors
-    /// If the model fails on one of the documents.
-    pub fn annotate(&self, documents: Vec<Document>) -> Result<Vec<AnnotatedDocument>> {
-        let bare = |document| AnnotatedDocument { document, ..AnnotatedDocument::default() };
-        self.link(documents.into_iter().map(bare).collect())
-    }
-
-    /// Fails if the file of the knowledge base has changed since it was opened: results since then may be wrong.
-    pub fn check_kb(&self) -> Result<()> {
-        self.kb.container().check_unchanged()
-    }
-
-    /// Builds the system of `models` on `kb`.
-    pub fn new(kb: &Arc<KnowledgeBase>, models: Models, config: &SystemConfig) -> Result<System> {
-        let SystemConfig { mentions, top_k, min_score, nested, raw_ids, ref subset, leaky_tokenisation } = *config;
-        let detects = mentions == MentionSource::Detect;
-        if models.senses.is_some() && !(detects && models.linking.uses_dictionary()) {
-            let hint = "omit `--abbreviations`, or detect mentions with `--model default` or `lexical`";
+impl SystemModel for Models {
+    fn runner(self, kb: &Arc<KnowledgeBase>, config: &SystemConfig) -> Result<Runner> {
+        let detects = config.mentions == MentionSource::Detect;
+        if self.senses.is_some() && !(detects && self.linking.uses_dictionary()) {
+            let hint = "omit the abbreviations (option `--abbreviations`), or detect mentions with the model `default` or `lexical`";
             return Err(Error::usage("this model does not support custom abbreviations", hint));
         }
-        let on = Target { kb: kb.clone(), subset: subset.clone(), senses: models.senses, index: models.index.clone() };
-        let (linking, detect) = (&*models.linking, RecogniseConfig { top_k, min_score, nested });
-        let given = LinkConfig { top_k, min_score: min_score.unwrap_or(0.0) };
+        let on = Target { kb: kb.clone(), subset: config.subset.clone(), senses: self.senses, index: self.index };
+        let (linking, detection, given) = (&*self.linking, config.detection(), config.linking());
         let stage = Stage::start();
-        let model = match (&models.rerank, detects) {
+        let runner = match (&self.rerank, detects) {
             (Some(_), true) => {
-                return Err(Error::usage("reranking requires given mentions", "use `--mentions gold`"));
+                let hint = "link given mentions (option `--mentions gold`)";
+                return Err(Error::usage("reranking requires given mentions", hint));
             }
-            _ if leaky_tokenisation && !detects => {
+            _ if config.leaky_tokenisation && !detects => {
                 return Err(no_leaky_tokenisation());
             }
-            _ if leaky_tokenisation => Runner::Leaky(Box::new(linking.leaky_annotator(&on, detect)?)),
-            (None, true) => Runner::Detect(linking.annotator(&on, detect)?),
+            _ if config.leaky_tokenisation => Runner::Leaky(linking.leaky_annotator(&on, detection)?),
+            (None, true) => Runner::Detect(linking.annotator(&on, detection)?),
             (None, false) => Runner::Given(linking.linker(&on, given)?),
             (Some(bundle), false) => Runner::Given(Box::new(RetrieveAndRerank::new(&on, linking, bundle, given)?)),
         };
         stage.done("built the system");
-        Ok(System { kb: kb.clone(), raw_ids, subset: subset.clone(), model })
+        Ok(runner)
     }
-
-    /// Replaces the annotations of documents with linked mentions.
-    ///
-    /// # Errors
-    /// If the model fails on one of the documents.
-    pub fn link(&self, mut batch: Vec<AnnotatedDocument>) -> Result<Vec<AnnotatedDocument>> {
-        let (texts, linked) = match &self.model {
-            Runner::Given(linker) => return link_given(linker.as_ref(), batch, self.raw_ids),
-            Runner::Detect(annotator) => {
-                let texts = take_texts(&mut batch);
-                let linked = annotator.annotate(&texts)?;
-                (texts, linked)
-            }
-            Runner::Leaky(linker) => {
-                let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
-                let borders: Vec<Vec<Span>> = batch.iter().map(hulls).collect();
-                let texts = take_texts(&mut batch);
-                let linked = linker.annotate_leaky(&texts, &borders)?;
-                (texts, linked)
-            }
-        };
-        // Other content of the source document is kept, so that its format can be written again.
-        let detected = |((annotated, text), linked): ((AnnotatedDocument, Document), Vec<LinkedMention>)| {
-            let annotations = linked.iter().map(|linked| annotation(&self.kb, &text, linked, self.raw_ids));
-            let annotations = annotations.filter(|annotation| self.is_given(annotation)).collect();
-            AnnotatedDocument { annotations, document: text, relations: Vec::new(), ..annotated }
-        };
-        Ok(batch.into_par_iter().zip(texts).zip(linked).map(detected).collect())
-    }
-
-    /// Like [`System::link`], with the evidence for each annotation. Slower.
-    ///
-    /// # Errors
-    /// If the model fails on one of the documents; [`Error::Usage`] if it has no explanations.
-    pub fn explain(&self, mut batch: Vec<AnnotatedDocument>) -> Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        let annotator: &dyn Annotator = match &self.model {
-            Runner::Given(linker) => return self.explain_given(linker.as_ref(), batch),
-            Runner::Detect(annotator) => annotator.as_ref(),
-            Runner::Leaky(linker) => linker.as_ref(),
-        };
-        let texts = take_texts(&mut batch);
-        let explained = annotator.explain(&texts)?;
-        Ok(texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect())
-    }
-
-    fn explain_given(
-        &self,
-        linker: &dyn Linker,
-        batch: Vec<AnnotatedDocument>,
-    ) -> Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
-        let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-        let explained = linker.explain(&marked(&batch, &mentions))?;
-        let (links, reasons): (Vec<Vec<Link>>, Vec<Vec<Explanation>>) =
-            explained.into_iter().map(|of_document| of_document.into_iter().unzip()).unzip();
-        let named = |(mut document, reasons): (AnnotatedDocument, Vec<Explanation>)| {
-            let annotations = std::mem::take(&mut document.annotations).into_iter().zip(reasons);
-            let reasons;
-            (document.annotations, reasons) =
-                annotations.map(|(annotation, reason)| self.named(annotation, reason)).unzip();
-            (document, reasons)
-        };
-        Ok(with_links(batch, links, &self.kb, self.raw_ids).into_iter().zip(reasons).map(named).collect())
-    }
-
-    /// Type filters also apply to unlinked mentions.
-    fn is_given(&self, annotation: &Annotation) -> bool {
-        !annotation.nil || self.subset.as_ref().is_none_or(|subset| subset.has_type(&annotation.semantic_type))
-    }
-
-    /// A document with its annotations and their explanations.
-    fn explained(
-        &self,
-        text: Document,
-        explained: Vec<(LinkedMention, Explanation)>,
-    ) -> (AnnotatedDocument, Vec<Explanation>) {
-        let name = |(linked, explanation)| self.named(annotation(&self.kb, &text, &linked, self.raw_ids), explanation);
-        let is_given = |(annotation, _): &(Annotation, Explanation)| self.is_given(annotation);
-        let (annotations, explanations) = explained.into_iter().map(name).filter(is_given).unzip();
-        (AnnotatedDocument { annotations, document: text, ..Default::default() }, explanations)
-    }
-
-    /// Copies the written concept ids into the explanation.
-    fn named(&self, annotation: Annotation, mut explanation: Explanation) -> (Annotation, Explanation) {
-        for (explained, record) in explanation.candidates.iter_mut().zip(&annotation.candidates) {
-            explained.id.clone_from(&record.id);
-        }
-        (annotation, explanation)
-    }
-}
-
-fn take_texts(batch: &mut [AnnotatedDocument]) -> Vec<Document> {
-    batch.iter_mut().map(|document| std::mem::take(&mut document.document)).collect()
-}
-
-fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
-    let mention =
-        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-    document.annotations.iter().map(mention).collect()
-}
-
-fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
-    let one = |(document, mentions)| {
-        let document: &AnnotatedDocument = document;
-        let mentions: &Vec<Mention> = mentions;
-        LinkInput { document: &document.document, mentions }
-    };
-    documents.iter().zip(mentions).map(one).collect()
-}
-
-/// Links the given mentions of documents; their spans and types stay.
-///
-/// # Errors
-/// If the linker fails on one of the documents.
-pub fn link_given(linker: &dyn Linker, batch: Vec<AnnotatedDocument>, raw_ids: bool) -> Result<Vec<AnnotatedDocument>> {
-    let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-    let links = linker.link(&marked(&batch, &mentions))?;
-    Ok(with_links(batch, links, linker.kb(), raw_ids))
-}
-
-/// Replaces the links of given mentions.
-fn with_links(
-    mut batch: Vec<AnnotatedDocument>,
-    links: Vec<Vec<Link>>,
-    kb: &KnowledgeBase,
-    raw_ids: bool,
-) -> Vec<AnnotatedDocument> {
-    for (document, links) in batch.iter_mut().zip(links) {
-        document.relations.clear();
-        for (annotation, link) in document.annotations.iter_mut().zip(links) {
-            annotation.ids.clear();
-            annotation.parts.clear();
-            annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.p_link));
-            (annotation.p_mention, annotation.p_link) = (None, None);
-            annotation.nil = link.nil;
-            annotation.candidates = records(kb, &link, raw_ids);
-        }
-    }
-    batch
-}
-
-fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
-    Annotation {
-        spans: linked.mention.spans.clone(),
-        text: linked.mention.surface(&document.text),
-        semantic_type: linked.mention.semantic_type.clone().unwrap_or_default(),
-        score: Some(linked.score()),
-        p_mention: Some(linked.mention.p_mention),
-        p_link: linked.link.candidates.first().map(|best| best.p_link),
-        nil: linked.link.nil,
-        candidates: linked
-            .link
-            .candidates
-            .iter()
-            .map(|one| record(kb, one.concept, linked.p_both_of(one), raw))
-            .collect(),
-        ..Annotation::default()
-    }
-}
-
-fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
-    link.candidates.iter().map(|one| record(kb, one.concept, one.p_link, raw)).collect()
-}
-
-fn record(kb: &KnowledgeBase, concept: ConceptId, score: f32, raw: bool) -> CandidateRecord {
-    CandidateRecord { id: terminology::shown_id(kb, concept, raw), name: kb.preferred_name(concept).to_owned(), score }
 }

@@ -33,7 +33,8 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LinkConfig, where_named};
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::recognise::senses::SenseInventory;
-use canonym_core::link::{Annotator, Link, LinkInput, Linker};
+use canonym_core::link::system::no_leaky_tokenisation;
+use canonym_core::link::{Annotator, LeakyAnnotator, Link, LinkInput, Linker};
 use canonym_core::{Error, Result};
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
@@ -43,7 +44,6 @@ use crate::bundle::{self, Bundle, MultitaskBundle};
 use crate::index::cache::cache_folder;
 use crate::index::stored::NameIndex;
 use crate::status::Stage;
-use dual_encoder::DualLinker;
 use dual_encoder::model::DualModel;
 use generative::GenerativeModel;
 use info::ModelInfo;
@@ -84,8 +84,13 @@ pub trait LinkingModel: Any + Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Usage`] unless the model was published with that evaluation.
-    fn leaky_annotator(&self, _on: &Target, _config: RecogniseConfig) -> Result<DualLinker> {
+    fn leaky_annotator(&self, _on: &Target, _config: RecogniseConfig) -> Result<Box<dyn LeakyAnnotator>> {
         Err(no_leaky_tokenisation())
+    }
+
+    /// The files in the cache folder with the embeddings of names of `kb` that the model reads, whether they exist or not.
+    fn embedding_files(&self, _kb: &KnowledgeBase) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Whether the dictionary, and with it the abbreviations of the user, takes part in the detection of mentions.
@@ -97,11 +102,6 @@ pub trait LinkingModel: Any + Debug + Send + Sync {
     fn reads_context(&self) -> bool {
         false
     }
-}
-
-fn no_leaky_tokenisation() -> Error {
-    let hint = "omit `--leaky-tokenisation`, or use a dual encoder that detects mentions";
-    Error::usage("`--leaky-tokenisation` does not apply to this model", hint)
 }
 
 /// The concepts that a model links to, with additions of the user.
@@ -308,7 +308,7 @@ fn of_bundle(path: &Path) -> Result<Models> {
             }
             AnyModel::Reranking(_) => {
                 let error = Error::artifact(&file, "it is a model of the system `cross-encoder`, which only reranks");
-                Err(error.with_hint("use it with `--rerank`, and a model that links with `--model`"))
+                Err(error.with_hint("use it as reranker (option `--rerank`) of a model that links (option `--model`)"))
             }
         }
     };

@@ -57,7 +57,7 @@ impl NameScores<'_> {
 
     /// Maximum cosine between a name and the names of a concept.
     pub fn cosine(&self, name: usize, kb: &KnowledgeBase, concept: ConceptId) -> f32 {
-        let of_form = |form: FormId| dot(self.vectors.row(name), self.index.rows().row(form.0 as usize));
+        let of_form = |form: FormId| dot(self.vectors.row(name), &self.index.row(form.0 as usize));
         kb.names(concept).map(|name| of_form(kb.form_of(name))).max_by(f32::total_cmp).unwrap_or(0.0)
     }
 }

@@ -23,8 +23,8 @@ use crate::index::FlatIndex;
 use crate::index::build::{IndexBuilder, IndexReport};
 use crate::index::cache::{VectorCache, cache_folder};
 use crate::index::forms::{FormVectors, KeptVectors, MANY_FORMS};
-use crate::index::rows::Precision;
 use crate::index::stored::NameIndex;
+use crate::index::vectors::Precision;
 use crate::models::rescnn::names::NameEncoder;
 use crate::status;
 
@@ -160,6 +160,11 @@ impl LinkingModel for NameModel {
     fn linker(&self, on: &Target, config: LinkConfig) -> Result<Box<dyn Linker>> {
         let prior = self.bundle.typed_tagger()?.map(|tagger| tagger.prior.on(&on.kb)).unwrap_or_default();
         Ok(Box::new(self.hybrid(on, config)?.with_prior(prior.within(on.subset.as_deref()))))
+    }
+
+    fn embedding_files(&self, kb: &KnowledgeBase) -> Vec<PathBuf> {
+        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
+        cache.file(kb).into_iter().collect()
     }
 
     /// The pipeline. Without a tagger, or if the knowledge base has none of its entity types, the dictionary detects mentions alone.

@@ -11,6 +11,7 @@ use canonym_core::input::Source;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
+pub use canonym_core::link::system::shown_id;
 use canonym_core::{Error, Result};
 
 use crate::index::cache::cache_folder;
@@ -28,12 +29,20 @@ pub const STARTER_TABLE: &str = canonym_default::STARTER;
 
 /// Opens the knowledge base at `path`; the starter if `path` is `None` or `starter`.
 pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
-    let stage = Stage::start();
-    let kb = match path {
+    opened(|| match path {
         Some(path) if path != Path::new(STARTER) => KnowledgeBase::open_verified_once(path, cache_folder().as_deref()),
         _ => starter(),
-    };
-    let kb = kb.context("cannot open the knowledge base")?;
+    })
+}
+
+/// Opens the knowledge base at `path` so that all processes that open it share its memory, and that of the embeddings of its names.
+pub fn open_shared(path: &Path) -> Result<Arc<KnowledgeBase>> {
+    opened(|| KnowledgeBase::open_shared(path, cache_folder().as_deref()))
+}
+
+fn opened(open: impl FnOnce() -> Result<KnowledgeBase>) -> Result<Arc<KnowledgeBase>> {
+    let stage = Stage::start();
+    let kb = open().context("cannot open the knowledge base")?;
     let (n_concepts, n_names) = (thousands(kb.n_concepts() as u64), thousands(kb.n_names() as u64));
     stage.done(format_args!("opened {}: {n_concepts} concepts, {n_names} names", kb.meta().name));
     Ok(Arc::new(kb))
@@ -99,11 +108,6 @@ fn cache_starter(file: &Path, bytes: &[u8]) -> Result<()> {
     let mut to = AtomicFile::create(file)?;
     to.write_all(bytes).map_err(|error| Error::io("write", file, error))?;
     to.commit()
-}
-
-/// The concept id for display: as stored, or as in the source if `raw`.
-pub fn shown_id(kb: &KnowledgeBase, concept: ConceptId, raw: bool) -> String {
-    if raw { kb.raw_id(concept) } else { kb.id(concept).to_owned() }
 }
 
 /// All ids of a concept, the primary one first: as stored, or as in the source if `raw`.

@@ -38,7 +38,7 @@ struct Line([u16; 32]);
 
 /// Reusable memory of a packed matrix.
 #[derive(Debug, Default)]
-pub struct Room(Vec<Line>);
+pub struct Workspace(Vec<Line>);
 
 /// A packed right factor.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,20 +55,20 @@ impl Packed {
     /// # Panics
     /// If there are no tile units; check [`available`] first.
     pub fn of(right: View<'_>) -> Packed {
-        Packed::in_room(right, Room::default())
+        Packed::in_workspace(right, Workspace::default())
     }
 
     /// As [`Packed::of`], into the memory of an earlier matrix of the same shape.
-    pub fn in_room(right: View<'_>, room: Room) -> Packed {
-        let Room(mut lines) = room;
+    pub fn in_workspace(right: View<'_>, workspace: Workspace) -> Packed {
+        let Workspace(mut lines) = workspace;
         let n_lines = machine::pack(right.transposed(), machine::Side::Right, &mut lines).len();
         lines.truncate(n_lines);
         Packed { lines, depth: right.n_rows, n_cols: right.n_cols }
     }
 
     /// Releases its memory for another matrix.
-    pub fn into_room(self) -> Room {
-        Room(self.lines)
+    pub fn into_workspace(self) -> Workspace {
+        Workspace(self.lines)
     }
 
     fn right(&self) -> Right<'_> {
@@ -122,10 +122,10 @@ thread_local! {
 /// # Panics
 /// If the shapes do not match, or there are no tile units.
 pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, mode: WriteMode, threads: Threads) {
-    let mut room = ONCE.take();
-    let lines = machine::pack(right.transposed(), machine::Side::Right, &mut room);
+    let mut workspace = ONCE.take();
+    let lines = machine::pack(right.transposed(), machine::Side::Right, &mut workspace);
     Right { lines, depth: right.n_rows, n_cols: right.n_cols }.multiply(out, left, mode, threads);
-    ONCE.set(room);
+    ONCE.set(workspace);
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

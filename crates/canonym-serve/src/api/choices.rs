@@ -5,27 +5,41 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
-use canonym_core::kb::search::{MatchKind, search};
+use canonym_core::kb::search::{MatchKind, SearchHit, search};
+use canonym_core::kb::subset::Subset;
+use canonym_core::text::normalise::fold;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
-use rusqlite::Connection;
 use serde::Deserialize;
 
-use super::kb::{check_query, concept, path};
+use super::kb::{check_query, concept, filter, path};
 use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, MarkState};
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
-use crate::store::derived;
 use crate::store::documents::{self, StoredDocument};
-use crate::wire::{Choice, Choices, Person};
+use crate::store::proposals::StoredProposal;
+use crate::store::{derived, projects, proposals};
+use crate::wire::{Choice, Choices, MatchedName, Person, ProposalKind, ScopedName};
 
-/// Concepts by name.
+/// Candidates in all: more than nine have no key, and those after the first few are rarely chosen.
+const N_CHOICES: usize = 8;
+
+/// Concepts that are searched by name, for the evidence of those from the model.
 const N_BY_NAME: usize = 20;
+
+/// Concepts that are searched by name where only some belong to the scope of the project.
+const N_IN_SCOPE: usize = 100;
 
 /// Concepts from the model.
 const N_MODEL: usize = 8;
+
+/// Candidates of the model below this probability are listed only among the first three.
+const MIN_SCORE: f64 = 0.01;
+
+/// Names less similar to the mention are no evidence; what somebody typed is searched in full.
+const MIN_SIMILARITY: f32 = 0.5;
 
 /// Recently used concepts.
 const N_RECENT: usize = 5;
@@ -44,6 +58,9 @@ pub struct ChoiceQuery {
     end: Option<usize>,
     #[serde(default)]
     q: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    under: Option<String>,
 }
 
 /// `GET /documents/{d}/candidates`.
@@ -58,29 +75,41 @@ pub async fn choices(
         let stored = app.store.read(|connection| documents::get(connection, id))?;
         let (spans, mark) = mention_spans(app, &stored, &query)?;
         let typed = query.q.trim();
-        let mut list = ChoiceList { app, seen: HashSet::new(), choices: Vec::new() };
         let model_candidates = model_candidates(app, &stored, &spans, mark.as_ref())?;
-        if typed.is_empty() {
-            model_candidates.iter().for_each(|row| list.push(&row.id, Some(row.score), "model"));
-        }
         let text = surface(&stored.text, &spans);
         let words = if typed.is_empty() { text.as_str() } else { typed };
         let words: String = words.chars().take(200).collect();
         let kb = app.engine.kb();
-        for hit in search(kb, &words, N_BY_NAME) {
+        let scope = app.store.read(|connection| projects::scope(connection, stored.project))?;
+        let subsets = [app.subset_of(&scope)?, filter(app, query.kind.as_deref(), query.under.as_deref())?];
+        let n_hits = if subsets.iter().any(Option::is_some) { N_IN_SCOPE } else { N_BY_NAME };
+        let hits = search(kb, &words, n_hits);
+        let mut list = ChoiceList { app, subsets: &subsets, hits: &hits, seen: HashSet::new(), choices: Vec::new() };
+        let proposed = app.store.read(|connection| proposals::of_project(connection, stored.project))?;
+        proposed.iter().for_each(|one| list.push_proposal(one, &words, !typed.is_empty()));
+        if typed.is_empty() {
+            let good = model_candidates.iter().enumerate().filter(|(row, one)| *row < 3 || one.score >= MIN_SCORE);
+            good.for_each(|(_, one)| list.push(&one.id, Some(one.score), "model"));
+        }
+        for hit in hits.iter().filter(|hit| !typed.is_empty() || is_similar(hit)) {
             let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.name() };
             // The model's score of a concept takes precedence over the similarity of its name.
             let score = model_candidates.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
             let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
             list.push(kb.id(hit.concept), Some(score), how);
         }
-        if typed.is_empty() {
-            let recent =
-                |connection: &Connection| derived::recent_concepts(connection, stored.project, person.id, N_RECENT);
-            let recent = app.store.read(recent)?;
-            recent.iter().for_each(|id| list.push(id, None, "recent"));
-        }
-        Ok(Choices { candidates: list.choices })
+        let mut choices = app.store.read(|connection| {
+            if typed.is_empty() {
+                let recent = derived::recent_concepts(connection, stored.project, person.id, N_RECENT)?;
+                recent.iter().for_each(|id| list.push(id, None, "recent"));
+            }
+            for choice in &mut list.choices {
+                choice.n_chosen = derived::n_chosen(connection, stored.project, &choice.id)?;
+            }
+            Ok(list.choices)
+        })?;
+        choices.truncate(N_CHOICES);
+        Ok(Choices { candidates: choices })
     });
     Ok(axum::Json(chosen.await?))
 }
@@ -131,30 +160,89 @@ fn model_candidates(
     Ok(found.map(CandidateRow::new).collect())
 }
 
+/// Whether a hit is evidence for a concept of a mention.
+fn is_similar(hit: &SearchHit) -> bool {
+    hit.kind != MatchKind::Fuzzy || hit.similarity >= MIN_SIMILARITY
+}
+
 struct ChoiceList<'a> {
     app: &'a App,
+    /// The concepts in the scope of the project, and those that the request asks for.
+    subsets: &'a [Option<Arc<Subset>>],
+    /// The concepts by name.
+    hits: &'a [SearchHit],
     seen: HashSet<String>,
     choices: Vec<Choice>,
 }
 
 impl ChoiceList<'_> {
+    /// Adds what somebody proposed for this name, or for names that start with what was typed.
+    fn push_proposal(&mut self, one: &StoredProposal, words: &str, is_typed: bool) {
+        let (name, wanted) = (fold(&one.name), fold(words));
+        let how = match () {
+            () if name == wanted || one.concept().id == words => "exact",
+            () if is_typed && !wanted.is_empty() && name.starts_with(&wanted) => "prefix",
+            () => return,
+        };
+        let similarity = wanted.len() as f64 / name.len().max(1) as f64;
+        let matched = MatchedName { name: one.name.clone(), scope: one.scope.name(), how, similarity };
+        let n_before = self.choices.len();
+        if one.kind == ProposalKind::Synonym {
+            self.push(&one.concept().id, None, "proposal");
+        } else if self.subsets.iter().all(Option::is_none) && self.seen.insert(one.concept().id) {
+            let kb = self.app.engine.kb();
+            let broader = one.other.as_ref().and_then(|other| kb.find(&other.id));
+            let above = broader.map(|broader| path(kb, broader)).unwrap_or_default();
+            let names = above.into_iter().map(|step| kb.preferred_name(step).to_owned());
+            self.choices.push(Choice {
+                id: one.concept().id,
+                name: one.name.clone(),
+                types: Some(one.semantic_type.clone()).filter(|kind| !kind.is_empty()).into_iter().collect(),
+                definition: Some(one.definition.clone()).filter(|text| !text.is_empty()),
+                synonyms: Vec::new(),
+                path: names.chain([one.name.clone()]).collect(),
+                score: None,
+                how: "proposal",
+                matched: None,
+                n_chosen: 0,
+            });
+        }
+        if let Some(choice) = self.choices.get_mut(n_before) {
+            choice.matched = Some(matched);
+        }
+    }
+
     fn push(&mut self, id: &str, score: Option<f64>, how: &'static str) {
         let kb = self.app.engine.kb();
         let Some(found) = kb.find(id) else { return };
+        if self.subsets.iter().flatten().any(|subset| !subset.has(found)) {
+            return;
+        }
         if !self.seen.insert(kb.id(found).to_owned()) {
             return;
         }
-        let mut shown = concept(kb, found);
-        shown.synonyms.truncate(N_SYNONYMS);
+        let hit = self.hits.iter().find(|hit| hit.concept == found && is_similar(hit));
+        let matched = hit.map(|hit| MatchedName {
+            name: kb.name(hit.name).to_owned(),
+            scope: kb.scope(hit.name).name(),
+            how: hit.kind.name(),
+            similarity: crate::marks::rounded(hit.similarity),
+        });
+        let shown = concept(kb, found);
+        let scoped = |name| ScopedName { name: kb.name(name).to_owned(), scope: kb.scope(name).name() };
+        let others = kb.names(found).filter(|name| kb.name(*name) != shown.name);
+        let synonyms = others.take(N_SYNONYMS).map(scoped).collect();
         self.choices.push(Choice {
             id: shown.id,
             name: shown.name,
             types: shown.types,
             definition: shown.definition,
-            synonyms: shown.synonyms,
+            synonyms,
             path: path(kb, found).into_iter().map(|step| kb.preferred_name(step).to_owned()).collect(),
             score,
             how,
+            matched,
+            n_chosen: 0,
         });
     }
 }

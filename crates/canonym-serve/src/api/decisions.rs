@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use rusqlite::{Connection, Transaction};
 
+use super::assignments;
 use super::show::{document, marks};
 use super::{Json, OptionalJson, PathParam};
 use crate::abort;
@@ -13,14 +14,16 @@ use crate::error::{ApiError, ApiResult};
 use crate::events::DocumentVersion;
 use crate::marks::decide::{Decision, DocumentState};
 use crate::marks::identical::{self, Occurrence};
-use crate::marks::{Change, Changes, MarkState};
+use crate::marks::spread::{IDENTICAL, Spread};
+use crate::marks::{Change, Changes, MarkState, Named};
 use crate::spans::to_pairs;
-use crate::state::App;
+use crate::state::{App, SpreadTask};
 use crate::store::documents::{self, StoredDocument, StoredMark};
 use crate::store::events::{self, NewEvent, undo_stacks};
-use crate::store::{people, time_spent};
+use crate::store::{people, proposals, time_spent};
 use crate::wire::{
-    Decided, Decisions, IdenticalMention, IdenticalMentions, IdenticalRequest, Person, Role, Scope, UndoRequest,
+    Decided, Decisions, IdenticalMention, IdenticalMentions, IdenticalRequest, Person, ProposalKind, Role, Scope,
+    UndoRequest,
 };
 
 /// The maximum number of decisions per request.
@@ -83,14 +86,39 @@ pub async fn decide(
                 written.push(event);
             }
             events::set_next_mark(transaction, next)?;
-            Ok((made.into_iter().map(|(.., changes)| changes).collect(), written))
+            if request.decisions.iter().any(|decision| matches!(decision, Decision::Settle { .. })) {
+                written.extend(assignments::finish_if_resolved(app, transaction, id, (person.id, batch))?);
+            }
+            let spreads = made
+                .iter()
+                .filter_map(|(decision, _, changes)| spread_of(&stored, decision, changes, batch?))
+                .collect();
+            let changes = made.into_iter().map(|(.., changes)| changes).collect();
+            Ok(AppliedDecisions { changes, written, spreads })
         })
     });
     Ok(axum::Json(answer.await?))
 }
 
+/// What a decision spreads to identical mentions: the concept that somebody linked a mention to.
+fn spread_of(stored: &StoredDocument, decision: &Decision, changes: &Changes, batch: i64) -> Option<SpreadTask> {
+    if !matches!(decision, Decision::Concept { .. } | Decision::Add { .. }) {
+        return None;
+    }
+    let change = changes.marks.first()?;
+    let mark = change.after.as_ref().filter(|mark| mark.spans.len() == 1)?;
+    let spread = Spread {
+        text: mark.text.clone(),
+        concept: mark.concept.clone()?,
+        kind: mark.kind.clone(),
+        model: IDENTICAL,
+        from: Some(change.id),
+    };
+    Some(SpreadTask::Decision { project: stored.project, document: stored.id, spread, batch })
+}
+
 /// The state of a document for the decisions of a person.
-fn document_state<'a>(
+pub(super) fn document_state<'a>(
     app: &'a App,
     transaction: &Transaction<'_>,
     stored: &'a StoredDocument,
@@ -100,6 +128,7 @@ fn document_state<'a>(
     Ok(DocumentState {
         kb: app.engine.kb(),
         text: &stored.text,
+        sections: stored.content.sections(),
         marks: held.iter().map(|(id, held)| (*id, held.mark.clone())).collect(),
         is_finished: stored.is_finished,
         last_finish_changes: if stored.is_finished {
@@ -109,8 +138,16 @@ fn document_state<'a>(
         },
         user: person.id,
         at: app.now(),
+        proposed: proposed_concepts(transaction, stored.project)?,
         next_mark: events::next_mark(transaction)?,
     })
+}
+
+/// The concepts that people proposed for a project.
+fn proposed_concepts(connection: &Connection, project: i64) -> ApiResult<Vec<(Named, String)>> {
+    let all = proposals::of_project(connection, project)?.into_iter();
+    let new = all.filter(|one| one.kind == ProposalKind::Concept);
+    Ok(new.map(|one| (one.concept(), one.semantic_type)).collect())
 }
 
 /// 409 with the current document if someone else or a model changed one of the marks after the version that the client saw. Finishing a document
@@ -159,7 +196,15 @@ fn no_version() -> ApiError {
         .hint("send the `version` from GET /api/v1/documents/{d}, so that no other decision is overwritten unseen")
 }
 
-type AppliedDecisions = (Vec<Changes>, Vec<i64>);
+/// Decisions that were stored.
+struct AppliedDecisions {
+    /// What changed.
+    changes: Vec<Changes>,
+    /// The numbers of the events.
+    written: Vec<i64>,
+    /// What is spread to identical mentions, or taken back.
+    spreads: Vec<SpreadTask>,
+}
 
 /// Runs `work` once per client ID and returns what changed.
 fn once(
@@ -172,21 +217,31 @@ fn once(
     if client_id.is_some_and(|client_id| client_id.is_empty() || client_id.len() > MAX_CLIENT_ID) {
         return Err(ApiError::bad(format!("a client ID must be 1 to {MAX_CLIENT_ID} bytes long")).hint("use a UUID"));
     }
-    let (project, answer, is_new) = app.store.write(|transaction| {
+    let (project, answer, is_new, effects) = app.store.write(|transaction| {
         let stored = documents::get(transaction, id)?;
-        let project = stored.project;
+        let (project, was_finished) = (stored.project, stored.is_finished);
         if let Some(client_id) = client_id
             && let Some(answer) = events::stored_response(transaction, person.id, client_id, id)?
         {
-            return Ok((project, answer, false));
+            return Ok((project, answer, false, (None, Vec::new())));
         }
-        let (changes, written) = work(transaction, stored)?;
+        let AppliedDecisions { changes, written, spreads } = work(transaction, stored)?;
         let answer = serde_json::to_value(decided(transaction, id, &changes, written)?)?;
         if let Some(client_id) = client_id {
             events::store_response(transaction, person.id, client_id, id, &answer.to_string())?;
         }
-        Ok((project, answer, true))
+        // The last annotator of a copy brings all answers into its original.
+        let collected = match !was_finished && documents::is_finished(transaction, id)? {
+            true => assignments::collect_copy(app, transaction, id)?,
+            false => None,
+        };
+        Ok((project, answer, true, (collected, spreads)))
     })?;
+    let (collected, spreads) = effects;
+    spreads.into_iter().for_each(|task| app.jobs.spread(task));
+    if let Some((project, version)) = collected {
+        app.bus.publish(project, "document", &version);
+    }
     if is_new {
         let version = answer["version"].as_i64().unwrap_or_default();
         app.bus.publish(project, "document", &DocumentVersion { id, version });
@@ -268,7 +323,8 @@ fn undo_or_redo(
         let Some(&batch) = batch else {
             return Err(ApiError::conflict(format!("nothing to {}", direction.name())));
         };
-        let of_batch = all.iter().filter(|event| event.batch == batch);
+        // What was spread from it is taken back apart from it.
+        let of_batch = all.iter().filter(|event| event.batch == batch && event.person.is_some());
         let mut changes: Vec<Changes> = match direction {
             Direction::Undo => of_batch.rev().map(|event| event.changes.reversed()).collect(),
             Direction::Redo => of_batch.map(|event| event.changes.clone()).collect(),
@@ -298,12 +354,20 @@ fn undo_or_redo(
             first = first.or(Some(event));
             written.push(event);
         }
-        Ok((changes, written))
+        let spreads = match direction {
+            Direction::Undo => vec![SpreadTask::Withdraw { project: stored.project, batch }],
+            Direction::Redo => Vec::new(),
+        };
+        Ok(AppliedDecisions { changes, written, spreads })
     })
 }
 
 /// Applies changes to the current marks; 409 if a mark is not in the state that the change starts from.
-fn apply_changes(now: &mut BTreeMap<i64, MarkState>, changes: &Changes, names: &HashMap<i64, String>) -> ApiResult<()> {
+pub(super) fn apply_changes(
+    now: &mut BTreeMap<i64, MarkState>,
+    changes: &Changes,
+    names: &HashMap<i64, String>,
+) -> ApiResult<()> {
     for Change { id, before, after } in &changes.marks {
         if now.get(id) != before.as_ref() {
             let by = now.get(id).and_then(|mark| mark.by).and_then(|by| names.get(&by));

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use canonym_core::text::offsets::OffsetMap;
+use serde::Deserialize;
 
-use super::documents::PageQuery;
+use super::conflict_groups::key;
 use super::{PAGE_LIMIT, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::disagree::{Answer, Conflict};
@@ -24,12 +25,21 @@ const CONTEXT: usize = 220;
 /// The sort key of a conflict: document, first byte, first mark.
 type Key = (i64, u32, i64);
 
+/// Query parameters of the conflicts.
+#[derive(Debug, Default, Deserialize)]
+pub struct DisagreementsQuery {
+    cursor: Option<String>,
+    limit: Option<usize>,
+    /// Only those of a group.
+    group: Option<String>,
+}
+
 /// `GET /projects/{p}/disagreements`: the conflicts to resolve.
 pub async fn list(
     State(app): State<Arc<App>>,
     _: Person,
     PathParam(project): PathParam<i64>,
-    QueryParams(query): QueryParams<PageQuery>,
+    QueryParams(query): QueryParams<DisagreementsQuery>,
 ) -> ApiResult<axum::Json<Disagreements>> {
     let limit = PAGE_LIMIT.check(query.limit, "limit")?;
     let after = query.cursor.as_deref().filter(|cursor| !cursor.is_empty()).map(read_cursor).transpose()?;
@@ -40,9 +50,18 @@ pub async fn list(
             let mut wanted: Vec<(Key, Conflict)> = Vec::new();
             for (document, version) in events::shared(connection, project)? {
                 let conflicts = app.conflicts_of(connection, document, version)?;
+                let text = match &query.group {
+                    Some(_) if !conflicts.is_empty() => documents::text(connection, document)?,
+                    _ => String::new(),
+                };
+                let is_in_group = |conflict: &&Conflict| {
+                    query.group.as_ref().is_none_or(|group| key(conflict.extent.of(&text), conflict) == *group)
+                };
+                let conflicts: Vec<&Conflict> = conflicts.iter().filter(is_in_group).collect();
                 n_open += conflicts.len();
-                let after_cursor =
-                    conflicts.iter().map(|conflict| ((document, conflict.extent.start, conflict.marks[0]), conflict));
+                let after_cursor = conflicts
+                    .into_iter()
+                    .map(|conflict| ((document, conflict.extent.start, conflict.marks[0]), conflict));
                 let after_cursor = after_cursor.filter(|(key, _)| after.is_none_or(|after| *key > after));
                 let free = (limit + 1).saturating_sub(wanted.len());
                 wanted.extend(after_cursor.take(free).map(|(key, conflict)| (key, conflict.clone())));

@@ -4,29 +4,33 @@ use canonym_core::active::{Ranked, Strategy, Unreviewed, farthest_first, rank, s
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use rusqlite::Connection;
 use serde::Deserialize;
 
+use super::kb::check_query;
 use super::show::{document, row};
 use super::{Json, PAGE_LIMIT, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
-use crate::events::DocumentVersion;
 use crate::guard::Curator;
-use crate::marks::{Changes, Event, MarkState};
+use crate::marks::{Event, MarkState};
 use crate::queue::{measure, reason};
 use crate::state::App;
 use crate::store::documents::{self, StoredDocument, Unfinished};
-use crate::store::events::{self, NewEvent};
-use crate::store::{comments, jobs, people, projects};
+use crate::store::listing::{self, DocumentState, Listing, Sort};
+use crate::store::{events, jobs, people, projects};
 use crate::times::rfc3339;
 use crate::wire::{
-    Comment, DocumentOut, DocumentPage, DocumentPatch, DocumentRow, History, HistoryRow, NewComment, Person, Queue,
-    QueueRow,
+    DocumentOut, DocumentPage, DocumentPatch, DocumentRow, History, HistoryRow, MetadataEntry, Person, Queue, QueueRow,
 };
 
-/// The maximum length of a comment, in bytes.
-pub(super) const MAX_COMMENT: usize = 10_000;
+/// The maximum number of entries of the metadata.
+const MAX_METADATA: usize = 100;
+
+/// The maximum length of a name in the metadata, in bytes.
+const MAX_NAME: usize = 100;
+
+/// The maximum length of a value in the metadata, in bytes.
+const MAX_VALUE: usize = 2000;
 
 /// The maximum number of unfinished and of finished documents that are compared for diversity.
 const MAX_COMPARED: usize = 1000;
@@ -36,40 +40,88 @@ const MAX_COMPARED: usize = 1000;
 pub struct PageQuery {
     pub(super) cursor: Option<String>,
     pub(super) limit: Option<usize>,
-    state: Option<String>,
 }
 
-/// `GET /projects/{p}/documents`: documents in import order.
+/// Query parameters of the list of documents.
+#[derive(Debug, Default, Deserialize)]
+pub struct DocumentsQuery {
+    cursor: Option<String>,
+    limit: Option<usize>,
+    state: Option<String>,
+    #[serde(default)]
+    q: String,
+    sort: Option<String>,
+    order: Option<String>,
+    meta: Option<String>,
+}
+
+impl DocumentsQuery {
+    fn listing(&self) -> ApiResult<Listing> {
+        check_query(&self.q)?;
+        let state = match self.state.as_deref() {
+            None | Some("all" | "") => DocumentState::All,
+            Some("open") => DocumentState::Open,
+            Some("finished") => DocumentState::Finished,
+            Some("commented") => DocumentState::Commented,
+            Some(_) => {
+                return Err(ApiError::bad("unknown document state").hint("use open, finished, commented or all"));
+            }
+        };
+        let sort = match self.sort.as_deref() {
+            None | Some("import" | "") => Sort::Import,
+            Some("id") => Sort::Id,
+            Some("open") => Sort::Open,
+            Some("mentions") => Sort::Mentions,
+            Some("changed") => Sort::Changed,
+            Some("length") => Sort::Length,
+            Some(other) => match other.strip_prefix("meta:") {
+                Some(name) => Sort::Metadata(name.to_owned()),
+                None => {
+                    let hint = "use import, id, open, mentions, changed, length, or meta:NAME";
+                    return Err(ApiError::bad("unknown order of documents").hint(hint));
+                }
+            },
+        };
+        let is_descending = match self.order.as_deref() {
+            None | Some("asc" | "") => false,
+            Some("desc") => true,
+            Some(_) => return Err(ApiError::bad("unknown `order`").hint("use asc or desc")),
+        };
+        let entry = |meta: &String| match meta.split_once(':') {
+            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+            None => Err(ApiError::bad("invalid `meta`").hint("use NAME:VALUE")),
+        };
+        let metadata = self.meta.as_ref().filter(|meta| !meta.is_empty()).map(entry).transpose()?;
+        Ok(Listing { search: self.q.trim().to_owned(), state, metadata, sort, is_descending })
+    }
+}
+
+/// `GET /projects/{p}/documents`: documents, by default all in import order.
 pub async fn list(
     State(app): State<Arc<App>>,
     person: Person,
     PathParam(project): PathParam<i64>,
-    QueryParams(query): QueryParams<PageQuery>,
+    QueryParams(query): QueryParams<DocumentsQuery>,
 ) -> ApiResult<axum::Json<DocumentPage>> {
     let limit = PAGE_LIMIT.check(query.limit, "limit")?;
-    let after = match query.cursor.as_deref() {
+    let listing = query.listing()?;
+    let from: usize = match query.cursor.as_deref() {
         None | Some("") => 0,
         Some(cursor) => cursor
             .parse()
             .map_err(|_| ApiError::bad("invalid cursor").hint("use `next_cursor` of the previous page"))?,
     };
-    let finished = match query.state.as_deref() {
-        None | Some("all" | "") => None,
-        Some("open") => Some(false),
-        Some("finished") => Some(true),
-        Some(_) => return Err(ApiError::bad("unknown document state").hint("use open, finished or all")),
-    };
     let page = app.blocking(move |app| {
         app.store.read(|connection| {
             projects::check(connection, project)?;
-            let mut page = documents::page(connection, project, after, limit + 1, finished)?;
+            let mut page = listing::list(connection, project, &listing, from, limit + 1)?;
             let has_more = page.len() > limit;
             page.truncate(limit);
-            let next_cursor = page.last().filter(|_| has_more).map(|last| last.id.to_string());
+            let next_cursor = has_more.then(|| (from.saturating_add(limit)).to_string());
             let now = app.now();
             let row = |stored: &StoredDocument| {
                 let locked_by = app.presence.other(stored.id, &person, now);
-                Ok(DocumentRow { locked_by, ..row(stored, documents::counts(connection, stored.id)?) })
+                Ok(DocumentRow { locked_by, ..row(connection, stored)? })
             };
             Ok(DocumentPage { documents: page.iter().map(row).collect::<ApiResult<_>>()?, next_cursor })
         })
@@ -114,7 +166,7 @@ pub async fn queue(
                 let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), is_annotated);
                 let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
-                    document: DocumentRow { locked_by, ..row(&stored, documents::counts(connection, id)?) },
+                    document: DocumentRow { locked_by, ..row(connection, &stored)? },
                     confidence: confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
                     reason: ranked.why.unwrap_or(why),
                 })
@@ -160,7 +212,7 @@ pub async fn get(
     Ok(axum::Json(shown.await?))
 }
 
-/// `PATCH /documents/{d}`: renames a document.
+/// `PATCH /documents/{d}`: renames a document or replaces its metadata.
 pub async fn rename(
     State(app): State<Arc<App>>,
     _: Curator,
@@ -168,18 +220,38 @@ pub async fn rename(
     Json(patch): Json<DocumentPatch>,
 ) -> ApiResult<axum::Json<DocumentRow>> {
     let row = app.blocking(move |app| {
-        let name = super::projects::checked_line(&patch.external_id, "document ID")?;
+        let name =
+            patch.external_id.as_deref().map(|name| super::projects::checked_line(name, "document ID")).transpose()?;
+        if let Some(metadata) = &patch.metadata {
+            check_metadata(metadata)?;
+        }
         app.store.write(|transaction| {
             let stored = documents::get(transaction, id)?;
-            if !documents::rename(transaction, &stored, name)? {
+            if let Some(name) = name
+                && !documents::rename(transaction, &stored, name)?
+            {
                 return Err(ApiError::conflict(format!("document “{name}” already exists in this project"))
                     .hint("choose another ID"));
             }
-            let stored = documents::get(transaction, id)?;
-            Ok(row(&stored, documents::counts(transaction, id)?))
+            if let Some(metadata) = &patch.metadata {
+                listing::set_metadata(transaction, id, metadata)?;
+            }
+            row(transaction, &documents::get(transaction, id)?)
         })
     });
     Ok(axum::Json(row.await?))
+}
+
+fn check_metadata(metadata: &[MetadataEntry]) -> ApiResult<()> {
+    let is_line =
+        |text: &str, max: usize| !text.trim().is_empty() && text.len() <= max && !text.contains(char::is_control);
+    let is_good =
+        |one: &MetadataEntry| is_line(&one.name, MAX_NAME) && !one.name.contains(':') && is_line(&one.value, MAX_VALUE);
+    if metadata.len() > MAX_METADATA || !metadata.iter().all(is_good) {
+        let message = format!("metadata are up to {MAX_METADATA} names without a colon, each with a value on one line");
+        return Err(ApiError::bad(message).hint(format!("a name may have {MAX_NAME} bytes and a value {MAX_VALUE}")));
+    }
+    Ok(())
 }
 
 /// `DELETE /documents/{d}`: deletes a document and its history.
@@ -243,6 +315,8 @@ fn sentence(event: &Event) -> String {
     let as_concept = if is_linked { format!("as {concept}") } else { format!("({concept})") };
     match event.kind.as_str() {
         "import" => format!("imported with {}", several(n)),
+        "spread" if n == 1 => format!("spread to {text} {as_concept}"),
+        "spread" => format!("spread to {}", several(n)),
         "predict" if n == 1 => "1 prediction changed".to_owned(),
         "predict" => format!("{n} predictions changed"),
         "add" => format!("added {text} {as_concept}"),
@@ -254,6 +328,13 @@ fn sentence(event: &Event) -> String {
         "unsure" => format!("unmarked {text} as unsure"),
         "spans" => format!("changed the boundaries to {text}"),
         "type" => format!("changed the type of {text} to {}", mark.map(|mark| mark.kind.as_str()).unwrap_or_default()),
+        "context" => match mark.map(|mark| mark.contexts.as_slice()).unwrap_or_default() {
+            [] => format!("set {text} to a plain statement"),
+            contexts => {
+                let contexts: Vec<&str> = contexts.iter().map(|one| one.attribute().1).collect();
+                format!("marked {text} as {}", contexts.join(", "))
+            }
+        },
         "delete" => format!("deleted {text}"),
         "settle" => {
             let resolved =
@@ -276,43 +357,4 @@ fn sentence(event: &Event) -> String {
         "comment" => "commented".to_owned(),
         other => other.to_owned(),
     }
-}
-
-/// `POST /documents/{d}/comments`: adds a comment.
-pub async fn comment(
-    State(app): State<Arc<App>>,
-    person: Person,
-    PathParam(id): PathParam<i64>,
-    Json(new): Json<NewComment>,
-) -> ApiResult<(StatusCode, axum::Json<Comment>)> {
-    let comment = app.blocking(move |app| {
-        let text = new.text.trim();
-        if text.is_empty() || text.len() > MAX_COMMENT {
-            return Err(ApiError::bad(format!("a comment must be 1 to {MAX_COMMENT} bytes long")));
-        }
-        let now = app.now();
-        let (project, version, comment) = app.store.write(|transaction| {
-            let stored = documents::get(transaction, id)?;
-            if let Some(mark) = new.mark
-                && documents::of_mark(transaction, mark)? != id
-            {
-                return Err(ApiError::not_found(format!("mention {mark} not found")));
-            }
-            let comment = comments::add(transaction, id, new.mark, person.id, now, text)?;
-            let event =
-                NewEvent { document: id, person: Some(person.id), at: now, kind: "comment", ..NewEvent::default() };
-            let version = events::add(transaction, &event, &Changes::default())?;
-            let comment = Comment {
-                id: comment,
-                mark: new.mark,
-                text: text.to_owned(),
-                by: person.name.clone(),
-                at: rfc3339(now),
-            };
-            Ok((stored.project, version, comment))
-        })?;
-        app.bus.publish(project, "document", &DocumentVersion { id, version });
-        Ok(comment)
-    });
-    Ok((StatusCode::CREATED, axum::Json(comment.await?)))
 }

@@ -163,10 +163,7 @@ fn scored_match(kb: &KnowledgeBase, query: &str, concept: ConceptId, score: f32)
     let id = kb.id(concept);
     let (db, local) = id.split_once(':').unwrap_or(("", id));
     let embedded = EMBEDDED.contains(&db);
-    let url = (!db.is_empty()).then(|| match embedded {
-        true => format!("https://identifiers.org/{id}"),
-        false => format!("https://identifiers.org/{}:{local}", db.to_lowercase()),
-    });
+    let url = (!db.is_empty()).then(|| format!("https://bioregistry.io/{}:{local}", db.to_lowercase()));
     let source = Some(kb.source(concept)).filter(|source| !source.is_empty()).unwrap_or(&kb.meta().name);
     let without_blanks = |text: &str| text.split_whitespace().collect::<String>();
     ScoredMatch {

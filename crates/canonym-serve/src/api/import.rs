@@ -15,8 +15,9 @@ use crate::guard::Curator;
 use crate::marks::convert::{self, DefaultSource};
 use crate::marks::{Change, Changes, Source};
 use crate::state::App;
+use crate::store::comments::{self, NewRow};
 use crate::store::events::{self, NewEvent};
-use crate::store::{comments, documents, projects};
+use crate::store::{documents, projects};
 use crate::wire::{ImportReport, Problem};
 
 /// The maximum number of problems in a report.
@@ -251,8 +252,8 @@ fn import_documents(
             events::add(transaction, &event, &Changes { marks, finished: None })?;
             let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
             for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
-                let text: String = text.chars().take(super::documents::MAX_COMMENT / 4).collect();
-                comments::add(transaction, id, mark, person, now, &text)?;
+                let text: String = text.chars().take(super::comments::MAX_COMMENT / 4).collect();
+                comments::add(transaction, &NewRow { document: id, mark, parent: None, person, at: now, text: &text })?;
             }
             report.n_documents += 1;
             report.n_annotations += document.annotations.len();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use canonym_core::kb::search::{children, nearest_ids, search};
+use canonym_core::kb::search::{nearest_ids, search};
+use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Deserialize;
 
@@ -12,13 +13,19 @@ use super::{Bounds, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, Named, rounded};
 use crate::state::App;
-use crate::wire::{Concept, ConceptPage, Hit, Hits, Near};
+use crate::wire::{Concept, ConceptPage, Hit, Hits, Near, NewScope, SemanticTypes, TreeLevel, TreeNode};
 
 /// The maximum length of a query, in bytes.
 pub const MAX_QUERY: usize = 500;
 
 /// Candidates below this probability are noise.
 const MIN_P_LINK: f32 = 1e-3;
+
+/// Names that are searched if only some concepts are wanted.
+const MAX_FILTERED: usize = 500;
+
+/// The maximum number of concepts of a level of the hierarchy.
+const MAX_LEVEL: usize = 1000;
 
 /// The maximum length of a path to the root, in case of cycles.
 const MAX_DEPTH: usize = 40;
@@ -29,6 +36,9 @@ pub struct SearchQuery {
     #[serde(default)]
     q: String,
     top_k: Option<usize>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    under: Option<String>,
 }
 
 /// `GET /kb/search`: searches concepts by name or ID.
@@ -43,9 +53,57 @@ pub async fn find(State(app): State<Arc<App>>, QueryParams(query): QueryParams<S
             how: hit.kind.name(),
             score: rounded(hit.similarity),
         };
-        Ok(search(kb, &query.q, top_k).iter().map(hit).collect())
+        let subset = filter(app, query.kind.as_deref(), query.under.as_deref())?;
+        let n = if subset.is_some() { MAX_FILTERED } else { top_k };
+        let mut hits = search(kb, &query.q, n);
+        hits.retain(|hit| subset.as_deref().is_none_or(|subset| subset.has(hit.concept)));
+        Ok(hits.iter().take(top_k).map(hit).collect())
     });
     Ok(Json(Hits { results: results.await? }))
+}
+
+/// The concepts of a semantic type and below a concept; `None` for all of the terminology.
+pub(super) fn filter(app: &App, kind: Option<&str>, under: Option<&str>) -> ApiResult<Option<Arc<Subset>>> {
+    let given = |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let types = given(kind).into_iter().collect();
+    let branches = given(under).into_iter().collect();
+    let scope = app.checked_scope(&NewScope { types, branches })?;
+    app.subset_of(&scope)
+}
+
+/// Query parameters of a level of the hierarchy.
+#[derive(Debug, Default, Deserialize)]
+pub struct TreeQuery {
+    under: Option<String>,
+}
+
+/// `GET /kb/tree`: the narrower concepts of a concept, or the concepts without broader ones.
+pub async fn tree(
+    State(app): State<Arc<App>>,
+    QueryParams(query): QueryParams<TreeQuery>,
+) -> ApiResult<Json<TreeLevel>> {
+    let level = app.blocking(move |app| {
+        let (kb, tree) = (app.engine.kb(), app.tree());
+        let under = query.under.as_deref().map(str::trim).filter(|id| !id.is_empty());
+        let found = under.map(|id| kb.find(id).ok_or_else(|| ApiError::not_found("concept not found"))).transpose()?;
+        let all = found.map_or(tree.roots(), |concept| tree.children(concept));
+        let node = |concept: &ConceptId| TreeNode {
+            id: kb.id(*concept).to_owned(),
+            name: kb.preferred_name(*concept).to_owned(),
+            n_children: tree.children(*concept).len(),
+        };
+        Ok(TreeLevel {
+            path: found
+                .map(|concept| path(kb, concept))
+                .unwrap_or_default()
+                .into_iter()
+                .map(|step| named(kb, step))
+                .collect(),
+            concepts: all.iter().take(MAX_LEVEL).map(node).collect(),
+            n_concepts: all.len(),
+        })
+    });
+    Ok(Json(level.await?))
 }
 
 /// Rejects queries that are too long.
@@ -74,11 +132,16 @@ pub async fn show(State(app): State<Arc<App>>, PathParam(id): PathParam<String>)
         Ok(ConceptPage {
             concept: concept(kb, found),
             parents: kb.parents(found).map(|parent| named(kb, parent)).collect(),
-            children: children(kb, found).into_iter().map(|child| named(kb, child)).collect(),
+            children: app.tree().children(found).iter().map(|child| named(kb, *child)).collect(),
             path: path(kb, found).into_iter().map(|step| named(kb, step)).collect(),
         })
     });
     Ok(Json(page.await?))
+}
+
+/// `GET /kb/types`: the semantic types of the terminology.
+pub async fn types(State(app): State<Arc<App>>) -> Json<SemanticTypes> {
+    Json(SemanticTypes { types: app.engine.kb().meta().types.clone() })
 }
 
 /// Query parameters of similar concepts.

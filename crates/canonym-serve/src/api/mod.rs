@@ -1,7 +1,11 @@
 //! Request handlers, one file a subject. [`routes`] lists all routes.
 
+mod assignments;
 mod changes;
 mod choices;
+mod comments;
+mod conflict_groups;
+mod copies;
 mod decisions;
 mod disagreements;
 mod documents;
@@ -9,8 +13,10 @@ mod events;
 mod export;
 mod fhir;
 mod gilda;
+mod groups;
 mod health;
 mod import;
+mod inception;
 mod jobs;
 mod kb;
 mod link;
@@ -21,7 +27,9 @@ mod models;
 pub mod openapi;
 mod people;
 mod projects;
+mod proposals;
 mod routes;
+mod sample;
 mod show;
 mod speed;
 mod stats;

@@ -12,7 +12,7 @@ use crate::auth::{
 };
 use crate::error::{ApiError, ApiResult};
 use crate::guard::{Admin, COOKIE, Client, cookie};
-use crate::state::{App, PublicUrl};
+use crate::state::App;
 use crate::store::people::{self, NewKey, PersonChange};
 use crate::wire::{
     LOCAL, LoggedIn, Login, NewPassword, NewPerson, NewToken, People, Person, PersonPatch, Role, Token, Tokens,
@@ -106,8 +106,7 @@ pub async fn login(
 }
 
 fn set_cookie(app: &App, name: &str, value: &str, path: &str, seconds: i64) -> ApiResult<HeaderValue> {
-    let is_secure = app.config.public_url.as_ref().is_some_and(PublicUrl::is_https);
-    let secure = if is_secure { "; Secure" } else { "" };
+    let secure = if app.config.is_https() { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={seconds}{secure}");
     HeaderValue::try_from(cookie).map_err(|error| ApiError::internal(&error))
 }

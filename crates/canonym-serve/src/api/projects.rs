@@ -5,13 +5,19 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use rusqlite::Transaction;
 
 use super::{Json, PathParam};
+use crate::abort;
 use crate::error::{ApiError, ApiResult};
+use crate::events::DocumentVersion;
 use crate::guard::{Admin, Curator};
+use crate::marks::scope::ScopeFilter;
+use crate::marks::{Change, Changes};
 use crate::state::App;
-use crate::store::{jobs, members, models, projects};
-use crate::wire::{NewProject, Person, Project, ProjectPatch, Projects};
+use crate::store::events::{self, NewEvent};
+use crate::store::{assignments, documents, jobs, members, models, projects};
+use crate::wire::{NewProject, Person, Project, ProjectPatch, ProjectScope, Projects};
 
 /// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 200;
@@ -39,10 +45,14 @@ pub async fn add(
 ) -> ApiResult<(StatusCode, axum::Json<Project>)> {
     let project = app.blocking(move |app| {
         check_name(&new.name)?;
+        let scope = new.scope.as_ref().map(|scope| app.checked_scope(scope)).transpose()?;
         let (kb, now) = (app.kb_fingerprint(), app.now());
         app.store.write(|transaction| {
             let id = projects::add(transaction, &new, &kb, Strategy::LeastConfident.name(), now)?;
             members::add(transaction, id, person.id)?;
+            if let Some(scope) = &scope {
+                projects::set_scope(transaction, id, scope)?;
+            }
             projects::get(transaction, id)
         })
     });
@@ -66,13 +76,51 @@ pub async fn patch(
         if let Some(strategy) = &patch.strategy {
             Strategy::parse(strategy)?;
         }
-        app.store.write(|transaction| {
+        let scope = patch.scope.as_ref().map(|scope| app.checked_scope(scope)).transpose()?;
+        let (project, versions) = app.store.write(|transaction| {
             projects::check(transaction, id)?;
             projects::patch(transaction, id, &patch)?;
-            projects::get(transaction, id)
-        })
+            assignments::update_children(transaction, id)?;
+            let mut versions = Vec::new();
+            if let Some(scope) = &scope {
+                let children = assignments::children(transaction, id)?.into_values();
+                for project in children.chain([id]) {
+                    let changed = change_scope(app, transaction, project, scope)?;
+                    versions.extend(changed.into_iter().map(|version| (project, version)));
+                }
+            }
+            Ok((projects::get(transaction, id)?, versions))
+        })?;
+        versions.iter().for_each(|(project, version)| app.bus.publish(*project, "document", version));
+        Ok(project)
     });
     Ok(axum::Json(project.await?))
+}
+
+/// Sets the scope of a project and removes unreviewed predictions outside of it; returns the documents that changed.
+fn change_scope(
+    app: &App,
+    transaction: &Transaction<'_>,
+    id: i64,
+    scope: &ProjectScope,
+) -> ApiResult<Vec<DocumentVersion>> {
+    projects::set_scope(transaction, id, scope)?;
+    let Some(subset) = app.subset_of(scope)? else { return Ok(Vec::new()) };
+    let filter = ScopeFilter { kb: app.engine.kb(), subset: &subset, types: &scope.types };
+    let mut versions = Vec::new();
+    for document in documents::numbers(transaction, id)? {
+        abort::check()?;
+        let held = documents::marks(transaction, document)?;
+        let outside = held.into_iter().filter(|(_, held)| filter.excludes(&held.mark));
+        let marks: Vec<Change> =
+            outside.map(|(id, held)| Change { id, before: Some(held.mark), after: None }).collect();
+        if !marks.is_empty() {
+            let event = NewEvent { document, at: app.now(), kind: "predict", ..NewEvent::default() };
+            let version = events::add(transaction, &event, &Changes { marks, finished: None })?;
+            versions.push(DocumentVersion { id: document, version });
+        }
+    }
+    Ok(versions)
 }
 
 /// `DELETE /projects/{p}`: deletes a project with its documents, decisions, jobs and models.
@@ -81,9 +129,12 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, PathParam(id): PathPa
         let now = app.now();
         let trained = app.store.write(|transaction| {
             projects::check(transaction, id)?;
-            jobs::check_idle(transaction, id, now)?;
-            let mut trained = models::of_project(transaction, id)?;
-            trained.retain(|stored| stored.model.project_id == Some(id));
+            let mut trained = Vec::new();
+            for project in assignments::children(transaction, id)?.into_values().chain([id]) {
+                jobs::check_idle(transaction, project, now)?;
+                let models = models::of_project(transaction, project)?.into_iter();
+                trained.extend(models.filter(|stored| stored.model.project_id == Some(project)));
+            }
             projects::delete(transaction, id)?;
             Ok(trained)
         })?;
@@ -96,7 +147,7 @@ pub async fn delete(State(app): State<Arc<App>>, _: Admin, PathParam(id): PathPa
     Ok(axum::Json(()))
 }
 
-fn check_name(name: &str) -> ApiResult<()> {
+pub(super) fn check_name(name: &str) -> ApiResult<()> {
     checked_line(name, "project name").map(|_| ())
 }
 

@@ -11,8 +11,7 @@ use utoipa::ToSchema;
 
 use super::openapi::{Schemas, schema};
 use super::{
-    changes, choices, decisions, disagreements, documents, events, export, fhir, gilda, health, import, jobs, kb, link,
-    lint, members, mentions, models, people, projects, speed, stats, stream,
+    assignments, changes, choices, comments, conflict_groups, copies, decisions, disagreements, documents, events, export, fhir, gilda, groups, health, import, inception, jobs, kb, link, lint, members, mentions, models, people, projects, proposals, sample, speed, stats, stream,
 };
 use crate::engine::TrainingPlan;
 use crate::mcp::McpServer;
@@ -138,12 +137,17 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::AnnotateRequest>()
             .response::<wire::GildaAnnotations>(),
         Route::new(get, "/kb/search", "Search concepts by name or ID", kb::find)
-            .query(&[("q", "string"), ("top_k", "integer")])
+            .query(&[("q", "string"), ("top_k", "integer"), ("type", "string"), ("under", "string")])
             .response::<wire::Hits>(),
         Route::new(get, "/kb/concepts/{id}", "Get a concept", kb::show).response::<wire::ConceptPage>(),
         Route::new(get, "/kb/concepts/{id}/near", "Similar concepts, by the model", kb::near)
             .query(&[("top_k", "integer")])
             .response::<wire::Near>(),
+        Route::new(get, "/kb/tree", "A level of the hierarchy of the terminology", kb::tree)
+            .query(&[("under", "string")])
+            .response::<wire::TreeLevel>(),
+        Route::new(get, "/kb/types", "The semantic types of the terminology", kb::types)
+            .response::<wire::SemanticTypes>(),
         Route::new(get, "/kb/lint", "Quality checks of the terminology", lint::findings).response::<wire::LintOut>(),
         Route::new(post, "/login", "Sign in", people::login).request::<wire::Login>().response::<wire::LoggedIn>(),
         Route::new(post, "/logout", "Sign out", people::logout),
@@ -173,17 +177,46 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::NewProject>()
             .response::<wire::Project>()
             .status(201),
+        Route::new(post, "/projects/sample", "Create a sample project: ten documents with predictions", sample::add)
+            .response::<wire::Project>()
+            .status(201),
         Route::new(get, "/projects/{p}", "Get a project", projects::get).response::<wire::Project>(),
         Route::new(patch, "/projects/{p}", "Change a project", projects::patch)
             .request::<wire::ProjectPatch>()
             .response::<wire::Project>(),
         Route::new(delete, "/projects/{p}", "Delete a project and everything in it", projects::delete),
+        Route::new(post, "/projects/{p}/copies", "Create a project as a copy of another one", copies::add)
+            .request::<wire::ProjectCopy>()
+            .response::<wire::Project>()
+            .status(201),
         Route::new(get, "/projects/{p}/people", "List the members of a project", members::all)
             .response::<wire::People>(),
         Route::new(post, "/projects/{p}/people", "Add a member", members::add)
             .request::<wire::NewMember>()
             .response::<wire::People>(),
         Route::new(delete, "/projects/{p}/people/{id}", "Remove a member", members::remove).response::<wire::People>(),
+        Route::new(get, "/projects/{p}/assignments", "Blind annotation: annotators and documents", assignments::list)
+            .query(&[("cursor", "string"), ("limit", "integer")])
+            .response::<wire::Assignments>(),
+        Route::new(post, "/projects/{p}/assignments", "Assign documents to annotators, as copies", assignments::add)
+            .request::<wire::NewAssignments>()
+            .response::<wire::Assignments>(),
+        Route::new(
+            delete,
+            "/projects/{p}/assignments/{id}",
+            "Withdraw the unfinished documents of an annotator",
+            assignments::withdraw,
+        )
+        .response::<wire::Assignments>(),
+        Route::new(get, "/projects/{p}/proposals", "Proposed concepts and synonyms", proposals::list)
+            .response::<wire::Proposals>(),
+        Route::new(post, "/projects/{p}/proposals", "Propose a concept or synonym", proposals::add)
+            .request::<wire::NewProposal>()
+            .response::<wire::Proposed>()
+            .status(201),
+        Route::new(delete, "/projects/{p}/proposals/{id}", "Withdraw a proposal", proposals::delete),
+        Route::new(get, "/projects/{p}/proposals/file", "Download the proposals as SSSOM or TSV", proposals::file)
+            .query(&[("format", "string")]),
         Route::new(post, "/projects/{p}/import", "Import the documents of a file", import::import)
             .query(&[
                 ("format", "string"),
@@ -199,8 +232,16 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/projects/{p}/export/losses", "What an export to a format would lose", export::losses_of)
             .query(&[("format", "string"), ("sources", "string")])
             .response::<wire::ExportLosses>(),
-        Route::new(get, "/projects/{p}/documents", "List documents in import order", documents::list)
-            .query(&[("cursor", "string"), ("limit", "integer"), ("state", "string")])
+        Route::new(get, "/projects/{p}/documents", "List documents: searched, filtered and sorted", documents::list)
+            .query(&[
+                ("cursor", "string"),
+                ("limit", "integer"),
+                ("state", "string"),
+                ("q", "string"),
+                ("sort", "string"),
+                ("order", "string"),
+                ("meta", "string"),
+            ])
             .response::<wire::DocumentPage>(),
         Route::new(get, "/projects/{p}/queue", "The annotation queue: documents to review next", documents::queue)
             .query(&[("strategy", "string"), ("limit", "integer"), ("seed", "integer")])
@@ -208,16 +249,19 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/documents/{d}", "Get a document with its annotations", documents::get)
             .query(&[("all", "string")])
             .response::<wire::DocumentOut>(),
-        Route::new(patch, "/documents/{d}", "Rename a document", documents::rename)
+        Route::new(patch, "/documents/{d}", "Rename a document, or replace its metadata", documents::rename)
             .request::<wire::DocumentPatch>()
             .response::<wire::DocumentRow>(),
         Route::new(delete, "/documents/{d}", "Delete a document and its history", documents::delete),
         Route::new(get, "/documents/{d}/history", "The history of a document", documents::history)
             .response::<wire::History>(),
-        Route::new(post, "/documents/{d}/comments", "Add a comment", documents::comment)
+        Route::new(post, "/documents/{d}/comments", "Start a thread of comments, or reply to one", comments::add)
             .request::<wire::NewComment>()
             .response::<wire::Comment>()
             .status(201),
+        Route::new(patch, "/documents/{d}/comments/{id}", "Resolve or reopen a thread of comments", comments::patch)
+            .request::<wire::CommentPatch>()
+            .response::<wire::Comment>(),
         Route::new(post, "/documents/{d}/decisions", "Review, add or change annotations", decisions::decide)
             .request::<wire::Decisions>()
             .response::<wire::Decided>(),
@@ -228,7 +272,14 @@ pub fn routes() -> Vec<Route> {
             .request::<wire::UndoRequest>()
             .response::<wire::Decided>(),
         Route::new(get, "/documents/{d}/candidates", "Candidate concepts for a mention", choices::choices)
-            .query(&[("mark", "integer"), ("start", "integer"), ("end", "integer"), ("q", "string")])
+            .query(&[
+                ("mark", "integer"),
+                ("start", "integer"),
+                ("end", "integer"),
+                ("q", "string"),
+                ("type", "string"),
+                ("under", "string"),
+            ])
             .response::<wire::Choices>(),
         Route::new(
             post,
@@ -238,9 +289,51 @@ pub fn routes() -> Vec<Route> {
         )
         .request::<wire::IdenticalRequest>()
         .response::<wire::IdenticalMentions>(),
+        Route::new(
+            get,
+            "/projects/{p}/groups",
+            "Unreviewed predictions by text and concept, largest group first",
+            groups::list,
+        )
+        .query(&[("q", "string"), ("spread", "string"), ("cursor", "string"), ("limit", "integer")])
+        .response::<wire::PredictionGroups>(),
+        Route::new(
+            get,
+            "/projects/{p}/groups/mentions",
+            "The predictions of a group with their contexts",
+            groups::mentions,
+        )
+        .query(&[("text", "string"), ("concept", "string"), ("cursor", "string"), ("limit", "integer")])
+        .response::<wire::GroupMentions>(),
+        Route::new(
+            post,
+            "/projects/{p}/groups/decisions",
+            "Accept, reject or relink predictions of a group",
+            groups::decide,
+        )
+        .request::<wire::GroupDecision>()
+        .response::<wire::GroupDecided>(),
+        Route::new(post, "/projects/{p}/groups/undo", "Undo a decision on a group", groups::undo)
+            .request::<wire::GroupUndo>()
+            .response::<wire::GroupDecided>(),
         Route::new(get, "/projects/{p}/disagreements", "Conflicts between annotators", disagreements::list)
-            .query(&[("cursor", "string"), ("limit", "integer")])
+            .query(&[("cursor", "string"), ("limit", "integer"), ("group", "string")])
             .response::<wire::Disagreements>(),
+        Route::new(
+            get,
+            "/projects/{p}/disagreements/groups",
+            "Conflicts with the same text and answers",
+            conflict_groups::list,
+        )
+        .response::<wire::ConflictGroups>(),
+        Route::new(
+            post,
+            "/projects/{p}/disagreements/decisions",
+            "Resolve the conflicts of a group",
+            conflict_groups::decide,
+        )
+        .request::<wire::ConflictDecision>()
+        .response::<wire::GroupDecided>(),
         Route::new(get, "/projects/{p}/mentions", "Mentions of a concept", mentions::list)
             .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
             .response::<wire::MentionPage>(),
@@ -297,6 +390,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/ground_multi", post(gilda::ground_multi).fallback(assets::serve))
         .route("/annotate", post(gilda::annotate).fallback(assets::serve))
         .nest("/fhir", fhir)
+        .route("/inception/{value}/predict", post(inception::predict))
+        .route("/inception/{value}/train", post(inception::train))
         .route_service("/mcp", McpServer::new(app.engine.clone()).http(app.config.max_link_bytes))
         .fallback(assets::serve)
         .layer(from_fn_with_state(app.clone(), guard::check))

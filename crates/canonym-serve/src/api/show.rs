@@ -13,7 +13,7 @@ use crate::marks::convert::decided_by;
 use crate::marks::predict::contradicts;
 use crate::queue::reason;
 use crate::spans::to_pairs;
-use crate::store::documents::{self, MarkCounts, StoredDocument, StoredMark};
+use crate::store::documents::{self, StoredDocument, StoredMark};
 use crate::store::{comments, people, projects};
 use crate::times::rfc3339;
 use crate::wire::{DocumentOut, DocumentRow, Mark, SectionOut};
@@ -49,6 +49,7 @@ pub fn marks(
             concept: mark.concept.clone(),
             is_nil: mark.is_nil,
             is_unsure: mark.is_unsure,
+            contexts: mark.contexts.clone(),
             score: mark.score,
             p_mention: mark.p_mention,
             p_link: mark.p_link,
@@ -57,6 +58,7 @@ pub fn marks(
             by: decided_by(mark, names),
             at: rfc3339(mark.at),
             model: mark.model.clone(),
+            is_spread: mark.spread_from.is_some(),
         })
         .collect()
 }
@@ -132,22 +134,25 @@ pub fn document(connection: &Connection, stored: StoredDocument, all: bool) -> A
 }
 
 /// The JSON of a document in a list.
-pub fn row(stored: &StoredDocument, counts: MarkCounts) -> DocumentRow {
+pub fn row(connection: &Connection, stored: &StoredDocument) -> ApiResult<DocumentRow> {
+    let counts = documents::counts(connection, stored.id)?;
     let start: String = stored.text.trim_start().chars().take(TITLE + 1).collect();
     let line = start.lines().next().unwrap_or_default();
     let title = match line.chars().count() > TITLE {
         true => format!("{}…", line.chars().take(TITLE).collect::<String>()),
         false => line.to_owned(),
     };
-    DocumentRow {
+    Ok(DocumentRow {
         id: stored.id,
         external_id: stored.external_id.clone(),
         title,
+        metadata: stored.content.metadata(),
         n_marks: counts.n_marks,
         n_open: counts.n_open,
+        n_threads: comments::n_unresolved(connection, stored.id)?,
         is_finished: stored.is_finished,
         locked_by: None,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! A subset of the FHIR R4 terminology service over one knowledge base: `$lookup`, `$validate-code`, `$subsumes` and
-//! `$expand`, and the statements about it. Concept maps are not part of it, because a knowledge base keeps no cross-references.
+//! A subset of the FHIR R4 terminology service over one knowledge base: `$lookup`, `$validate-code`, `$subsumes`, `$expand` and
+//! `$translate` by cross-references, and the statements about it.
 //!
 //! [`operate`] takes the parameters of an operation and returns a resource; it knows nothing of HTTP.
 
 mod parameters;
 mod statements;
-mod systems;
+mod translate;
 
 pub use parameters::Parameters;
 pub use statements::{capabilities, terminology_capabilities};
 
 use std::collections::HashSet;
 
+use canonym_core::kb::code_system::{self as systems, Coding};
 use canonym_core::kb::search::{MatchKind, SearchHit, children, search};
 use canonym_core::kb::subset::{Subset, SubsetConfig};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
@@ -39,8 +40,13 @@ const MIN_SIMILARITY: f32 = 0.7;
 const MAX_CHILDREN: usize = 200;
 
 /// The operations, as resource and name.
-pub const OPERATIONS: [(&str, &str); 4] =
-    [("CodeSystem", "lookup"), ("CodeSystem", "validate-code"), ("CodeSystem", "subsumes"), ("ValueSet", "expand")];
+pub const OPERATIONS: [(&str, &str); 5] = [
+    ("CodeSystem", "lookup"),
+    ("CodeSystem", "validate-code"),
+    ("CodeSystem", "subsumes"),
+    ("ValueSet", "expand"),
+    ("ConceptMap", "translate"),
+];
 
 /// Runs the operation `name` of a resource type; `now` is the current time.
 pub fn operate(kb: &KnowledgeBase, resource: &str, name: &str, parameters: &Parameters, now: &str) -> ApiResult<Value> {
@@ -49,6 +55,7 @@ pub fn operate(kb: &KnowledgeBase, resource: &str, name: &str, parameters: &Para
         ("CodeSystem", "validate-code") => validate(kb, parameters),
         ("CodeSystem", "subsumes") => subsumes(kb, parameters),
         ("ValueSet", "expand") => expand(kb, parameters, now),
+        ("ConceptMap", "translate") => translate::translate(kb, parameters),
         _ => {
             let all: Vec<String> = OPERATIONS.iter().map(|(resource, name)| format!("{resource}/${name}")).collect();
             let asked: String = format!("{resource}/{name}").chars().take(80).collect();
@@ -77,6 +84,15 @@ pub fn outcome(error: &ApiError) -> Value {
     })
 }
 
+/// A Coding of FHIR.
+fn coding(coding: Coding) -> Value {
+    let mut value = json!({"system": coding.system, "code": coding.code});
+    if !coding.version.is_empty() {
+        value["version"] = json!(coding.version);
+    }
+    value
+}
+
 /// The concept of a code in `system`; `name` is the parameter of the code.
 fn concept(kb: &KnowledgeBase, system: &str, code: &str) -> ApiResult<ConceptId> {
     check_system(kb, system)?;
@@ -102,8 +118,9 @@ fn lookup(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     let found = concept(kb, &system, &code)?;
     let display = kb.preferred_name(found);
     let mut out = vec![json!({"name": "name", "valueString": kb.meta().name})];
-    if !kb.meta().version.is_empty() {
-        out.push(json!({"name": "version", "valueString": kb.meta().version}));
+    let version = systems::coding(kb, found).version;
+    if !version.is_empty() {
+        out.push(json!({"name": "version", "valueString": version}));
     }
     out.push(json!({"name": "display", "valueString": display}));
     let others = kb.names(found).map(|name| kb.name(name)).filter(|name| *name != display);
@@ -116,9 +133,9 @@ fn lookup(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     };
     out.extend(kb.definition(found).map(|definition| property("definition", json!(definition))));
     out.extend(kb.types(found).map(|kind| property("semantic-type", json!(kind))));
-    out.extend(kb.parents(found).map(|parent| property("parent", json!(systems::coding(kb, parent).1))));
+    out.extend(kb.parents(found).map(|parent| property("parent", json!(systems::coding(kb, parent).code))));
     let children = children(kb, found).into_iter().take(MAX_CHILDREN);
-    out.extend(children.map(|child| property("child", json!(systems::coding(kb, child).1))));
+    out.extend(children.map(|child| property("child", json!(systems::coding(kb, child).code))));
     Ok(json!({"resourceType": "Parameters", "parameter": out}))
 }
 
@@ -219,7 +236,7 @@ fn expand(kb: &KnowledgeBase, parameters: &Parameters, now: &str) -> ApiResult<V
     }
     let is_wanted = |concept: &ConceptId| {
         subset.as_ref().is_none_or(|subset| subset.has(*concept))
-            && system.as_ref().is_none_or(|system| systems::coding(kb, *concept).0 == *system)
+            && system.as_ref().is_none_or(|system| systems::coding(kb, *concept).system == *system)
     };
     let (concepts, total): (Vec<ConceptId>, Option<usize>) = match &filter {
         Some(filter) => {
@@ -236,8 +253,9 @@ fn expand(kb: &KnowledgeBase, parameters: &Parameters, now: &str) -> ApiResult<V
     let contains: Vec<Value> = concepts
         .into_iter()
         .map(|concept| {
-            let (system, code) = systems::coding(kb, concept);
-            json!({"system": system, "code": code, "display": kb.preferred_name(concept)})
+            let mut coding = coding(systems::coding(kb, concept));
+            coding["display"] = json!(kb.preferred_name(concept));
+            coding
         })
         .collect();
     let mut given =

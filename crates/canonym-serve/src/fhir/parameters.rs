@@ -55,6 +55,11 @@ impl Parameters {
         }
     }
 
+    /// Whether a flag is set.
+    pub fn flag(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| value == true || value == "true")
+    }
+
     /// A number from 0, if it is given.
     pub fn number(&self, name: &str) -> ApiResult<Option<usize>> {
         let wrong = || ApiError::bad(format!("the parameter `{name}` must be an integer from 0"));

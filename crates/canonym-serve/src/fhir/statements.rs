@@ -1,9 +1,9 @@
 //! What the terminology service says about itself.
 
-use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::{KnowledgeBase, code_system as systems};
 use serde_json::{Value, json};
 
-use super::{OPERATIONS, systems};
+use super::OPERATIONS;
 
 /// The version of FHIR.
 const FHIR_VERSION: &str = "4.0.1";
@@ -30,7 +30,7 @@ pub fn capabilities(kb: &KnowledgeBase, now: &str) -> Value {
         "implementation": {"description": format!("The terminology {}", kb.meta().name)},
         "fhirVersion": FHIR_VERSION,
         "format": ["json"],
-        "rest": [{"mode": "server", "resource": [resource("CodeSystem"), resource("ValueSet")]}],
+        "rest": [{"mode": "server", "resource": [resource("CodeSystem"), resource("ValueSet"), resource("ConceptMap")]}],
     })
 }
 
@@ -40,8 +40,9 @@ pub fn terminology_capabilities(kb: &KnowledgeBase, now: &str) -> Value {
         .iter()
         .map(|prefix| {
             let mut system = json!({"uri": systems::uri(kb, prefix), "subsumption": kb.has_parents()});
-            if !kb.meta().version.is_empty() {
-                system["version"] = json!([{"code": kb.meta().version, "isDefault": true}]);
+            let version = systems::version(kb, prefix);
+            if !version.is_empty() {
+                system["version"] = json!([{"code": version, "isDefault": true}]);
             }
             system
         })
@@ -59,5 +60,6 @@ pub fn terminology_capabilities(kb: &KnowledgeBase, now: &str) -> Value {
         "expansion": {"hierarchical": false, "paging": true, "parameter": parameters},
         "codeSearch": "all",
         "validateCode": {"translations": false},
+        "translation": {"needsMap": false},
     })
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym_core::kb::KnowledgeBase;
 
-use super::{CandidateRow, MarkState, Named, Original, Source, State, rounded, span_pairs};
+use super::{CandidateRow, MarkState, Named, Original, Source, State, context, rounded, span_pairs};
 use crate::times::{Millis, rfc3339};
 
 /// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
@@ -49,6 +49,10 @@ fn recorded_source(attributes: &[Attribute]) -> Option<&Attribute> {
 
 fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|one| one.name == name).map(|one| one.value.as_str()).filter(|value| !value.is_empty())
+}
+
+fn pairs(attributes: &[Attribute]) -> impl Iterator<Item = (&str, &str)> {
+    attributes.iter().map(|one| (one.name.as_str(), one.value.as_str()))
 }
 
 /// Whether [`write_origin`] writes attributes of this name.
@@ -100,6 +104,7 @@ pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: De
         is_nil: concept.is_none() && is_marked_nil,
         concept,
         is_unsure: value(&annotation.attributes, UNSURE) == Some("true"),
+        contexts: context::from_attributes(pairs(&annotation.attributes)),
         score: annotation.score.map(rounded),
         p_mention: annotation.p_mention.map(rounded),
         p_link: annotation.p_link.map(rounded),
@@ -107,6 +112,7 @@ pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: De
         by: None,
         at,
         model: value(&annotation.attributes, MODEL).filter(|_| is_pred).map(str::to_owned),
+        spread_from: None,
         is_deleted: false,
         original: Some(original),
     }
@@ -135,6 +141,7 @@ pub fn from_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState
         concept: best.map(|best| Named { id: best.id.clone(), name: best.name.clone() }),
         is_nil: annotation.nil,
         is_unsure: false,
+        contexts: context::from_attributes(pairs(&annotation.attributes)),
         score: annotation.score.map(rounded),
         p_mention: annotation.p_mention.map(rounded),
         p_link: annotation.p_link.map(rounded),
@@ -142,6 +149,7 @@ pub fn from_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState
         by: None,
         at,
         model: Some(model.to_owned()),
+        spread_from: None,
         is_deleted: false,
         original: None,
     }
@@ -186,6 +194,9 @@ pub fn to_file(mark: &MarkState) -> Annotation {
     let model = |value: Option<f64>| value.filter(|_| is_open).map(|value| value as f32);
     let record =
         |row: &CandidateRow| CandidateRecord { id: row.id.clone(), name: row.name.clone(), score: row.score as f32 };
+    let attribute = |(name, value)| Attribute { name, value };
+    let mut attributes: Vec<Attribute> = original.attributes.into_iter().map(attribute).collect();
+    context::set_attributes(&mut attributes, &mark.contexts);
     Annotation {
         spans: mark.spans(),
         text: mark.text.clone(),
@@ -193,20 +204,23 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         ids,
         key: original.key,
         parts: if is_as_read { original.parts } else { Vec::new() },
-        attributes: original.attributes.into_iter().map(|(name, value)| Attribute { name, value }).collect(),
+        attributes,
         score: model(mark.score),
         p_mention: model(mark.p_mention),
         p_link: model(mark.p_link),
         nil: is_open && mark.is_nil,
         candidates: if is_open { mark.candidates.iter().map(record).collect() } else { Vec::new() },
+        codes: Vec::new(),
     }
 }
 
 /// Adds source, annotator, time, unsure flag and comments of a mark as attributes.
 pub fn write_origin(annotation: &mut Annotation, mark: &MarkState, by: Option<&str>, comments: &[String]) {
     let recorded = recorded_source(&annotation.attributes).map(|source| source.value.clone());
-    // Imported SILVER predictions stay SILVER.
-    let source = recorded.clone().filter(|source| source == "SILVER" && mark.is_open());
+    // Predictions that were spread from decisions are SILVER, and imported SILVER ones stay so.
+    let is_silver = |source: &String| source == "SILVER" && mark.is_open();
+    let spread = (mark.spread_from.is_some() && mark.is_open()).then(|| "SILVER".to_owned());
+    let source = recorded.clone().filter(is_silver).or(spread);
     let source = source.unwrap_or_else(|| mark.source.name().to_owned());
     match recorded {
         Some(recorded) => replace(&mut annotation.attributes, SOURCE, &recorded, &source),

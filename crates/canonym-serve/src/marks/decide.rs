@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::search::nearest_ids;
+use canonym_core::text::Section;
 use canonym_core::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::context::{self, MentionContext};
 use super::disagree::{SETTLE, fitness};
 use super::predict::Reviewed;
 use super::{Change, Changes, MarkState, Named, Source, State, span_pairs};
@@ -87,6 +89,13 @@ pub enum Decision {
         #[serde(rename = "type")]
         kind: String,
     },
+    /// Sets its contexts.
+    Context {
+        /// The annotation.
+        mark: i64,
+        /// All its contexts; empty for a plain statement.
+        contexts: Vec<MentionContext>,
+    },
     /// Resolves a conflict between annotators.
     Settle {
         /// All annotations involved.
@@ -134,6 +143,7 @@ impl Decision {
             Decision::Spans { .. } => "spans",
             Decision::Delete { .. } => "delete",
             Decision::Type { .. } => "type",
+            Decision::Context { .. } => "context",
             Decision::Settle { .. } => SETTLE,
             Decision::Finish { .. } => "finish",
         }
@@ -159,7 +169,8 @@ impl Decision {
             | Decision::Concept { mark, .. }
             | Decision::Unsure { mark, .. }
             | Decision::Spans { mark, .. }
-            | Decision::Type { mark, .. } => std::slice::from_ref(mark),
+            | Decision::Type { mark, .. }
+            | Decision::Context { mark, .. } => std::slice::from_ref(mark),
         }
     }
 }
@@ -170,12 +181,16 @@ pub struct DocumentState<'a> {
     pub kb: &'a KnowledgeBase,
     /// The text.
     pub text: &'a str,
+    /// Its sections.
+    pub sections: Vec<Section>,
     /// All its marks, hidden ones included.
     pub marks: BTreeMap<i64, MarkState>,
     /// Whether it is finished.
     pub is_finished: bool,
     /// The changes of the event that finished it; empty if it is open.
     pub last_finish_changes: Vec<Change>,
+    /// The concepts that people proposed for the project, with their types.
+    pub proposed: Vec<(Named, String)>,
     /// The user who decides.
     pub user: i64,
     /// The time of the decision.
@@ -231,6 +246,13 @@ impl DocumentState<'_> {
             Decision::Type { mark, kind } => {
                 let kind = checked_type(kind)?;
                 changes.marks.push(self.revise(*mark, |mark| mark.kind = kind)?);
+            }
+            Decision::Context { mark, contexts } => {
+                let contexts = context::checked(contexts).ok_or_else(|| {
+                    ApiError::bad("these contexts exclude each other")
+                        .hint("use one of negated and possible, and one of historical and hypothetical")
+                })?;
+                changes.marks.push(self.revise(*mark, |mark| mark.contexts = contexts)?);
             }
             Decision::Delete { mark } => changes.marks.push(self.delete(*mark)?),
             Decision::Settle { marks, keep } => changes.marks = self.settle(marks, keep)?,
@@ -392,7 +414,10 @@ impl DocumentState<'_> {
         }
         let concept = concept.map(|id| self.concept(id)).transpose()?;
         let default_kind = concept.as_ref().and_then(|concept| {
-            let found = self.kb.find(&concept.id)?;
+            let Some(found) = self.kb.find(&concept.id) else {
+                let known = self.proposed.iter().find(|(known, _)| known.id == concept.id);
+                return known.map(|(_, kind)| kind.clone());
+            };
             self.kb.types(found).next().map(str::to_owned)
         });
         Ok(MarkState {
@@ -404,6 +429,7 @@ impl DocumentState<'_> {
             concept,
             is_nil,
             is_unsure: false,
+            contexts: context::predict(self.text, self.sections.clone(), &spans),
             score: None,
             p_mention: None,
             p_link: None,
@@ -411,6 +437,7 @@ impl DocumentState<'_> {
             by: Some(self.user),
             at: self.at,
             model: None,
+            spread_from: None,
             is_deleted: false,
             original: None,
         })
@@ -418,6 +445,9 @@ impl DocumentState<'_> {
 
     fn concept(&self, id: &str) -> ApiResult<Named> {
         let Some(found) = self.kb.find(id.trim()) else {
+            if let Some((concept, _)) = self.proposed.iter().find(|(concept, _)| concept.id == id.trim()) {
+                return Ok(concept.clone());
+            }
             let near = nearest_ids(self.kb, id, 1).first().map(|near| self.kb.id(*near).to_owned());
             let hint = match near {
                 Some(near) => format!("did you mean {near}?"),

@@ -257,6 +257,7 @@ mod tests {
             concept: (!["x", "-"].contains(&concept)).then(|| Named { id: concept.to_owned(), name: String::new() }),
             is_nil: concept == "-",
             is_unsure: false,
+            contexts: Vec::new(),
             score: None,
             p_mention: None,
             p_link: None,
@@ -264,6 +265,7 @@ mod tests {
             by: Some(person),
             at: 0,
             model: None,
+            spread_from: None,
             is_deleted: false,
             original: None,
         };

@@ -2,11 +2,15 @@
 //!
 //! A mark only changes by an event, which holds its state before and after ([`Change`]). Undo is an event with the inverse changes.
 
+pub mod collect;
+pub mod context;
 pub mod convert;
 pub mod decide;
 pub mod disagree;
 pub mod identical;
 pub mod predict;
+pub mod scope;
+pub mod spread;
 
 use canonym_core::active::margin;
 use canonym_core::corpus::CandidateRecord;
@@ -14,6 +18,7 @@ use canonym_core::text::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use self::context::MentionContext;
 use crate::times::Millis;
 
 /// Where an annotation comes from.
@@ -134,6 +139,9 @@ pub struct MarkState {
     pub is_nil: bool,
     /// Whether it is marked as unsure.
     pub is_unsure: bool,
+    /// Its contexts, sorted; missing in older events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contexts: Vec<MentionContext>,
     /// The model's score: p(mention and concept), or p(mention) if unlinked.
     pub score: Option<f64>,
     /// The model's probability that the span is a mention; missing in older events.
@@ -150,6 +158,9 @@ pub struct MarkState {
     pub at: Millis,
     /// The model that predicted it.
     pub model: Option<String>,
+    /// The reviewed mark whose concept was spread to this prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_from: Option<i64>,
     /// Whether the person who added it deleted it.
     pub is_deleted: bool,
     /// What its file said, for export.

@@ -11,7 +11,8 @@ use crate::spans::overlap;
 /// The changes that replace the unreviewed predictions in `marks` with `predicted`; new marks are numbered from `next_mark`.
 pub fn replace(marks: &BTreeMap<i64, MarkState>, predicted: Vec<MarkState>, next_mark: &mut i64) -> Vec<Change> {
     // A prediction marked as unsure has been reviewed in part.
-    let is_old = |mark: &MarkState| mark.is_open() && !mark.is_unsure;
+    // So has one that was spread from a decision.
+    let is_old = |mark: &MarkState| mark.is_open() && !mark.is_unsure && mark.spread_from.is_none();
     let mut old: BTreeMap<i64, &MarkState> =
         marks.iter().filter(|(_, mark)| is_old(mark)).map(|(id, mark)| (*id, mark)).collect();
     let mut by_spans: HashMap<&[(u32, u32)], Vec<i64>> = HashMap::new();
@@ -45,6 +46,8 @@ type Key<'a> = (&'a [(u32, u32)], Option<&'a str>);
 pub struct Reviewed<'a> {
     /// Spans where a person rejected a concept or is unsure: matched exactly.
     exact: HashSet<Key<'a>>,
+    /// Spans with a concept that was spread from a decision: no other prediction takes them.
+    spread: HashSet<&'a [(u32, u32)]>,
     /// Spans where a person annotated a concept: matched by overlap. Sorted and disjoint.
     by_overlap: HashMap<Option<&'a str>, Vec<(u32, u32)>>,
 }
@@ -52,9 +55,11 @@ pub struct Reviewed<'a> {
 impl<'a> Reviewed<'a> {
     /// Collects the marks.
     pub fn new(marks: impl Iterator<Item = &'a MarkState>) -> Reviewed<'a> {
-        let mut reviewed = Reviewed { exact: HashSet::new(), by_overlap: HashMap::new() };
+        let mut reviewed = Reviewed { exact: HashSet::new(), spread: HashSet::new(), by_overlap: HashMap::new() };
         for mark in marks.filter(|mark| !mark.is_deleted) {
-            if mark.state == State::Rejected || mark.source == Source::Pred {
+            if mark.spread_from.is_some() && mark.is_open() {
+                reviewed.spread.insert(&mark.spans);
+            } else if mark.state == State::Rejected || mark.source == Source::Pred {
                 reviewed.exact.insert((&mark.spans, mark.concept_id()));
             } else {
                 reviewed.by_overlap.entry(mark.concept_id()).or_default().extend(&mark.spans);
@@ -81,7 +86,8 @@ impl<'a> Reviewed<'a> {
                 spans.get(next).is_some_and(|(other_start, _)| other_start < end)
             })
         };
-        self.exact.contains(&(mark.spans.as_slice(), mark.concept_id()))
+        self.spread.contains(mark.spans.as_slice())
+            || self.exact.contains(&(mark.spans.as_slice(), mark.concept_id()))
             || self.by_overlap.get(&mark.concept_id()).is_some_and(is_overlapping)
     }
 }
@@ -109,6 +115,7 @@ mod tests {
             concept: Some(Named { id: concept.to_owned(), name: String::new() }),
             is_nil: false,
             is_unsure: false,
+            contexts: Vec::new(),
             score: None,
             p_mention: None,
             p_link: None,
@@ -116,6 +123,7 @@ mod tests {
             by: None,
             at: 0,
             model: None,
+            spread_from: None,
             is_deleted: false,
             original: None,
         }

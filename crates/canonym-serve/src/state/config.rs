@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::batcher::BatcherConfig;
 use crate::error::{ApiError, ApiResult};
 use crate::times::Clock;
+use crate::tls::Tls;
 
 /// Settings of the server.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub struct ServeConfig {
     pub is_loopback: bool,
     /// The public URL behind a proxy.
     pub public_url: Option<PublicUrl>,
+    /// The certificate, if the server speaks TLS itself.
+    pub tls: Option<Arc<Tls>>,
     /// Proxies trusted to set `X-Forwarded-For`.
     pub trusted_proxies: Vec<IpAddr>,
     /// The timeout of a request.
@@ -49,6 +53,7 @@ impl ServeConfig {
             data: data.into(),
             is_loopback: true,
             public_url: None,
+            tls: None,
             trusted_proxies: Vec::new(),
             timeout: Duration::from_secs(120),
             max_link_bytes: 8 << 20,
@@ -61,6 +66,11 @@ impl ServeConfig {
             runs_jobs: true,
             owns_jobs: true,
         }
+    }
+
+    /// Whether clients reach the server by HTTPS.
+    pub fn is_https(&self) -> bool {
+        self.tls.is_some() || self.public_url.as_ref().is_some_and(PublicUrl::is_https)
     }
 }
 

@@ -3,19 +3,23 @@
 mod config;
 mod job_control;
 mod presence;
+mod scope;
+mod tree;
 
 pub use config::{PublicUrl, ServeConfig};
-pub use job_control::JobControl;
 pub(crate) use job_control::lock;
+pub use job_control::{JobControl, SpreadTask};
 pub use presence::Presence;
+pub use tree::Tree;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use canonym_core::kb::lint::Findings;
+use canonym_core::kb::subset::Subset;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
@@ -32,7 +36,7 @@ use crate::store::folder::{self, MODELS};
 use crate::store::members::{self, Named};
 use crate::store::{FILE, Store, events, jobs, models, people, projects};
 use crate::times::Millis;
-use crate::wire::{Person, Role};
+use crate::wire::{Person, ProjectScope, Role};
 
 /// Requests that may call the model without waiting in the batch queue: names, and candidates of one mention.
 const MAX_UNBATCHED: usize = 2;
@@ -97,6 +101,10 @@ pub struct App {
     pub lint: Mutex<Lint>,
     has_accounts: AtomicBool,
     engines: Mutex<HashMap<i64, Arc<dyn Engine>>>,
+    /// The hierarchy of the terminology, read on first use.
+    tree: OnceLock<Tree>,
+    /// Concepts in the scopes of projects.
+    subsets: Mutex<Vec<(ProjectScope, Arc<Subset>)>>,
     /// Conflicts by document.
     conflicts: Mutex<HashMap<i64, Conflicts>>,
     stopping: watch::Sender<bool>,
@@ -162,6 +170,8 @@ impl App {
             lint: Mutex::default(),
             has_accounts: AtomicBool::new(has_accounts),
             engines: Mutex::default(),
+            tree: OnceLock::new(),
+            subsets: Mutex::default(),
             conflicts: Mutex::default(),
             stopping: watch::Sender::new(false),
             permissions: watch::Sender::new(()),
@@ -311,6 +321,11 @@ impl App {
         let conflicts = Arc::new(conflicts(&events::of_document(connection, document)?));
         known().insert(document, (version, conflicts.clone()));
         Ok(conflicts)
+    }
+
+    /// The hierarchy of the terminology.
+    pub fn tree(&self) -> &Tree {
+        self.tree.get_or_init(|| Tree::of(self.engine.kb()))
     }
 
     /// Stops jobs, event streams and the server.

@@ -10,7 +10,7 @@ use super::events::NewEvent;
 use super::parse_json;
 use crate::error::ApiResult;
 use crate::marks::disagree::SETTLE;
-use crate::marks::{Change, Changes, Source, State};
+use crate::marks::{Change, Changes, MarkState, Source, State};
 use crate::times::{DAY, Millis};
 
 /// A longer pause between decisions does not count as work.
@@ -83,9 +83,12 @@ pub fn record_event(
         }
         let concept = change.after.as_ref().filter(|mark| mark.source == Source::User && mark.is_listed());
         if let Some(concept) = concept.and_then(|mark| mark.concept_id()) {
-            let sql = "INSERT INTO chosen (project_id, person_id, concept, event_id) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT DO UPDATE SET event_id = excluded.event_id";
-            connection.prepare_cached(sql)?.execute(params![project, person, concept, id])?;
+            // Other changes of an annotation keep its concept.
+            let is_same = |before: &MarkState| before.source == Source::User && before.concept_id() == Some(concept);
+            let is_choice = !change.before.as_ref().is_some_and(is_same);
+            let sql = "INSERT INTO chosen (project_id, person_id, concept, event_id, n) VALUES (?1, ?2, ?3, ?4, ?5)
+                ON CONFLICT DO UPDATE SET event_id = excluded.event_id, n = n + excluded.n";
+            connection.prepare_cached(sql)?.execute(params![project, person, concept, id, is_choice])?;
         }
     }
     Ok(())
@@ -195,4 +198,11 @@ pub fn recent_concepts(connection: &Connection, project: i64, person: i64, limit
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![project, person, limit as i64], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// How often a concept was chosen in a project, by anyone; choices undone later count, too.
+pub fn n_chosen(connection: &Connection, project: i64, concept: &str) -> ApiResult<usize> {
+    let sql = "SELECT coalesce(sum(n), 0) FROM chosen WHERE project_id = ?1 AND concept = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row(params![project, concept], |row| row.get::<_, i64>(0))? as usize)
 }

@@ -8,9 +8,11 @@ use canonym_core::text::{Document, Section, Span};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::{next_number, or_not_found, parse_json, reserve_numbers};
+use super::checksums::checksum;
+use super::{assignments, next_number, or_not_found, parse_json, reserve_numbers};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
+use crate::wire::MetadataEntry;
 
 /// The other content of an imported document, stored for export.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,12 @@ impl ImportedContent {
             attributes: pairs(&read.attributes),
             residue: read.residue.as_ref().map(|rest| (rest.format.name().to_owned(), rest.content.clone())),
         }
+    }
+
+    /// The attributes of the document.
+    pub fn metadata(&self) -> Vec<MetadataEntry> {
+        let entry = |(name, value): &(String, String)| MetadataEntry { name: name.clone(), value: value.clone() };
+        self.attributes.iter().map(entry).collect()
     }
 
     /// The sections of the text.
@@ -164,7 +172,7 @@ pub struct Unfinished {
 }
 
 /// The unreviewed predictions of a document, in the column order of their index.
-const IS_OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
+pub(super) const IS_OPEN: &str = "m.document_id = d.id AND m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
 
 /// The unfinished documents of a project, in order, with the minimum of `measure`, an SQL expression, over their unreviewed predictions.
 pub fn unfinished(connection: &Connection, project: i64, measure: &str) -> ApiResult<Vec<Unfinished>> {
@@ -217,10 +225,11 @@ pub fn add(connection: &Connection, project: i64, read: &AnnotatedDocument) -> A
         return Ok(None);
     }
     let content = serde_json::to_string(&ImportedContent::of_document(read))?;
-    let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version)
-        VALUES (?5, ?1, ?2, ?3, ?4, 0, 0)";
+    let sql = "INSERT INTO documents (id, project_id, external_id, text, beside, is_finished, version, text_checksum)
+        VALUES (?5, ?1, ?2, ?3, ?4, 0, 0, ?6)";
     let number = next_number(connection, "documents")?;
-    connection.prepare_cached(sql)?.execute(params![project, read.document.id, read.document.text, content, number])?;
+    let Document { id, text, .. } = &read.document;
+    connection.prepare_cached(sql)?.execute(params![project, id, text, content, number, checksum(text)])?;
     Ok(Some(connection.last_insert_rowid()))
 }
 
@@ -238,6 +247,16 @@ pub fn rename(connection: &Connection, stored: &StoredDocument, external_id: &st
 /// must be rebuilt afterwards.
 pub fn delete(connection: &Connection, of: &str, number: i64) -> ApiResult<()> {
     reserve_numbers(connection, "documents")?;
+    // Copies for blind annotation go with their original.
+    for copy in assignments::copies(connection, of, number)? {
+        assignments::delete(connection, "id", copy)?;
+        delete(connection, "id", copy)?;
+    }
+    assignments::delete(connection, of, number)?;
+    let sql = format!(
+        "UPDATE proposals SET document_id = NULL WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)"
+    );
+    connection.execute(&sql, [number])?;
     for table in ["times", "comments", "answers", "marks", "events"] {
         let sql = format!("DELETE FROM {table} WHERE document_id IN (SELECT id FROM documents WHERE {of} = ?1)");
         connection.execute(&sql, [number])?;

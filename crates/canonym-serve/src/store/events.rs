@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
+use super::checksums::checksum;
 use super::{derived, parse_json};
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{Change, Changes, Event};
@@ -48,8 +49,8 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
 /// Stores an event and applies its changes; returns its number.
 pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> ApiResult<i64> {
     let body = serde_json::to_string(changes)?;
-    let sql = "INSERT INTO events (document_id, batch, person_id, at, kind, model, client_id, job_id, undoes, changes)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let sql = "INSERT INTO events (document_id, batch, person_id, at, kind, model, client_id, job_id, undoes, changes,
+        changes_checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     connection.prepare_cached(sql)?.execute(params![
         new.document,
         new.batch.unwrap_or(0),
@@ -60,7 +61,8 @@ pub fn add(connection: &Connection, new: &NewEvent<'_>, changes: &Changes) -> Ap
         new.client_id,
         new.job,
         new.undoes,
-        body
+        body,
+        checksum(&body)
     ])?;
     let id = connection.last_insert_rowid();
     if new.batch.is_none() {
@@ -184,6 +186,25 @@ pub fn of_job_in(connection: &Connection, job: i64, document: i64) -> ApiResult<
         WHERE job_id = ?1 AND document_id = ?2 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([job, document], event)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The documents of a project with events of a batch that a person made, in order.
+pub fn documents_of_batch(connection: &Connection, project: i64, batch: i64, person: i64) -> ApiResult<Vec<i64>> {
+    let sql = "SELECT DISTINCT e.document_id FROM events e JOIN documents d ON d.id = e.document_id
+        WHERE e.batch = ?2 AND d.project_id = ?1 AND e.person_id = ?3 ORDER BY 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([project, batch, person], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// What was spread from the decisions of a batch, by document.
+pub fn spread_of_batch(connection: &Connection, project: i64, batch: i64) -> ApiResult<Vec<(i64, Changes)>> {
+    let sql = "SELECT e.document_id, e.changes, e.id FROM events e JOIN documents d ON d.id = e.document_id
+        WHERE e.batch = ?2 AND d.project_id = ?1 AND e.person_id IS NULL ORDER BY e.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows =
+        statement.query_map([project, batch], |row| Ok((row.get(0)?, parse_json(row, 1, "events", row.get(2)?)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -36,6 +36,14 @@ pub fn check(connection: &Connection, person: &Person, named: Named) -> ApiResul
     }
 }
 
+/// Makes the members of a project members of another one, too.
+pub fn copy(connection: &Connection, from: i64, to: i64) -> ApiResult<()> {
+    let sql =
+        "INSERT OR IGNORE INTO members (project_id, person_id) SELECT ?2, person_id FROM members WHERE project_id = ?1";
+    connection.execute(sql, [from, to])?;
+    Ok(())
+}
+
 /// The projects that a person sees; `None` for all.
 pub fn projects_of(connection: &Connection, person: &Person) -> ApiResult<Option<BTreeSet<i64>>> {
     if person.role == Role::Admin {

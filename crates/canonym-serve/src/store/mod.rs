@@ -3,17 +3,22 @@
 //! It uses WAL mode with `synchronous = FULL`: a commit waits for the disk, so that an acknowledged change survives a killed process and a power failure.
 //! A decision is a commit of a few kilobytes and waits for one flush.
 
+pub mod assignments;
+pub mod checksums;
 pub mod comments;
 pub mod corpus;
 pub mod derived;
 pub mod documents;
 pub mod events;
 pub mod folder;
+pub mod groups;
 pub mod jobs;
+pub mod listing;
 pub mod members;
 pub mod models;
 pub mod people;
 pub mod projects;
+pub mod proposals;
 pub mod time_spent;
 
 use std::io::Read;
@@ -34,12 +39,19 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// Migrations, one for each version. A released migration is never changed.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("001.sql"),
     include_str!("002.sql"),
     include_str!("003.sql"),
     include_str!("004.sql"),
     include_str!("005.sql"),
+    include_str!("006.sql"),
+    include_str!("007.sql"),
+    include_str!("008.sql"),
+    include_str!("009.sql"),
+    include_str!("010.sql"),
+    include_str!("011.sql"),
+    include_str!("012.sql"),
 ];
 
 /// The current version.
@@ -249,6 +261,9 @@ fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()>
     // Tables derived from events that a new version adds are filled here.
     events::rebuild(&transaction).map_err(|error| {
         canonym_core::Error::artifact(path, format!("cannot rebuild the tables that follow from events: {error}"))
+    })?;
+    checksums::fill(&transaction).map_err(|error| {
+        canonym_core::Error::artifact(path, format!("cannot compute the checksums of stored texts: {error}"))
     })?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
     transaction.commit().map_err(failed)

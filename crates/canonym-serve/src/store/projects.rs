@@ -2,20 +2,22 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{documents, events, next_number, or_not_found, reserve_numbers};
+use super::{assignments, documents, events, next_number, or_not_found, parse_json, proposals, reserve_numbers};
 use crate::error::ApiResult;
 use crate::times::{Millis, rfc3339};
-use crate::wire::{NewProject, Person, Project, ProjectPatch, Role};
+use crate::wire::{NewProject, Person, Project, ProjectPatch, ProjectScope, Role};
 
 const COLUMNS: &str = "SELECT p.id, p.name, p.description, p.guideline, p.strategy,
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id),
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id AND d.is_finished = 1),
     (SELECT coalesce(sum(c.n), 0) FROM decision_counts c WHERE c.project_id = p.id),
-    p.kb_fingerprint, p.made_at FROM projects p";
+    p.kb_fingerprint, p.made_at, p.scope, p.is_archived, p.parent_id,
+    (SELECT a.name FROM people a WHERE a.id = p.annotator_id) FROM projects p";
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
+    let id = row.get(0)?;
     Ok(Project {
-        id: row.get(0)?,
+        id,
         name: row.get(1)?,
         description: row.get(2)?,
         guideline: row.get(3)?,
@@ -25,6 +27,10 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
         n_decisions: row.get(7)?,
         kb_fingerprint: row.get(8)?,
         created_at: rfc3339(row.get(9)?),
+        scope: parse_json(row, 10, "projects", id)?,
+        is_archived: row.get(11)?,
+        parent: row.get(12)?,
+        annotator: row.get(13)?,
     })
 }
 
@@ -62,14 +68,33 @@ pub fn add(connection: &Connection, new: &NewProject, kb: &str, strategy: &str, 
 /// Changes the given fields.
 pub fn patch(connection: &Connection, id: i64, patch: &ProjectPatch) -> ApiResult<()> {
     let sql = "UPDATE projects SET name = coalesce(?2, name), description = coalesce(?3, description),
-        guideline = coalesce(?4, guideline), strategy = coalesce(?5, strategy) WHERE id = ?1";
+        guideline = coalesce(?4, guideline), strategy = coalesce(?5, strategy),
+        is_archived = coalesce(?6, is_archived) WHERE id = ?1";
     let name = patch.name.as_deref().map(str::trim);
-    connection.execute(sql, params![id, name, patch.description, patch.guideline, patch.strategy])?;
+    connection
+        .execute(sql, params![id, name, patch.description, patch.guideline, patch.strategy, patch.is_archived])?;
+    Ok(())
+}
+
+/// What a project annotates.
+pub fn scope(connection: &Connection, id: i64) -> ApiResult<ProjectScope> {
+    let sql = "SELECT scope FROM projects WHERE id = ?1";
+    let row = connection.prepare_cached(sql)?.query_row([id], |row| parse_json(row, 0, "projects", id));
+    or_not_found(row, &format!("project {id}"))
+}
+
+/// Sets what a project annotates.
+pub fn set_scope(connection: &Connection, id: i64, scope: &ProjectScope) -> ApiResult<()> {
+    let scope = serde_json::to_string(scope)?;
+    connection.execute("UPDATE projects SET scope = ?2 WHERE id = ?1", params![id, scope])?;
     Ok(())
 }
 
 /// Deletes a project with its documents, jobs and models.
 pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
+    for child in assignments::children(connection, id)?.into_values() {
+        delete(connection, child)?;
+    }
     reserve_numbers(connection, "projects")?;
     documents::delete(connection, "project_id", id)?;
     events::rebuild_project(connection, id)?;
@@ -78,6 +103,7 @@ pub fn delete(connection: &Connection, id: i64) -> ApiResult<()> {
         reserve_numbers(connection, table)?;
         connection.execute(&format!("DELETE FROM {table} WHERE project_id = ?1"), [id])?;
     }
+    proposals::delete_of_project(connection, id)?;
     connection.execute("DELETE FROM members WHERE project_id = ?1", [id])?;
     connection.execute("DELETE FROM projects WHERE id = ?1", [id])?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Conflicts between annotators.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::marks::Named;
@@ -74,4 +74,57 @@ pub struct Disagreements {
     pub next_cursor: Option<String>,
     /// Open conflicts in the project.
     pub n_open: usize,
+}
+
+/// An answer in a group of conflicts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ConflictAnswer {
+    /// What names it in a decision.
+    pub key: String,
+    /// The concepts of its mentions, null for no matching concept; empty for "not a mention".
+    pub concepts: Vec<Option<Named>>,
+    /// Who gave it.
+    pub people: Vec<String>,
+    /// How often it was given.
+    pub n_answers: usize,
+}
+
+/// Conflicts with the same text and the same answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ConflictGroup {
+    /// What names it in requests.
+    pub key: String,
+    /// The text of the first of them.
+    pub text: String,
+    /// Number of conflicts.
+    pub n_conflicts: usize,
+    /// Number of documents.
+    pub n_documents: usize,
+    /// The answers, most frequent first.
+    pub answers: Vec<ConflictAnswer>,
+}
+
+/// The conflicts of a project in groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ConflictGroups {
+    /// Largest first.
+    pub groups: Vec<ConflictGroup>,
+}
+
+/// Resolves the conflicts of a group. Undo it with the `batch` of the response.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConflictDecision {
+    /// The `key` of the group.
+    pub group: String,
+    /// The `key` of one of its answers.
+    #[serde(default)]
+    pub answer: Option<String>,
+    /// The ID of another concept.
+    #[serde(default)]
+    pub concept: Option<String>,
+    /// Only these conflicts: document and first mark of each; all of the group if null.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Vec<i64>>>)]
+    pub only: Option<Vec<(i64, i64)>>,
 }

@@ -79,7 +79,7 @@ pub struct GildaMatch {
 pub struct ScoredMatch {
     /// The name that matched, and its concept.
     pub term: GildaTerm,
-    /// The address of the concept at identifiers.org; null for an ID without prefix.
+    /// The address of the concept at bioregistry.io; null for an ID without prefix.
     pub url: Option<String>,
     /// Probability that the concept is meant.
     pub score: f64,

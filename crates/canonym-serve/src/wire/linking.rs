@@ -271,6 +271,35 @@ pub struct ConceptPage {
     pub path: Vec<Named>,
 }
 
+/// A concept in the hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TreeNode {
+    /// The ID.
+    pub id: String,
+    /// The preferred name.
+    pub name: String,
+    /// Number of narrower concepts.
+    pub n_children: usize,
+}
+
+/// A level of the hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TreeLevel {
+    /// A path from the root to the concept above this level; empty for the concepts without broader ones.
+    pub path: Vec<Named>,
+    /// Up to 1,000 concepts, by name.
+    pub concepts: Vec<TreeNode>,
+    /// Number of concepts on this level.
+    pub n_concepts: usize,
+}
+
+/// The semantic types of the terminology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SemanticTypes {
+    /// Their names.
+    pub types: Vec<String>,
+}
+
 /// Similar concepts.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Near {
@@ -327,13 +356,39 @@ pub struct Choice {
     /// The definition.
     pub definition: Option<String>,
     /// Up to five synonyms.
-    pub synonyms: Vec<String>,
+    pub synonyms: Vec<ScopedName>,
     /// Names of a path from the root to the concept itself.
     pub path: Vec<String>,
     /// The model's probability, or the similarity of the name.
     pub score: Option<f64>,
-    /// Where it comes from: `model`, `exact`, `prefix`, `fuzzy` or `recent`.
+    /// Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent` or `proposal`.
     pub how: &'static str,
+    /// The name that matches the mention or the typed text; null if none does.
+    pub matched: Option<MatchedName>,
+    /// How often people chose it in this project.
+    pub n_chosen: usize,
+}
+
+/// A name with its scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ScopedName {
+    /// The name.
+    pub name: String,
+    /// Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`.
+    pub scope: &'static str,
+}
+
+/// The name of a candidate that matches a text.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct MatchedName {
+    /// The name.
+    pub name: String,
+    /// Its scope: `preferred`, `exact`, `narrow`, `broad` or `related`.
+    pub scope: &'static str,
+    /// How it matches: `id`, `exact`, `prefix` or `fuzzy`.
+    pub how: &'static str,
+    /// Similarity of name and text, 0 to 1.
+    pub similarity: f64,
 }
 
 /// Candidate concepts for a mention.

@@ -3,9 +3,38 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::marks::context::MentionContext;
 use crate::marks::decide::Decision;
 use crate::marks::{CandidateRow, Named, Source, State};
 use crate::spans::Pairs;
+
+/// What a project annotates: concepts with one of the types and below one of the branches. Empty lists do not restrict it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct ProjectScope {
+    /// Semantic types.
+    pub types: Vec<String>,
+    /// Concepts that stand for themselves and everything below them.
+    pub branches: Vec<Named>,
+}
+
+impl ProjectScope {
+    /// Whether the whole terminology is annotated.
+    pub fn is_all(&self) -> bool {
+        self.types.is_empty() && self.branches.is_empty()
+    }
+}
+
+/// A new scope of a project.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewScope {
+    /// Semantic types.
+    #[serde(default)]
+    pub types: Vec<String>,
+    /// IDs of concepts that stand for themselves and everything below them.
+    #[serde(default)]
+    pub branches: Vec<String>,
+}
 
 /// A new project.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
@@ -19,6 +48,9 @@ pub struct NewProject {
     /// The annotation guideline.
     #[serde(default)]
     pub guideline: Option<String>,
+    /// What it annotates; the whole terminology if null.
+    #[serde(default)]
+    pub scope: Option<NewScope>,
 }
 
 /// Changes to a project.
@@ -37,6 +69,36 @@ pub struct ProjectPatch {
     /// The sampling strategy of the queue.
     #[serde(default)]
     pub strategy: Option<String>,
+    /// What it annotates. Unreviewed predictions outside of it are removed.
+    #[serde(default)]
+    pub scope: Option<NewScope>,
+    /// Whether it is archived.
+    #[serde(default)]
+    pub is_archived: Option<bool>,
+}
+
+/// What a copy of a project takes over besides description, guideline, scope, queue order and members.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CopyContent {
+    /// Nothing else: the project is a template.
+    #[default]
+    Settings,
+    /// The documents without annotations.
+    Documents,
+    /// The documents with their current annotations.
+    Annotations,
+}
+
+/// A copy of a project.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectCopy {
+    /// The name of the copy.
+    pub name: String,
+    /// What it takes over.
+    #[serde(default)]
+    pub content: CopyContent,
 }
 
 /// A project.
@@ -52,6 +114,14 @@ pub struct Project {
     pub guideline: String,
     /// The sampling strategy of the queue.
     pub strategy: String,
+    /// What it annotates.
+    pub scope: ProjectScope,
+    /// Whether it is archived: kept, but not listed with the others.
+    pub is_archived: bool,
+    /// The project whose documents it holds copies of, for blind annotation.
+    pub parent: Option<i64>,
+    /// The annotator of these copies.
+    pub annotator: Option<String>,
     /// Number of documents.
     pub n_documents: i64,
     /// Number of finished documents.
@@ -119,7 +189,21 @@ pub struct ExportLosses {
 #[serde(deny_unknown_fields)]
 pub struct DocumentPatch {
     /// The ID in the source file.
-    pub external_id: String,
+    #[serde(default)]
+    pub external_id: Option<String>,
+    /// All its metadata.
+    #[serde(default)]
+    pub metadata: Option<Vec<MetadataEntry>>,
+}
+
+/// An entry of the metadata of a document, such as its year.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetadataEntry {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
 }
 
 /// A document in a list.
@@ -131,10 +215,14 @@ pub struct DocumentRow {
     pub external_id: String,
     /// The start of the text.
     pub title: String,
+    /// Its metadata: what the file says of it, and what was added.
+    pub metadata: Vec<MetadataEntry>,
     /// Number of annotations, without rejected and deleted ones.
     pub n_marks: usize,
     /// Number of unreviewed predictions.
     pub n_open: usize,
+    /// Number of unresolved threads of comments.
+    pub n_threads: usize,
     /// Whether it is finished.
     pub is_finished: bool,
     /// Who else is looking at it.
@@ -144,7 +232,7 @@ pub struct DocumentRow {
 /// A page of documents.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentPage {
-    /// In import order.
+    /// In the requested order; by default in import order.
     pub documents: Vec<DocumentRow>,
     /// Cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
@@ -205,6 +293,8 @@ pub struct Mark {
     pub is_nil: bool,
     /// Whether it is marked as unsure.
     pub is_unsure: bool,
+    /// Its contexts; none for a plain statement.
+    pub contexts: Vec<MentionContext>,
     /// The model's score: probability that span and concept are correct; that the span is a mention if unlinked.
     pub score: Option<f64>,
     /// The model's probability that the span is a mention.
@@ -221,6 +311,8 @@ pub struct Mark {
     pub at: String,
     /// The model that predicted it.
     pub model: Option<String>,
+    /// Whether its concept was spread from a decision on an identical mention.
+    pub is_spread: bool,
 }
 
 /// A comment.
@@ -236,6 +328,18 @@ pub struct Comment {
     pub by: String,
     /// When.
     pub at: String,
+    /// The first comment of its thread; null if it is the first.
+    pub parent: Option<i64>,
+    /// Who resolved the thread; null if it is open, and for replies.
+    pub resolved_by: Option<String>,
+}
+
+/// Changes to a thread of comments.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommentPatch {
+    /// Whether it is resolved.
+    pub is_resolved: bool,
 }
 
 /// A new comment.
@@ -245,6 +349,9 @@ pub struct NewComment {
     /// The annotation that it is about; null for the document.
     #[serde(default)]
     pub mark: Option<i64>,
+    /// The first comment of the thread that it replies to; it is then about the same. Null starts a thread.
+    #[serde(default)]
+    pub parent: Option<i64>,
     /// The text.
     pub text: String,
 }

@@ -80,11 +80,12 @@ async fn responses_match_openapi_for_generated_requests() {
 }
 
 /// Routes for which no valid request is generated, because the tests train no models.
-const NEVER_GOOD: [&str; 7] = [
+const NEVER_GOOD: [&str; 8] = [
     "/api/v1/login",
     "/api/v1/password",
     "/api/v1/tokens/{t}",
     "/api/v1/jobs/{j}/cancel",
+    "/api/v1/projects/{p}/groups/undo",
     "/api/v1/projects/{p}/training",
     "/api/v1/projects/{p}/models/{m}",
     "/api/v1/projects/{p}/models/{m}/file",

@@ -2,9 +2,11 @@
 
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
+use canonym_core::kb::format::{CodeSystemRecord, Meta};
+use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Predicate, Scope, XrefRecord};
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{RuleEngine, Server, config};
 
 const SYSTEM: &str = "urn:canonym:T";
 
@@ -48,7 +50,14 @@ async fn statements_name_what_is_supported() {
         })
         .map(|name| name.replace('"', ""))
         .collect();
-    assert_eq!(names, ["CodeSystem lookup", "CodeSystem validate-code", "CodeSystem subsumes", "ValueSet expand"]);
+    let expected = [
+        "CodeSystem lookup",
+        "CodeSystem validate-code",
+        "CodeSystem subsumes",
+        "ValueSet expand",
+        "ConceptMap translate",
+    ];
+    assert_eq!(names, expected);
     let terminology = get(&server, "/metadata?mode=terminology").await;
     assert_eq!(terminology["codeSystem"], json!([{"uri": SYSTEM, "subsumption": true}]));
 }
@@ -130,7 +139,14 @@ async fn errors_are_operation_outcomes() {
         (format!("/ValueSet/$expand?url={SYSTEM}?fhir_vs=refset/1"), 400, "invalid", "are supported"),
         ("/ValueSet/$expand?count=-1".to_owned(), 400, "invalid", "must be an integer from 0"),
         (format!("/ValueSet/$expand?filter={long}"), 400, "invalid", "at most 500 bytes"),
-        ("/ConceptMap/$translate?code=1".to_owned(), 404, "not-supported", "the operations are CodeSystem/$lookup"),
+        ("/ConceptMap/$closure?code=1".to_owned(), 404, "not-supported", "the operations are CodeSystem/$lookup"),
+        ("/ConceptMap/$translate?code=1".to_owned(), 400, "invalid", "`system` is missing"),
+        (
+            format!("/ConceptMap/$translate?system={SYSTEM}&code=1&reverse=true"),
+            400,
+            "invalid",
+            "`reverse` is not supported",
+        ),
         ("/CodeSystem/lookup".to_owned(), 404, "not-supported", "not supported"),
         ("/Patient".to_owned(), 404, "not-supported", "see /fhir/metadata"),
         (String::new(), 404, "not-supported", "see /fhir/metadata"),
@@ -174,4 +190,64 @@ async fn errors_are_operation_outcomes() {
     let (status, answer) = ask(&server, Method::GET, "/metadata", Body::empty()).await;
     assert_eq!(status, 401);
     check("/metadata", &answer, "login", "sign in first");
+}
+
+/// Two concepts that refer to other systems.
+fn with_xrefs() -> KnowledgeBase {
+    let mut builder = KnowledgeBaseBuilder::new();
+    let xref = |id: &str, predicate| XrefRecord { id: id.to_owned(), predicate };
+    for (id, name, xrefs) in [
+        ("MONDO:1", "Gout", vec![xref("ICD10CM:M10", Predicate::Exact), xref("UMLS_CUI:C0018099", Predicate::Xref)]),
+        ("MONDO:2", "Chronic gout", vec![xref("ICD10CM:M10", Predicate::Broad), xref("SCTID:7", Predicate::Exact)]),
+    ] {
+        let names = vec![NameRecord { text: name.to_owned(), scope: Scope::Preferred }];
+        builder.add(ConceptRecord { id: id.to_owned(), names, xrefs, ..ConceptRecord::default() }).unwrap();
+    }
+    let system = CodeSystemRecord { prefix: "MONDO".to_owned(), version: "2026-05".to_owned(), ..Default::default() };
+    let meta = Meta { name: "test".to_owned(), code_systems: vec![system], ..Meta::default() };
+    KnowledgeBase::from_vec(builder.to_bytes(meta).unwrap(), "test").unwrap()
+}
+
+#[tokio::test]
+async fn codes_are_translated_by_cross_references() {
+    let engine = || RuleEngine::on(with_xrefs(), "first", Vec::new());
+    let server = Server::in_temporary_folder(|folder| Server::with(engine(), None, config(folder)));
+    let mondo = "http://purl.obolibrary.org/obo/mondo.owl";
+    let icd = "http://hl7.org/fhir/sid/icd-10-cm";
+    let check = async |query: &str, expected: &[&str]| {
+        let answer = get(&server, &format!("/ConceptMap/$translate?{query}")).await;
+        let matches: Vec<String> = values(&answer, "match")
+            .iter()
+            .map(|one| {
+                let coding = &one[1]["valueCoding"];
+                format!(
+                    "{} {} {}",
+                    one[0]["valueCode"].as_str().unwrap(),
+                    coding["system"].as_str().unwrap(),
+                    coding["code"].as_str().unwrap()
+                )
+            })
+            .collect();
+        assert_eq!(matches, expected, "{query}: {answer}");
+        assert_eq!(values(&answer, "result"), [json!(!expected.is_empty())], "{query}: {answer}");
+    };
+    let to_icd = format!("equivalent {icd} M10");
+    check(&format!("system={mondo}&code=MONDO:1&targetsystem={icd}"), &[&to_icd]).await;
+    check(&format!("system={mondo}&code=MONDO:1&target={icd}%3Ffhir_vs"), &[&to_icd]).await;
+    let umls = "relatedto http://terminology.hl7.org/CodeSystem/umls C0018099";
+    check(&format!("system={mondo}&code=MONDO:1"), &[&to_icd, umls]).await;
+    check(&format!("system={mondo}&code=MONDO:2&targetsystem={icd}"), &[&format!("wider {icd} M10")]).await;
+    let both = [format!("equivalent {mondo} MONDO:1"), format!("narrower {mondo} MONDO:2")];
+    check(&format!("system={icd}&code=M10&targetsystem={mondo}"), &[&both[0], &both[1]]).await;
+    check(
+        &format!("system={icd}&code=M10&targetsystem=http://snomed.info/sct"),
+        &["narrower http://snomed.info/sct 7"],
+    )
+    .await;
+    check(&format!("system={mondo}&code=MONDO:1&targetsystem=http://loinc.org"), &[]).await;
+    check(&format!("system={mondo}&code=MONDO:9"), &[]).await;
+    let found = get(&server, &format!("/CodeSystem/$lookup?system={mondo}&code=MONDO:1")).await;
+    assert_eq!(values(&found, "version"), [json!("2026-05")]);
+    let capabilities = get(&server, "/metadata?mode=terminology").await;
+    assert_eq!(capabilities["codeSystem"][0]["version"][0]["code"], "2026-05");
 }

@@ -322,6 +322,9 @@ async fn candidates_come_from_model_names_and_recent_choices() {
     let choices = server.get(&format!("/documents/{id}/candidates?start=41&end=49")).await;
     assert_eq!(choices["candidates"][1]["definition"], "A state of being confused.");
     assert_eq!(choices["candidates"][0]["path"], json!(["Mental disorder", "Delirium", "Emergence Delirium"]));
+    assert_eq!(choices["candidates"][2]["n_chosen"], 1);
+    let matched = json!({"name": "Delirium", "scope": "preferred", "how": "exact", "similarity": 1.0});
+    assert_eq!(choices["candidates"][1]["matched"], matched);
     assert_eq!(show(choices), ["T:4 model", "T:2 model", "T:6 recent"]);
     let typed = server.get(&format!("/documents/{id}/candidates?start=41&end=49&q=conf")).await;
     assert_eq!(show(typed), ["T:3 prefix"]);

@@ -23,7 +23,7 @@ async fn names_are_grounded_as_gilda_answers() {
             "norm_text": "acute confusional state", "text": "acute confusional state", "db": "T", "id": "2",
             "entry_name": "Delirium", "status": "synonym", "source": "test",
         },
-        "url": "https://identifiers.org/t:2",
+        "url": "https://bioregistry.io/t:2",
         "score": 0.9,
         "match": {
             "query": "acute confusional state", "ref": "acute confusional state", "exact": true,

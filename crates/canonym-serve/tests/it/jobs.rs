@@ -274,11 +274,20 @@ async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used()
     let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
-    assert_eq!(job["message"], "trained “second” (not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)");
+    assert_eq!(
+        job["message"],
+        "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)"
+    );
     let models = server.get(&format!("/models?project={project}")).await;
     let (first, second) = (&models["models"][0], &models["models"][1]);
     assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));
-    assert_eq!(first["dev"], json!({"strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2}));
+    let same = |value: f64| json!({"low": value, "high": value});
+    let expected = json!({
+        "strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2,
+        "strict_f1_ci": same(1.0), "spans_f1_ci": same(1.0), "accuracy_ci": same(0.0)
+    });
+    assert_eq!(first["dev"], expected);
+    assert_eq!((&second["dev"]["gain"], &second["dev"]["gain_ci"]), (&json!(-1.0), &same(-1.0)));
     assert_eq!(second["dev"]["spans_f1"], json!(2.0 / 3.0));
     assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
     // It can still be used on request.
@@ -290,7 +299,7 @@ async fn documents_seen_by_any_model_are_excluded_from_all_scores() {
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
     let one = "1 of 2 held-out documents was seen in training and is left out.";
     let both = "2 of 2 held-out documents were seen in training and are left out; there are no figures.";
-    let worse = "trained “second” (not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
+    let worse = "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
     let without = "trained “second” (used without scores: every held-out document was seen in training); predicted";
     for (seen, figures, told, message) in
         [(vec!["No pepcid here."], 1, one, worse), (vec!["No pepcid here.", "She had delirium."], 0, both, without)]

@@ -141,6 +141,12 @@ async fn about_health_and_metrics_are_served() {
     let metrics = server.text("/metrics").await;
     assert!(metrics.contains("canonym_linked_documents_total 1\n"), "{metrics}");
     assert!(metrics.contains("canonym_requests_total{method=\"POST\",status=\"200\"} 1\n"), "{metrics}");
+    // Invented methods have one counter together.
+    for method in ["BREW", "WHEN"] {
+        server.send(Method::from_bytes(method.as_bytes()).unwrap(), "/", Body::empty()).await;
+    }
+    let metrics = server.text("/metrics").await;
+    assert!(metrics.contains("method=\"OTHER\"") && !metrics.contains("BREW"), "{metrics}");
     let page = server.send(Method::GET, "/", Body::empty()).await;
     assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
     server.app.stop();

@@ -2,6 +2,8 @@
 
 use axum::http::Method;
 use canonym_serve::maintenance::{Finding, Help, backup, examine};
+use canonym_serve::store::VERSION;
+use canonym_serve::store::checksums::checksum;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -87,11 +89,49 @@ async fn doctor_repairs_faults_or_reports_them() {
     let server = Server::new(&data);
     assert_eq!(server.document(id).await, before);
     // Damaged events cannot be repaired.
-    sql(&server, "UPDATE events SET changes = '{' WHERE id = 1; UPDATE models SET folder = 'models/job-1'");
+    let json = "{";
+    sql(&server, &format!("UPDATE events SET changes = '{json}', changes_checksum = {} WHERE id = 1", checksum(json)));
+    sql(&server, "UPDATE models SET folder = 'models/job-1'");
     server.fail(Method::GET, "/projects/99", "").await;
     drop(server);
     let damage = examine(&data, true).unwrap();
     assert!(damage.iter().all(|finding| finding.help == Help::Restore), "{damage:?}");
     assert!(damage[0].what.contains("row 1 of table `events`"), "{damage:?}");
     assert!(damage[1].what.contains("is missing"), "{damage:?}");
+}
+
+#[tokio::test]
+async fn doctor_finds_changed_letters_of_texts_and_events() {
+    let (folder, server, id) = server_with_predictions().await;
+    let data = folder.path().join("data");
+    server.decide(id, json!({"kind": "add", "spans": [[0, 1]]})).await;
+    let before = server.document(id).await;
+    let change = |server: &Server, sql: &str| {
+        assert_eq!(server.app.store.write(|transaction| Ok(transaction.execute(sql, [])?)).unwrap(), 1, "{sql}");
+    };
+    // A letter of a text, and one of an event, which SQLite does not notice and JSON allows.
+    change(&server, "UPDATE documents SET text = 'X' || substr(text, 2) WHERE id = 2");
+    drop(server);
+    let text = "canonym.sqlite: `text` of row 2 of table `documents` does not match its checksum";
+    assert_eq!(lines(&examine(&data, true).unwrap()), [(Help::Restore, text)]);
+    let server = Server::new(&data);
+    change(&server, "UPDATE events SET changes = changes || ' ' WHERE id = 2");
+    drop(server);
+    // The marks are right where the event is not: a repair leaves them alone.
+    let event = "canonym.sqlite: `changes` of row 2 of table `events` does not match its checksum";
+    assert_eq!(lines(&examine(&data, true).unwrap()), [(Help::Restore, text), (Help::Restore, event)]);
+    let server = Server::new(&data);
+    assert_eq!(mark_lines(&server.document(id).await), mark_lines(&before));
+}
+
+#[tokio::test]
+async fn a_database_without_checksums_gets_them() {
+    let (folder, server, _) = server_with_predictions().await;
+    let data = folder.path().join("data");
+    let older = "ALTER TABLE documents DROP COLUMN text_checksum; ALTER TABLE events DROP COLUMN changes_checksum";
+    server.app.store.write(|transaction| Ok(transaction.execute_batch(older)?)).unwrap();
+    server.app.store.write(|transaction| Ok(transaction.pragma_update(None, "user_version", VERSION - 1)?)).unwrap();
+    drop(server);
+    drop(Server::new(&data));
+    assert_eq!(examine(&data, true).unwrap(), []);
 }

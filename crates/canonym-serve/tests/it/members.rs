@@ -161,7 +161,13 @@ async fn migration_makes_everyone_a_member_of_existing_projects() {
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE members; ALTER TABLE marks RENAME COLUMN p_mention TO place; PRAGMA user_version = 3;",
+            "DROP TABLE members; DROP INDEX events_of_batch; DROP INDEX chosen_concepts;
+             ALTER TABLE chosen DROP COLUMN n; ALTER TABLE projects DROP COLUMN scope;
+             DROP INDEX comments_of_document; ALTER TABLE comments DROP COLUMN parent_id;
+             ALTER TABLE comments DROP COLUMN resolved_by; ALTER TABLE projects DROP COLUMN is_archived;
+             DROP TABLE assignments; DROP TABLE proposals; ALTER TABLE projects DROP COLUMN parent_id;
+             ALTER TABLE projects DROP COLUMN annotator_id; ALTER TABLE marks RENAME COLUMN p_mention TO place; ALTER TABLE documents DROP COLUMN text_checksum;
+             ALTER TABLE events DROP COLUMN changes_checksum; PRAGMA user_version = 3;",
         )
         .unwrap();
     assert!(people::has_accounts(&connection).unwrap());

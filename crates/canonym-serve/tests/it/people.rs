@@ -175,6 +175,12 @@ async fn tokens_are_listed_without_secrets_and_revoked_only_by_their_owner() {
     cyd.delete(&format!("/tokens/{id}")).await;
     assert_eq!(script.fail(Method::GET, "/projects", "").await.0, 401);
     assert_eq!(cyd.get("/tokens").await["tokens"].as_array().unwrap().len(), 1);
+    // An account has a limited number of tokens.
+    for _ in 1..100 {
+        cyd.post("/tokens", json!({"name": "more"})).await;
+    }
+    let (status, error) = cyd.fail(Method::POST, "/tokens", json!({"name": "too many"}).to_string()).await;
+    assert!(status == 409 && error.to_string().contains("at most 100 tokens"), "{error}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, Response, StatusCode, header};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
-use canonym_core::eval::learned::{Learned, Role, TrainingSource, fingerprint};
+use canonym_core::eval::learned::{Fingerprints, Learned, Role, TrainingSource};
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBase, KnowledgeBaseBuilder, NameRecord, Scope};
 use canonym_core::link::explain::Explanation;
@@ -160,7 +160,7 @@ impl Engine for RuleEngine {
 
     fn learned(&self) -> canonym_core::Result<Learned> {
         let texts = self.trained_on.lock().unwrap();
-        let prints = texts.iter().filter_map(|text| fingerprint(text));
+        let prints = texts.iter().map(|text| Fingerprints::of_text(text));
         let mut learned = Learned::default();
         learned.add(TrainingSource::new("rules", Role::Trained, "train.jsonl", prints));
         Ok(learned)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
 use canonym_core::error::Context;
-use canonym_core::eval::learned::{Learned, Role, fingerprint};
+use canonym_core::eval::learned::{Fingerprints, Learned, Role};
 use canonym_core::{Error, Result};
 use canonym_neural::objectives::tags::TagsConfig;
 use canonym_neural::program;
@@ -147,7 +147,7 @@ impl ProcessTrainer {
             complete.iter().zip(&is_held_out).filter(move |(_, is)| **is == wanted).map(|(one, _)| &one.document)
         };
         let learned: Vec<&AnnotatedDocument> = of(false).chain(incomplete.iter().map(|one| &one.document)).collect();
-        let fingerprints: Vec<Option<u64>> = of(true).map(|one| fingerprint(&one.document.text)).collect();
+        let fingerprints: Vec<Fingerprints> = of(true).map(|one| Fingerprints::of(&one.document)).collect();
         let is_seen = model.learned.only(Role::Trained).has_seen(&fingerprints);
         let dev_documents: Vec<&AnnotatedDocument> =
             of(true).zip(is_seen).filter(|(_, is_seen)| !is_seen).map(|(one, _)| one).collect();

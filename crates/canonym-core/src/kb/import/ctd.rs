@@ -4,7 +4,7 @@
 //! Lines that start with `#` are comments; the one after `# Fields:` names the columns and shows the separator. All
 //! names are exact, and the name or symbol of the row is the preferred one. Lists are separated by `|`. Ids keep their
 //! prefix (`MESH:D003924`); genes, which have none, become `NCBIGene:1017`. The type is the first segment of each tree
-//! number (`C04`). Registry numbers (CAS, UniProt, …) are imported as alternative ids together with cross-references.
+//! number (`C04`). Registry numbers (CAS, UniProt, …) are cross-references.
 //! Association tables (chemicals with diseases, …) are not vocabularies and are rejected.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use super::ctd_rows::{Division, split};
 use super::gene_info::without_repeated_prefix;
 use super::{ImportConfig, Report, Sink, biosyn, distinct, gene_info, keep, map_parts, push_name, with_prefix};
 use crate::input::Input;
-use crate::kb::{ConceptRecord, Scope};
+use crate::kb::{ConceptRecord, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Columns that identify the kind of vocabulary: name, synonyms, id, alternative ids.
@@ -143,14 +143,12 @@ fn record(
     let types = distinct(list("TreeNumbers").map(branch));
     // CTD writes `DO:DOID:4` for `DOID:4`.
     let other = |id: &str| header.id(without_repeated_prefix(id.strip_prefix("DO:").unwrap_or(id)), config);
-    let mut alternative_ids: Vec<String> = list(header.kind[3]).map(other).collect();
-    if config.xrefs {
-        for (column, prefix) in XREFS {
-            alternative_ids.extend(list(column).map(|id| match id.contains(':') {
-                true => id.to_owned(),
-                false => format!("{prefix}:{id}"),
-            }));
-        }
+    let mut xrefs = Vec::new();
+    for (column, prefix) in XREFS {
+        xrefs.extend(list(column).map(|id| match id.contains(':') {
+            true => XrefRecord::plain(id),
+            false => XrefRecord::plain(&format!("{prefix}:{id}")),
+        }));
     }
     ConceptRecord {
         id: header.id(id, config),
@@ -158,7 +156,8 @@ fn record(
         types,
         definition: Some(cell("Definition")).filter(|text| !text.is_empty()).map(str::to_owned),
         parents: list("ParentIDs").map(|parent| header.id(parent, config)).collect(),
-        alternative_ids,
+        alternative_ids: list(header.kind[3]).map(other).collect(),
+        xrefs,
         source: String::new(),
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::Input;
-use crate::kb::{ConceptRecord, Scope};
+use crate::kb::{ConceptRecord, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Default prefix of ids.
@@ -117,10 +117,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
                 }
             }
         }
-        if config.xrefs {
-            let others = cell("dbXrefs").split('|').map(str::trim).filter(|other| !other.is_empty());
-            record.alternative_ids.extend(others.map(|other| without_repeated_prefix(other).to_owned()));
-        }
+        let others = cell("dbXrefs").split('|').map(str::trim).filter(|other| !other.is_empty());
+        record.xrefs.extend(others.map(|other| XrefRecord::plain(without_repeated_prefix(other))));
         keep(record, config, report, sink)?;
     }
     report.drop_many("row", "other taxon", drops.taxon);

@@ -1,5 +1,5 @@
 //! One JSON object per line: `{"id", "name", "synonyms": ["…" or {"text", "scope"}], "types", "definition", "parents",
-//! "alternative_ids", "source"}`.
+//! "alternative_ids", "xrefs": ["…" or {"id", "predicate"}], "source"}`.
 //!
 //! `id` and a name or synonym are required. An unknown field is an error, so that typos are noticed.
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
 use crate::Result;
 use crate::input::Input;
-use crate::kb::{ConceptRecord, Scope};
+use crate::kb::{ConceptRecord, Predicate, Scope, XrefRecord};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +24,8 @@ struct Row {
     parents: Vec<String>,
     #[serde(default)]
     alternative_ids: Vec<String>,
+    #[serde(default)]
+    xrefs: Vec<XrefRow>,
     source: Option<String>,
 }
 
@@ -39,6 +41,20 @@ enum Synonym {
 struct Scoped {
     text: String,
     scope: Option<ScopeWord>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a cross-reference must be a string, or an object with id and predicate")]
+enum XrefRow {
+    Text(String),
+    Full(FullXref),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FullXref {
+    id: String,
+    predicate: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -77,7 +93,10 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         }
         report.n_read += 1;
         report.register_id("row", row.id.trim());
-        keep(record(row, config, report), config, report, sink)?;
+        let xrefs = row.xrefs.iter().filter_map(|xref| xref_of(xref).transpose());
+        let xrefs =
+            xrefs.collect::<std::result::Result<Vec<XrefRecord>, String>>().map_err(|message| input.error(message))?;
+        keep(ConceptRecord { xrefs, ..record(row, config, report) }, config, report, sink)?;
     }
     Ok(())
 }
@@ -103,7 +122,21 @@ fn record(row: Row, config: &ImportConfig, report: &mut Report) -> ConceptRecord
         types: row.types,
         definition: row.definition.filter(|text| !text.trim().is_empty()),
         source: row.source.unwrap_or_default(),
+        xrefs: Vec::new(),
     }
+}
+
+/// A cross-reference, `None` if it is empty; the error is the message.
+fn xref_of(row: &XrefRow) -> std::result::Result<Option<XrefRecord>, String> {
+    let (id, predicate) = match row {
+        XrefRow::Text(id) => (id, Predicate::Xref),
+        XrefRow::Full(full) => {
+            let word = full.predicate.as_deref();
+            let known = word.map_or(Some(Predicate::Xref), Predicate::from_name);
+            (&full.id, known.ok_or_else(|| format!("unknown predicate `{}`", word.unwrap_or_default().escape_debug()))?)
+        }
+    };
+    Ok(Some(XrefRecord::new(id, predicate)).filter(|xref| !xref.id.is_empty()))
 }
 
 fn scope(word: Option<ScopeWord>) -> Scope {

@@ -10,7 +10,7 @@
 use super::mesh_relations::{self as mesh, Named, Relations};
 use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::{Input, Source};
-use crate::kb::{ConceptRecord, Scope};
+use crate::kb::{ConceptRecord, Scope, XrefRecord};
 use crate::{Error, Result};
 
 const NEW_RECORD: &str = "*NEWRECORD";
@@ -73,7 +73,7 @@ fn read_file(
         let Some((key, value)) = line.split_once(" =") else {
             return Err(malformed("` = ` is missing".to_owned()).with_hint("the format is `KEY = value`"));
         };
-        element(record, key.trim(), value.trim(), config, report).map_err(malformed)?;
+        element(record, key.trim(), value.trim(), report).map_err(malformed)?;
     }
     match open {
         Some(finished) => finish(finished, &path, config, relations, report, sink),
@@ -81,13 +81,7 @@ fn read_file(
     }
 }
 
-fn element(
-    open: &mut Open,
-    key: &str,
-    value: &str,
-    config: &ImportConfig,
-    report: &mut Report,
-) -> std::result::Result<(), String> {
+fn element(open: &mut Open, key: &str, value: &str, report: &mut Report) -> std::result::Result<(), String> {
     let record = &mut open.record;
     match key {
         "UI" if open.ui.is_empty() => value.clone_into(&mut open.ui),
@@ -110,7 +104,7 @@ fn element(
             let heading = value.replace('*', "");
             open.mapped_to.push(heading.trim().to_owned());
         }
-        "RN" | "RR" if config.xrefs => record.alternative_ids.extend(mesh::registry_id(value)),
+        "RN" | "RR" => record.xrefs.extend(mesh::registry_id(value).as_deref().map(XrefRecord::plain)),
         _ => {}
     }
     Ok(())

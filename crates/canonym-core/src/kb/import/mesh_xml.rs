@@ -14,7 +14,7 @@ use super::mesh_relations::{self as mesh, Relations};
 use super::{ImportConfig, Report, Sink, distinct, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::Source;
 use crate::input::xml::{Element, Event, XmlReader};
-use crate::kb::{ConceptRecord, NameRecord, Scope};
+use crate::kb::{ConceptRecord, NameRecord, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Maximum size of a record in bytes.
@@ -216,7 +216,7 @@ fn finish(
     let names = names(&record, report);
     let mut types = Vec::new();
     let mut definition = None;
-    let mut alternative_ids = Vec::new();
+    let mut xrefs = Vec::new();
     for concept in &record.concepts {
         let note = concept.definition.trim();
         if concept.preferred {
@@ -225,8 +225,9 @@ fn finish(
         } else if !note.is_empty() {
             report.drop_one("definition", "not of the preferred concept");
         }
-        if config.xrefs && concept.preferred {
-            alternative_ids.extend(concept.registry_ids.iter().filter_map(|number| mesh::registry_id(number)));
+        if concept.preferred {
+            let ids = concept.registry_ids.iter().filter_map(|number| mesh::registry_id(number));
+            xrefs.extend(ids.map(|id| XrefRecord::plain(&id)));
         }
     }
     let mut types = mesh::types(types, &trees);
@@ -244,7 +245,8 @@ fn finish(
         types,
         definition: definition.or_else(|| Some(note.to_owned()).filter(|note| !note.is_empty())),
         parents,
-        alternative_ids,
+        alternative_ids: Vec::new(),
+        xrefs,
         source: String::new(),
     };
     if keep(kept, config, report, sink)? {

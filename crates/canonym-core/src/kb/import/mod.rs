@@ -99,7 +99,7 @@ pub struct ImportConfig {
     pub term_types: Vec<String>,
     /// Whether to import obsolete and suppressible entries.
     pub keep_obsolete: bool,
-    /// Whether to import cross-references as alternative ids.
+    /// Whether cross-references are alternative ids, too, by which concepts are found and merged.
     pub xrefs: bool,
 }
 
@@ -123,6 +123,8 @@ pub struct Report {
     pub merged: BTreeMap<(String, String), u64>,
     /// Location of the first item dropped or merged for each kind and reason, if the importer tracks lines.
     pub first: BTreeMap<(String, String), String>,
+    /// The release that the header of the source gives, if it does.
+    pub release: Option<String>,
     /// Current file and line; line 0 is unknown.
     location: (PathBuf, u64),
     /// Hashes of the ids in the current file.
@@ -348,8 +350,31 @@ fn push_name(names: &mut Vec<NameRecord>, text: &str, scope: Scope, report: &mut
     }
 }
 
+/// Adds the cross-references to the alternative ids, if the settings say so.
+fn xrefs_as_ids(record: &mut ConceptRecord, config: &ImportConfig) {
+    if config.xrefs {
+        record.alternative_ids.extend(record.xrefs.iter().map(|xref| xref.id.clone()));
+    }
+}
+
+/// The release in the version of an ontology: `hp/releases/2025-01-16` and `…/2025-01-16/hp.obo` give `2025-01-16`.
+fn release_of(version: &str) -> Option<String> {
+    let version = version.trim();
+    let is_date = |part: &str| {
+        part.len() == 10
+            && part
+                .bytes()
+                .enumerate()
+                .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
+    };
+    let release = version.split('/').find(|part| is_date(part)).unwrap_or(version);
+    let is_plain = !release.is_empty() && release.len() <= 100 && !release.chars().any(char::is_control);
+    is_plain.then(|| release.to_owned())
+}
+
 /// Emits a record if it has a name and passes the filters on types and sources. Returns whether it did.
-fn keep(record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<bool> {
+fn keep(mut record: ConceptRecord, config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<bool> {
+    xrefs_as_ids(&mut record, config);
     let typed = || record.types.iter().any(|own| config.semantic_types.contains(own));
     let unwanted = if record.names.is_empty() {
         Some("no name")

@@ -1,13 +1,14 @@
 //! OBO 1.2 and 1.4 (and synonym tags of 1.0): `[Term]` stanzas.
 //!
-//! Imports names, synonyms with scopes, alternative ids, definitions and `is_a` parents. Other relations, `consider`,
+//! Imports names, synonyms with scopes, alternative ids, definitions, `is_a` parents and cross-references, whose predicate
+//! is that of a `property_value` of SKOS or of the sources of Mondo (`MONDO:equivalentTo`). Other relations, `consider`,
 //! subsets and synonym types are ignored. The namespace of a term is its source. The ids of an obsolete term with a
 //! single replacement become alternative ids of the replacement, in a record of their own that the builder merges.
 
 use super::obo_syntax::{self as syntax, Line};
 use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
 use crate::input::Input;
-use crate::kb::{ConceptRecord, NameRecord, Scope};
+use crate::kb::{ConceptRecord, NameRecord, Predicate, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Maximum size of a stanza in bytes.
@@ -55,11 +56,11 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
                     Some(kind) => report.drop_one("stanza", kind),
                 }
             }
-            Line::Clause { tag, value } if in_header => {
-                if tag == "default-namespace" {
-                    namespace = syntax::text(value);
-                }
-            }
+            Line::Clause { tag, value } if in_header => match tag {
+                "default-namespace" => namespace = syntax::text(value),
+                "data-version" => report.release = super::release_of(&syntax::text(value)),
+                _ => {}
+            },
             Line::Clause { tag, value } => {
                 if let Some(term) = &mut term {
                     term.n_bytes += value.len();
@@ -123,10 +124,11 @@ fn clause(
         "broad_synonym" => old_synonym(record, value, Scope::Broad, report)?,
         "related_synonym" => old_synonym(record, value, Scope::Related, report)?,
         "alt_id" => record.alternative_ids.push(id(value)?),
-        "xref" if config.xrefs => match syntax::xref(value) {
+        "xref" => match syntax::xref(value) {
             target if target.is_empty() => report.drop_one("cross-reference", "empty"),
-            target => record.alternative_ids.push(target),
+            target => record.xrefs.push(XrefRecord::new(&target, predicate_of(value))),
         },
+        "property_value" => record.xrefs.extend(mapping(value)),
         "def" if record.definition.is_some() => report.drop_one("definition", "repeated"),
         "def" => record.definition = Some(syntax::quoted(value)?.0).filter(|text| !text.trim().is_empty()),
         "is_a" => record.parents.push(id(value)?),
@@ -137,6 +139,28 @@ fn clause(
         _ => {}
     }
     Ok(())
+}
+
+/// The predicate of a cross-reference, which Mondo gives as its source: `{source="MONDO:equivalentTo"}`.
+fn predicate_of(value: &str) -> Predicate {
+    let has = |word: &str| value.contains(&format!("\"MONDO:{word}\""));
+    let words = [
+        ("equivalentTo", Predicate::Exact),
+        ("mondoIsNarrowerThanSource", Predicate::Broad),
+        ("mondoIsBroaderThanSource", Predicate::Narrow),
+        ("relatedTo", Predicate::Related),
+    ];
+    words.into_iter().find(|(word, _)| has(word)).map_or(Predicate::Xref, |(_, predicate)| predicate)
+}
+
+/// The mapping of `skos:exactMatch http://identifiers.org/mesh/D003924`; `None` for other properties.
+fn mapping(value: &str) -> Option<XrefRecord> {
+    let (property, rest) = value.split_once(char::is_whitespace)?;
+    if property.rsplit([':', '#', '/']).next()?.strip_suffix("Match").is_none() {
+        return None;
+    }
+    let target = syntax::xref(rest.trim_start().trim_start_matches('"'));
+    Some(XrefRecord::new(&target, Predicate::from_name(property)?)).filter(|xref| !xref.id.is_empty())
 }
 
 fn old_synonym(
@@ -185,6 +209,7 @@ fn finish(
     report.register_id("term", &term.record.id);
     if term.obsolete && !config.keep_obsolete {
         report.drop_one("term", "obsolete");
+        super::xrefs_as_ids(&mut term.record, config);
         return replace(term.record, term.replaced_by, report, sink);
     }
     report.drop_many("relation", "not is_a", term.n_relations);

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{ImportConfig, Report, Sink, keep, obo, push_name, with_prefix};
 use crate::input::Input;
-use crate::kb::{ConceptRecord, Scope};
+use crate::kb::{ConceptRecord, Predicate, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Maximum size of a node, edge or key, in bytes of JSON.
@@ -140,15 +140,20 @@ impl Import<'_, '_> {
             let target = || with_prefix(&short_id(&property.val), self.config);
             if property.pred.ends_with("hasAlternativeId") {
                 record.alternative_ids.push(target());
+            } else if property.pred.ends_with("Match") {
+                let predicate = Predicate::from_name(&property.pred);
+                record.xrefs.extend(predicate.map(|predicate| XrefRecord::new(&property.val, predicate)));
             } else if property.pred.ends_with("IAO_0100001") {
                 replaced_by.push(target());
             } else if property.pred.ends_with("hasOBONamespace") {
                 record.source = property.val;
             }
         }
+        record.xrefs.extend(meta.xrefs.iter().map(|xref| XrefRecord::plain(&xref.val)));
         if meta.deprecated && !self.config.keep_obsolete {
             self.dropped.insert(xxh3_64(record.id.as_bytes()));
             self.report.drop_one("term", "obsolete");
+            super::xrefs_as_ids(&mut record, self.config);
             return obo::replace(record, replaced_by, self.report, self.sink);
         }
         if let Some(label) = &node.lbl {
@@ -159,9 +164,6 @@ impl Import<'_, '_> {
                 Some(scope) => push_name(&mut record.names, &synonym.val, scope, self.report),
                 None => self.report.drop_one("name", "unknown scope"),
             }
-        }
-        if self.config.xrefs {
-            record.alternative_ids.extend(meta.xrefs.iter().map(|xref| short_id(&xref.val)));
         }
         record.definition = meta.definition.map(|value| value.val).filter(|text| !text.trim().is_empty());
         let hash = xxh3_64(record.id.as_bytes());
@@ -285,6 +287,13 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
                 "graphs" => Level::Graphs,
                 "nodes" => Level::Nodes,
                 "edges" => Level::Edges,
+                "meta" => {
+                    let about: serde_json::Value = map.next_value()?;
+                    if let Some(version) = about["version"].as_str() {
+                        self.import.report.release = super::release_of(version);
+                    }
+                    continue;
+                }
                 _ => {
                     self.import.left.set(MAX_IGNORED_BYTES);
                     map.next_value::<IgnoredAny>()?;

@@ -20,7 +20,7 @@ use super::owl_guard::{Guard, State};
 use super::rrf_rows::same_language;
 use super::{ImportConfig, Report, Sink, keep, obo, push_name, with_prefix};
 use crate::input::Input;
-use crate::kb::{ConceptRecord, NameRecord, Scope};
+use crate::kb::{ConceptRecord, NameRecord, Predicate, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Maximum number of open subjects; beyond it the oldest is emitted.
@@ -47,17 +47,26 @@ enum Property {
     Deprecated,
     AlternativeId,
     Reference,
+    Mapping(Predicate),
+    Version,
     Namespace,
     ReplacedBy,
 }
 
-const PROPERTIES: [(&str, &str, Property); 15] = [
+const PROPERTIES: [(&str, &str, Property); 22] = [
     (RDF, "type", Property::Type),
     (RDFS, "label", Property::Label),
     (RDFS, "subClassOf", Property::Parent),
     (SKOS, "prefLabel", Property::Label),
     (SKOS, "altLabel", Property::Name(Scope::Exact)),
     (SKOS, "definition", Property::Definition),
+    (SKOS, "exactMatch", Property::Mapping(Predicate::Exact)),
+    (SKOS, "closeMatch", Property::Mapping(Predicate::Close)),
+    (SKOS, "narrowMatch", Property::Mapping(Predicate::Narrow)),
+    (SKOS, "broadMatch", Property::Mapping(Predicate::Broad)),
+    (SKOS, "relatedMatch", Property::Mapping(Predicate::Related)),
+    (OWL, "versionInfo", Property::Version),
+    (OWL, "versionIRI", Property::Version),
     (OBO_IN_OWL, "hasExactSynonym", Property::Name(Scope::Exact)),
     (OBO_IN_OWL, "hasNarrowSynonym", Property::Name(Scope::Narrow)),
     (OBO_IN_OWL, "hasBroadSynonym", Property::Name(Scope::Broad)),
@@ -185,6 +194,9 @@ struct Part {
     record: ConceptRecord,
     replaced_by: Vec<String>,
     deprecated: bool,
+    /// Whether it is the ontology itself.
+    ontology: bool,
+    version: Option<String>,
     n_bytes: usize,
 }
 
@@ -240,6 +252,7 @@ impl<'a, 'b> Import<'a, 'b> {
                     part.class = Some(true);
                 } else if class.starts_with(OWL) {
                     part.class = part.class.or(Some(false));
+                    part.ontology |= class.strip_prefix(OWL) == Some("Ontology");
                 }
             }
             (Property::Parent, Term::NamedNode(parent)) => {
@@ -248,7 +261,11 @@ impl<'a, 'b> Import<'a, 'b> {
             (Property::Parent, _) => self.report.drop_one("relation", "not a named class"),
             (Property::AlternativeId, object) => part.record.alternative_ids.extend(id_of(object, config)),
             (Property::ReplacedBy, object) => part.replaced_by.extend(id_of(object, config)),
-            (Property::Reference, object) if config.xrefs => part.record.alternative_ids.extend(id_of(object, config)),
+            (Property::Reference, object) => part.record.xrefs.extend(xref_of(object, Predicate::Xref)),
+            (Property::Mapping(predicate), object) => part.record.xrefs.extend(xref_of(object, predicate)),
+            (Property::Version, object) => {
+                part.version = text_of(&object).and_then(super::release_of).or(part.version.take())
+            }
             (property, Term::Literal(literal)) => {
                 let (text, _, language) = literal.destruct();
                 part.n_bytes += text.len();
@@ -281,6 +298,9 @@ impl<'a, 'b> Import<'a, 'b> {
             return Ok(());
         }
         let known = self.classes.contains(&hash);
+        if part.ontology && part.version.is_some() {
+            self.report.release = part.version.take();
+        }
         if !known && part.class != Some(true) {
             self.dropped.insert(hash);
             self.report.drop_one("subject", "not a class");
@@ -302,11 +322,13 @@ impl<'a, 'b> Import<'a, 'b> {
             } else {
                 self.dropped.insert(hash);
                 self.report.drop_one("term", "obsolete");
+                super::xrefs_as_ids(&mut part.record, self.config);
                 return obo::replace(part.record, part.replaced_by, self.report, self.sink);
             }
         }
         self.classes.insert(hash);
         if known {
+            super::xrefs_as_ids(&mut part.record, self.config);
             return (self.sink)(part.record);
         }
         if !keep(part.record, self.config, self.report, self.sink)? {
@@ -370,6 +392,19 @@ fn id_of(object: Term, config: &ImportConfig) -> Option<String> {
         Term::BlankNode(_) => return None,
     };
     Some(with_prefix(&id, config)).filter(|id| !id.is_empty())
+}
+
+/// The text of a literal or an IRI.
+fn text_of(object: &Term) -> Option<&str> {
+    match object {
+        Term::NamedNode(node) => Some(node.as_str()),
+        Term::Literal(literal) => Some(literal.value()),
+        Term::BlankNode(_) => None,
+    }
+}
+
+fn xref_of(object: Term, predicate: Predicate) -> Option<XrefRecord> {
+    Some(XrefRecord::new(text_of(&object)?, predicate)).filter(|xref| !xref.id.is_empty())
 }
 
 /// The short form of an IRI. If none is known and the user gives a prefix, the last segment with that prefix.

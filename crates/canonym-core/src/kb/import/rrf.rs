@@ -3,15 +3,16 @@
 //! Only `MRCONSO` is required. The preferred name is chosen by `MRRANK`, or by `TS`, `STT` and `ISPREF` without it.
 //! Memory holds one concept, and one bit per imported concept. The other tables yield records with types, a definition
 //! or parents, which the builder merges. Parents are rows of `MRREL` with `PAR`; `RB` (broader) is not hierarchical and
-//! is ignored. Ids are `UMLS:C0000039`.
+//! is ignored. Ids are `UMLS:C0000039`. The codes of all names of a concept in a requested language are its
+//! cross-references, with the source vocabulary as prefix, also of vocabularies whose names are left out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use super::rrf_rows::{Cui, CuiSet, Row, each, languages};
 use super::{ImportConfig, Report, Sink, check_unique};
 use crate::input::{Input, Source};
-use crate::kb::{ConceptRecord, NameRecord, Scope};
+use crate::kb::{ConceptRecord, NameRecord, Predicate, Scope, XrefRecord};
 use crate::{Error, Result};
 
 /// Maximum number of names per record, to bound memory.
@@ -181,14 +182,17 @@ type Merit = (bool, usize, u32, bool, bool, bool);
 struct Concept {
     cui: Cui,
     names: Vec<NameRecord>,
+    /// Codes of kept names.
     alternative_ids: Vec<String>,
+    /// Codes of all names in a requested language, also of vocabularies that are left out.
+    codes: BTreeSet<String>,
     /// Row in `names`, sort key and source of the best name.
     best: Option<(usize, Merit, String)>,
 }
 
 impl Concept {
     fn new(cui: Cui) -> Concept {
-        Concept { cui, names: Vec::new(), alternative_ids: Vec::new(), best: None }
+        Concept { cui, names: Vec::new(), alternative_ids: Vec::new(), codes: BTreeSet::new(), best: None }
     }
 }
 
@@ -246,6 +250,9 @@ impl Names<'_> {
             drops.language += 1;
             return;
         };
+        if !code.is_empty() && code != "NOCODE" && (!suppressed || self.config.keep_obsolete) {
+            concept.codes.insert(format!("{source}:{code}"));
+        }
         if !self.config.sources.is_empty() && !self.config.sources.iter().any(|wanted| wanted == source) {
             drops.source += 1;
         } else if !self.config.term_types.is_empty() && !self.config.term_types.iter().any(|wanted| wanted == term_type)
@@ -286,6 +293,7 @@ impl Names<'_> {
         sink(ConceptRecord {
             names: concept.names,
             alternative_ids: concept.alternative_ids,
+            xrefs: concept.codes.iter().map(|code| XrefRecord::new(code, Predicate::Exact)).collect(),
             source,
             ..self.part(concept.cui)
         })

@@ -4,10 +4,12 @@
 //! `subject_id`, `predicate_id`, `object_id` and, if present, `predicate_modifier`. Mappings do not create concepts;
 //! they merge imported ones ([`KnowledgeBaseBuilder::join`](crate::kb::KnowledgeBaseBuilder::join)).
 
+use std::borrow::Cow;
+
 use super::Report;
-use super::obographs::short_id;
 use crate::input::Input;
 use crate::kb::join::Mappings;
+use crate::kb::xref::curie;
 use crate::{Error, Result};
 
 /// Default predicate.
@@ -22,11 +24,33 @@ struct Columns {
     n_columns: usize,
 }
 
-/// Adds the mappings of a file with one of the `predicates`; others are counted.
-pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, report: &mut Report) -> Result<()> {
+/// A mapping of a file.
+pub struct Mapping<'a> {
+    subject: &'a str,
+    /// The predicate as in the file.
+    pub predicate: &'a str,
+    object: &'a str,
+}
+
+impl Mapping<'_> {
+    /// The subject id in short form.
+    pub fn subject_id(&self) -> Cow<'_, str> {
+        curie(self.subject)
+    }
+
+    /// The object id in short form.
+    pub fn object_id(&self) -> Cow<'_, str> {
+        curie(self.object)
+    }
+}
+
+/// Receives a mapping, and says why it is dropped, if it is.
+pub type Take<'a> = dyn FnMut(&Mapping<'_>) -> Result<Option<&'static str>> + 'a;
+
+/// Passes the mappings of a file to `take`; negated ones, and those without an id, are counted and left out.
+pub fn each(input: &mut Input, report: &mut Report, take: &mut Take<'_>) -> Result<()> {
     let path = input.path().to_path_buf();
     let mut columns: Option<Columns> = None;
-    let mut drops = [("another predicate", 0), ("negated", 0), ("without an id", 0), ("maps an id to itself", 0)];
     while let Some((number, line)) = input.next_line()? {
         if line.starts_with('#') || line.trim().is_empty() {
             continue;
@@ -44,31 +68,41 @@ pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, r
             let message = format!("{} columns, expected {}", cells.len(), columns.n_columns);
             return Err(Error::parse(&path, number, message));
         }
-        let (subject, object) = (short_id(cells[columns.subject]), short_id(cells[columns.object]));
+        let mapping = Mapping {
+            subject: cells[columns.subject],
+            predicate: cells[columns.predicate],
+            object: cells[columns.object],
+        };
         let modifier = columns.modifier.and_then(|column| cells.get(column)).is_some_and(|cell| !cell.is_empty());
         let absent = |id: &str| id.is_empty() || id == "sssom:NoTermFound";
-        let drop = if !predicates.iter().any(|predicate| predicate == cells[columns.predicate]) {
-            0
-        } else if modifier {
-            1
-        } else if absent(&subject) || absent(&object) {
-            2
-        } else if !mappings.add(&subject, &object)? {
-            3
+        let drop = if modifier {
+            Some("negated")
+        } else if absent(mapping.subject) || absent(mapping.object) {
+            Some("without an id")
         } else {
-            continue;
+            take(&mapping)?
         };
-        drops[drop].1 += 1;
+        if let Some(reason) = drop {
+            report.drop_one("mapping", reason);
+        }
     }
-    if columns.is_none() {
-        return Err(
-            Error::parse(&path, 1, "the file contains no mappings").with_hint("use SSSOM mappings in TSV format")
-        );
+    match columns {
+        Some(_) => Ok(()),
+        None => {
+            Err(Error::parse(&path, 1, "the file contains no mappings").with_hint("use SSSOM mappings in TSV format"))
+        }
     }
-    for (reason, n) in drops {
-        report.drop_many("mapping", reason, n);
-    }
-    Ok(())
+}
+
+/// Adds the mappings of a file with one of the `predicates`; others are counted.
+pub fn read(input: &mut Input, predicates: &[String], mappings: &mut Mappings, report: &mut Report) -> Result<()> {
+    each(input, report, &mut |mapping| {
+        if !predicates.iter().any(|predicate| predicate == mapping.predicate) {
+            return Ok(Some("another predicate"));
+        }
+        let is_new = mappings.add(&mapping.subject_id(), &mapping.object_id())?;
+        Ok((!is_new).then_some("maps an id to itself"))
+    })
 }
 
 fn header(cells: &[&str]) -> Option<Columns> {

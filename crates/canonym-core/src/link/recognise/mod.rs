@@ -23,8 +23,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
-pub use self::nested::{Nested, is_preferred};
-use self::nested::{add_other_types, drop_pieces, longest};
+pub use self::nested::{Nested, Overlapping, SpanSet, drop_inside_pieces, is_preferred, keep_disjoint, nested_in};
+use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, SenseMatch};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
@@ -245,7 +245,7 @@ impl DictionaryAnnotator {
             }
         }
         if self.config.nested != Nested::All {
-            drop_pieces(&mut spotted, unlikely);
+            drop_inside_pieces(&mut spotted, |entry| entry.senses[0].1 >= unlikely, |_| false);
         }
         self.count_mentions(&mut spotted);
         spotted.sort_by_key(|spotted| (spotted.span.start, Reverse(spotted.span.end)));
@@ -381,6 +381,16 @@ impl DictionaryMatch {
         candidate.sense.is_none()
             && candidate.tier >= Tier::Ordered
             && candidate.features[accept::UNDEFINED] == 0.0
+            && !self.is_corrected
+    }
+
+    /// Whether it is a short form or symbol that exactly one concept has as a name, letter by letter, such as KRAS.
+    pub fn is_symbol(&self) -> bool {
+        let (candidate, _) = self.best();
+        self.senses.len() == 1
+            && candidate.sense.is_none()
+            && candidate.tier >= Tier::Ordered
+            && candidate.features[accept::UNDEFINED] != 0.0
             && !self.is_corrected
     }
 

@@ -1,4 +1,4 @@
-//! Mentions that overlap: which are kept, and which nested ones are reported.
+//! Mentions that overlap: which are kept, and which nested ones are reported. Everything is linear in their number, apart from sorting.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,47 +25,188 @@ pub fn is_preferred(kb: &KnowledgeBase, concept: ConceptId, name: NameId) -> boo
     kb.name(name) == kb.preferred_name(concept)
 }
 
+/// A mention that may overlap others.
+pub trait Overlapping {
+    /// Its spans in text order; several if it is discontinuous.
+    fn spans(&self) -> &[Span];
+
+    /// Whether it names a cause, such as the drug in `lithium-induced tremor`.
+    fn is_cause(&self) -> bool;
+
+    /// From its first to its last byte.
+    fn hull(&self) -> Span {
+        let spans = self.spans();
+        Span { start: spans[0].start, end: spans[spans.len() - 1].end }
+    }
+
+    /// Whether it has several spans.
+    fn is_discontinuous(&self) -> bool {
+        self.spans().len() > 1
+    }
+}
+
+impl Overlapping for DictionaryMatch {
+    fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    fn is_cause(&self) -> bool {
+        self.is_cause
+    }
+}
+
+impl<T: Overlapping> Overlapping for &T {
+    fn spans(&self) -> &[Span] {
+        (**self).spans()
+    }
+
+    fn is_cause(&self) -> bool {
+        (**self).is_cause()
+    }
+}
+
+/// Splits entries, the best first, into those kept and those that overlap a kept one. Discontinuous mentions never conflict, nor do causes at
+/// the start of a kept mention. `mention` gives the mention of an entry.
+pub fn keep_disjoint<T, M: Overlapping>(entries: Vec<T>, mention: impl Fn(&T) -> &M) -> (Vec<T>, Vec<T>) {
+    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
+    entries.into_iter().partition(|entry| {
+        let mention = mention(entry);
+        let span = mention.hull();
+        let before = taken.range(..span.end).next_back().filter(|(_, end)| **end > span.start);
+        match before {
+            _ if mention.is_discontinuous() => true,
+            Some((start, _)) => mention.is_cause() && *start == span.start,
+            None => {
+                taken.insert(span.start, span.end);
+                true
+            }
+        }
+    })
+}
+
+/// The entries inside a longer one of `outer`, whose mentions do not overlap, that are reported beside it.
+pub fn nested_in<T: Overlapping>(outer: &[T], entries: Vec<T>, is_reported: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let outer = outer.iter().filter(|outer| !outer.is_discontinuous() && !outer.is_cause());
+    let outer: BTreeMap<u32, &T> = outer.map(|outer| (outer.hull().start, outer)).collect();
+    let reported = |entry: &T| {
+        let span = entry.hull();
+        let before = outer.range(..=span.start).next_back().map(|(_, outer)| *outer);
+        let around = before.filter(|outer| span.end <= outer.hull().end && span != outer.hull());
+        around.is_some_and(|outer| is_reported(entry, outer))
+    };
+    entries.into_iter().filter(reported).collect()
+}
+
+/// Drops mentions inside one piece of a discontinuous mention that is `certain`, as `diabetes` in `type 1 and 2 diabetes`, unless they are
+/// `kept`.
+pub fn drop_inside_pieces<T: Overlapping>(
+    entries: &mut Vec<T>,
+    certain: impl Fn(&T) -> bool,
+    kept: impl Fn(&T) -> bool,
+) {
+    let apart = entries.iter().filter(|entry| entry.is_discontinuous() && certain(entry));
+    let pieces = SpanSet::new(apart.flat_map(|entry| entry.spans().iter().copied()).collect());
+    entries.retain(|entry| entry.is_discontinuous() || kept(entry) || !pieces.contains(entry.hull()));
+}
+
+/// Spans, looked up by what they contain: sorted, each with the maximum end so far.
+#[derive(Debug, Clone, Default)]
+pub struct SpanSet(Vec<(Span, u32)>);
+
+impl SpanSet {
+    /// A set of spans.
+    pub fn new(spans: Vec<Span>) -> SpanSet {
+        let mut spans: Vec<(Span, u32)> = spans.into_iter().map(|span| (span, 0)).collect();
+        spans.sort_unstable();
+        let mut furthest = 0;
+        for (span, end) in &mut spans {
+            furthest = furthest.max(span.end);
+            *end = furthest;
+        }
+        SpanSet(spans)
+    }
+
+    /// Whether one of them contains `span`.
+    pub fn contains(&self, span: Span) -> bool {
+        let n = self.0.partition_point(|(other, _)| other.start <= span.start);
+        n > 0 && self.0[n - 1].1 >= span.end
+    }
+
+    /// Whether a longer one contains `span`.
+    pub fn contains_inside(&self, span: Span) -> bool {
+        let n_before = self.0.partition_point(|(other, _)| other.start < span.start);
+        let n = self.0.partition_point(|(other, _)| other.start <= span.start);
+        n_before > 0 && self.0[n_before - 1].1 >= span.end || n > n_before && self.0[n - 1].0.end > span.end
+    }
+}
+
 /// Splits matches into those kept and those overlapping a kept one: more words win, then exact names, then more bytes,
-/// then the earlier match. Causes at the start of a kept match are kept too.
+/// then the earlier match.
 pub(super) fn longest(mut matches: Vec<DictionaryMatch>) -> (Vec<DictionaryMatch>, Vec<DictionaryMatch>) {
     matches.sort_by_key(|entry| {
         (Reverse(entry.n_words), Reverse(entry.is_exact()), Reverse(entry.span.len()), entry.span.start)
     });
-    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
-    matches.into_iter().partition(|entry| {
-        let before = taken.range(..entry.span.end).next_back();
-        let Some((start, _)) = before.filter(|(_, end)| **end > entry.span.start) else {
-            taken.insert(entry.span.start, entry.span.end);
-            return true;
-        };
-        entry.is_cause && *start == entry.span.start
-    })
+    keep_disjoint(matches, |entry| entry)
 }
 
 /// Adds to matches that do not overlap those nested in them whose semantic type differs or is unknown.
-pub(super) fn add_other_types(kb: &KnowledgeBase, kept: &mut Vec<DictionaryMatch>, mut nested: Vec<DictionaryMatch>) {
-    if nested.is_empty() {
-        return;
-    }
+pub(super) fn add_other_types(kb: &KnowledgeBase, kept: &mut Vec<DictionaryMatch>, nested: Vec<DictionaryMatch>) {
     let type_of = |entry: &DictionaryMatch| kb.types(entry.best().0.concept).next();
     let is_whole = |entry: &DictionaryMatch| is_preferred(kb, entry.best().0.concept, entry.best().0.name);
-    let outer = kept.iter().filter(|entry| !entry.is_cause && !is_whole(entry));
-    let outer: BTreeMap<u32, &DictionaryMatch> = outer.map(|entry| (entry.span.start, entry)).collect();
-    nested.retain(|entry| {
-        let before = outer.range(..=entry.span.start).next_back();
-        before.is_some_and(|(_, outer)| {
-            let is_inside = entry.span.end <= outer.span.end && entry.span != outer.span;
-            is_inside && type_of(entry).is_none_or(|of_entry| Some(of_entry) != type_of(outer))
-        })
-    });
-    let nested = longest(nested).0;
+    let is_reported = |entry: &DictionaryMatch, outer: &DictionaryMatch| {
+        !is_whole(outer) && type_of(entry).is_none_or(|of_entry| Some(of_entry) != type_of(outer))
+    };
+    let nested = longest(nested_in(kept, nested, is_reported)).0;
     kept.extend(nested.into_iter().map(|entry| DictionaryMatch { is_nested: true, ..entry }));
 }
 
-/// Drops matches inside one piece of a discontinuous name.
-pub(super) fn drop_pieces(matches: &mut Vec<DictionaryMatch>, unlikely: f32) {
-    let apart = |entry: &&DictionaryMatch| entry.spans.len() > 1 && entry.senses[0].1 >= unlikely;
-    let pieces: Vec<Span> = matches.iter().filter(apart).flat_map(|entry| entry.spans.clone()).collect();
-    let inside = |span: Span| pieces.iter().any(|piece| piece.start <= span.start && span.end <= piece.end);
-    matches.retain(|entry| entry.spans.len() > 1 || !inside(entry.span));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_spans_knows_what_they_contain() {
+        let set = SpanSet::new([(10, 20), (12, 15), (30, 40), (30, 35)].map(|(from, to)| Span::new(from, to)).to_vec());
+        assert!(set.contains(Span::new(10, 20)) && set.contains(Span::new(14, 18)) && !set.contains(Span::new(18, 22)));
+        assert!(!set.contains_inside(Span::new(10, 20)) && set.contains_inside(Span::new(12, 15)));
+        assert!(set.contains_inside(Span::new(30, 35)) && !set.contains_inside(Span::new(30, 40)));
+        assert!(!SpanSet::default().contains(Span::new(0, 1)));
+    }
+
+    struct Mentioned(Vec<Span>, bool);
+
+    impl Overlapping for Mentioned {
+        fn spans(&self) -> &[Span] {
+            &self.0
+        }
+
+        fn is_cause(&self) -> bool {
+            self.1
+        }
+    }
+
+    fn hulls(mentions: &[Mentioned]) -> Vec<(u32, u32)> {
+        mentions.iter().map(|mention| (mention.hull().start, mention.hull().end)).collect()
+    }
+
+    #[test]
+    fn the_best_of_overlapping_mentions_is_kept_with_causes_and_discontinuous_ones() {
+        let mention = |spans: &[(usize, usize)], is_cause| {
+            Mentioned(spans.iter().map(|(from, to)| Span::new(*from, *to)).collect(), is_cause)
+        };
+        let entries = vec![
+            mention(&[(0, 20)], false),
+            mention(&[(5, 8)], false),
+            mention(&[(0, 7)], true),
+            mention(&[(8, 20)], true),
+            mention(&[(0, 3), (30, 34)], false),
+            mention(&[(30, 34)], false),
+        ];
+        let (mut kept, rest) = keep_disjoint(entries, |mention| mention);
+        assert_eq!((hulls(&kept), hulls(&rest)), (vec![(0, 20), (0, 7), (0, 34), (30, 34)], vec![(5, 8), (8, 20)]));
+        drop_inside_pieces(&mut kept, |_| true, |mention| mention.hull().start == 0);
+        assert_eq!(hulls(&kept), [(0, 20), (0, 7), (0, 34)]);
+        let nested = nested_in(&kept, rest, |entry, outer| entry.hull().start == 5 && outer.hull().end == 20);
+        assert_eq!(hulls(&nested), [(5, 8)]);
+    }
 }

@@ -18,11 +18,11 @@ fn bit(hash: u64) -> usize {
 }
 
 /// Window of near cues: words on either side.
-const NEAR_WINDOW: usize = 10;
+const NEAR_WINDOW: usize = 20;
 /// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
 const MAX_USES: usize = 64;
 /// Weights of a near cue and of a cue elsewhere in the document.
-const CUE_WEIGHTS: (f32, f32) = (1.5, 0.4);
+const CUE_WEIGHTS: (f32, f32) = (2.2, 0.6);
 /// Weight of the topics of the words near the form.
 const NEAR_TOPIC_WEIGHT: f32 = 0.6;
 /// Maximum of their weighted score, for a sense with topics and for one of general language.
@@ -33,7 +33,7 @@ const MAX_OFF_TOPIC: f32 = 4.0;
 /// post on an illness, ordinary words near an organ say little.
 const OFF_TOPIC_DECAY: f32 = 4.0;
 /// Upper bound of the cue score.
-const MAX_CUE_SCORE: f32 = 4.5;
+const MAX_CUE_SCORE: f32 = 7.0;
 /// Weight of a cue that contains the form.
 const COLLOCATION_WEIGHT: f32 = 5.0;
 /// Weight of the document topic.
@@ -50,19 +50,19 @@ const SPECIFIC_DECAY: f32 = 1.0;
 /// Context of the forms in a document.
 pub(super) struct DocumentContext<'a> {
     inventory: &'a SenseInventory,
-    /// Hashes of the words, in order.
-    hashes: Vec<u64>,
-    /// The words in lower case, separated and enclosed by spaces.
-    small: String,
-    /// Start of each word in `small`.
-    starts: Vec<u32>,
-    /// Hashes of the words with their positions, sorted.
+    /// Hashes of the roots of the words, in order.
+    roots: Vec<u64>,
+    /// Hashes of the canonical words, in order.
+    canonical: Vec<u64>,
+    /// Whether each word starts with a digit.
+    is_number: Vec<bool>,
+    /// Hashes of the roots with their positions, sorted.
     positions: Vec<(u64, u32)>,
     /// The range of each word in `positions`.
     ranges: HashMap<u64, (u32, u32), Hashed>,
     /// The first and last positions of each phrase that was looked up in the whole document.
     ends: RefCell<HashMap<*const Phrase, Option<(usize, usize)>>>,
-    /// Bit set of word hashes, a pre-filter; most cues do not occur in a text.
+    /// Bit set of root hashes, a pre-filter; most cues do not occur in a text.
     has: [u64; N_BITS / 64],
     /// For each topic, the score of the document relative to the mean topic.
     topics: Vec<f32>,
@@ -75,29 +75,27 @@ pub(super) struct DocumentContext<'a> {
 
 impl<'a> DocumentContext<'a> {
     pub(super) fn new(text: &str, words: &[Word], inventory: &'a SenseInventory) -> DocumentContext<'a> {
-        let mut small = String::with_capacity(text.len() + 16);
-        let mut starts = Vec::with_capacity(words.len());
-        let mut positions = Vec::with_capacity(words.len());
+        let mut small = String::new();
         let mut counts = vec![0.0f32; inventory.n_topics];
         let mut n_specific = 0;
-        small.push(' ');
-        for (position, word) in words.iter().enumerate() {
-            let begin = small.len();
-            starts.push(begin as u32);
+        for word in words {
+            small.clear();
             let written = word.token.span.of(text);
             match written.is_ascii() {
                 true => small.extend(written.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
                 false => small.extend(written.chars().flat_map(char::to_lowercase)),
             }
-            positions.push((xxh3_64(&small.as_bytes()[begin..]), position as u32));
-            if let Some(topics) = inventory.topics_of.get(&positions[position].0) {
+            if let Some(topics) = inventory.topics_of.get(&xxh3_64(small.as_bytes())) {
                 let weight = 1.0 / topics.len() as f32;
                 topics.iter().for_each(|topic| counts[usize::from(*topic)] += weight);
                 n_specific += usize::from(topics.iter().all(|topic| Some(*topic) != inventory.everyday));
             }
-            small.push(' ');
         }
-        let hashes = positions.iter().map(|(hash, _)| *hash).collect();
+        let is_number = words.iter().map(|word| word.token.span.of(text).starts_with(|of: char| of.is_ascii_digit()));
+        let is_number = is_number.collect();
+        let roots: Vec<u64> = words.iter().map(|word| word.hashes.root).collect();
+        let canonical = words.iter().map(|word| word.hashes.canonical).collect();
+        let mut positions: Vec<(u64, u32)> = roots.iter().copied().zip(0..).collect();
         positions.sort_unstable();
         let mut ranges: HashMap<u64, (u32, u32), Hashed> = HashMap::default();
         let mut start = 0;
@@ -118,9 +116,9 @@ impl<'a> DocumentContext<'a> {
         let ends = RefCell::default();
         DocumentContext {
             inventory,
-            hashes,
-            small,
-            starts,
+            roots,
+            canonical,
+            is_number,
             positions,
             ranges,
             ends,
@@ -131,12 +129,12 @@ impl<'a> DocumentContext<'a> {
         }
     }
 
-    /// Whether the word with this hash may occur.
+    /// Whether a word with this root may occur.
     fn may_have(&self, hash: u64) -> bool {
         self.has[bit(hash) / 64] & 1 << (bit(hash) % 64) != 0
     }
 
-    /// The occurrences of the word with this hash, sorted by position.
+    /// The occurrences of the words with this root, sorted by position.
     fn firsts(&self, hash: u64) -> &[(u64, u32)] {
         if !self.may_have(hash) {
             return &[];
@@ -147,10 +145,8 @@ impl<'a> DocumentContext<'a> {
 
     /// The positions in `firsts` at which all words of a phrase occur.
     fn positions<'b>(&'b self, phrase: &'b Phrase, firsts: &'b [(u64, u32)]) -> impl Iterator<Item = usize> + 'b {
-        firsts.iter().take(MAX_USES).map(|(_, position)| *position as usize).filter(move |position| {
-            let rest = || self.small[self.starts[*position] as usize..].strip_prefix(&*phrase.words);
-            phrase.n_words == 1 || rest().is_some_and(|rest| rest.starts_with(' '))
-        })
+        let positions = firsts.iter().take(MAX_USES).map(|(_, position)| *position as usize);
+        positions.filter(|position| self.roots[*position..].starts_with(&phrase.roots))
     }
 
     /// The first and the last position in `firsts` at which all words of a phrase occur, looked up once a document.
@@ -168,6 +164,7 @@ impl<'a> DocumentContext<'a> {
         let mut cues = 0.0;
         let mut collocation = 0.0;
         let prepared = sense.prepared();
+        let form = &self.roots[at.clone()];
         cues += if prepared.has_number && self.is_number_after(at.end) { near } else { 0.0 };
         for (cue, first) in prepared.firsts.iter().enumerate().filter(|(_, first)| self.may_have(**first)) {
             let (cue, firsts) = (&prepared.cues[cue], self.firsts(*first));
@@ -175,32 +172,36 @@ impl<'a> DocumentContext<'a> {
                 continue;
             }
             // The form itself is not a cue, but a cue may extend beyond it.
-            let is_other = |position: &usize| !at.contains(position) || !at.contains(&(position + cue.n_words - 1));
+            let is_other = |position: &usize| !at.contains(position) || !at.contains(&(position + cue.roots.len() - 1));
             let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
             let until = firsts[from..].iter().take(MAX_USES);
             let n_near = until.take_while(|(_, position)| (*position as usize) < at.end + NEAR_WINDOW).count();
             // Cues that contain the form, such as `a stroke of luck`.
-            let holds = |position: &usize| *position < at.end && at.start < position + cue.n_words;
+            let holds = |position: &usize| *position < at.end && at.start < position + cue.roots.len();
             let around: Vec<usize> = self.positions(cue, &firsts[from..from + n_near]).filter(is_other).collect();
+            // `hearing aids` elsewhere says nothing about `AIDS` here.
+            let has_form = || cue.roots.windows(form.len()).any(|words| words == form);
             if around.iter().any(holds) {
                 collocation = COLLOCATION_WEIGHT;
-            } else if !around.is_empty() {
-                cues += near;
-            } else if self.ends(cue, firsts).is_some_and(|(first, last)| is_other(&first) || is_other(&last)) {
-                cues += far;
+            } else if !has_form() {
+                let elsewhere =
+                    || self.ends(cue, firsts).is_some_and(|(first, last)| is_other(&first) || is_other(&last));
+                cues += if !around.is_empty() {
+                    near
+                } else if elsewhere() {
+                    far
+                } else {
+                    0.0
+                };
             }
         }
         let topic =
             sense.topics().iter().map(|topic| self.topics[usize::from(*topic)]).fold(f32::NEG_INFINITY, f32::max);
         let topic = if topic.is_finite() { TOPIC_WEIGHT * topic } else { 0.0 };
-        let written = &self.small.as_bytes()[self.starts[at.start] as usize..];
         let is_spelled = prepared.long_forms.iter().any(|long| {
             // A form that is its own long form does not count as an occurrence of it.
-            let words = long.words.as_bytes();
-            if written.starts_with(words) && written.get(words.len()).is_none_or(|next| *next == b' ') {
-                return false;
-            }
-            self.ends(long, self.firsts(long.first)).is_some()
+            let is_form = self.roots[at.start..].starts_with(&long.roots);
+            !is_form && self.ends(long, self.firsts(long.roots[0])).is_some()
         });
         let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
         sense.prior.max(0.005).ln()
@@ -213,9 +214,9 @@ impl<'a> DocumentContext<'a> {
 
     /// Topic scores of the known words near a form.
     pub(super) fn words_near(&self, at: &Range<usize>) -> Vec<&'static [u8]> {
-        let near = at.start.saturating_sub(NEAR_WINDOW)..(at.end + NEAR_WINDOW).min(self.hashes.len());
+        let near = at.start.saturating_sub(NEAR_WINDOW)..(at.end + NEAR_WINDOW).min(self.roots.len());
         let others = near.filter(|position| !at.contains(position));
-        others.filter_map(|position| self.inventory.word_topics.of(self.hashes[position])).collect()
+        others.filter_map(|position| self.inventory.word_topics.of(self.canonical[position])).collect()
     }
 
     /// Score of the topics of a sense in the words near the form.
@@ -231,6 +232,6 @@ impl<'a> DocumentContext<'a> {
 
     /// Whether a number follows the word, as in a list of laboratory values.
     fn is_number_after(&self, at: usize) -> bool {
-        self.starts.get(at).is_some_and(|start| self.small.as_bytes()[*start as usize].is_ascii_digit())
+        self.is_number.get(at).copied().unwrap_or(false)
     }
 }

@@ -19,10 +19,12 @@ use super::sense_context::DocumentContext;
 use super::word_topics::WordTopics;
 use crate::Result;
 use crate::input::Input;
+use crate::kb::lexicon::hash_form;
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, NameId, Scope};
 use crate::text::Span;
 use crate::text::analysis::Analysis;
+use crate::text::normalise::fold;
 
 const SENSES: &str = include_str!("../../../assets/senses.tsv");
 const TOPICS: &str = include_str!("../../../assets/topics.tsv");
@@ -51,15 +53,22 @@ impl Sense {
 
     pub(super) fn prepared(&self) -> &Prepared {
         self.prepared.get_or_init(|| {
-            let cues: Vec<Phrase> =
-                parts(self.cues).filter(|cue| *cue != NUMBER).map(|cue| Phrase::of(Cow::Borrowed(cue))).collect();
+            let mut cues: Vec<Phrase> = self.cues().filter_map(Phrase::of).collect();
+            // Two cues of one root count once.
+            cues.sort_unstable();
+            cues.dedup();
             Prepared {
-                firsts: cues.iter().map(|cue| cue.first).collect(),
+                firsts: cues.iter().map(|cue| cue.roots[0]).collect(),
                 has_number: parts(self.cues).any(|cue| cue == NUMBER),
-                long_forms: self.long_forms().map(|long| Phrase::of(Cow::Owned(long.to_lowercase()))).collect(),
+                long_forms: self.long_forms().filter_map(Phrase::of).collect(),
                 cues,
             }
         })
+    }
+
+    /// Words and phrases that suggest it.
+    pub(super) fn cues(&self) -> impl Iterator<Item = &'static str> {
+        parts(self.cues).filter(|cue| *cue != NUMBER)
     }
 
     /// Its names in terminologies; empty if the sense is not a concept.
@@ -73,28 +82,26 @@ impl Sense {
 pub(super) struct Prepared {
     /// Words and phrases that suggest it.
     pub(super) cues: Vec<Phrase>,
-    /// The hash of the first word of each; most cues do not occur in a text, and only these are read.
+    /// The root of the first word of each; most cues do not occur in a text, and only these are read.
     pub(super) firsts: Vec<u64>,
     /// Whether a number after the form suggests it.
     pub(super) has_number: bool,
-    /// Its long forms in lower case.
+    /// Its long forms.
     pub(super) long_forms: Vec<Phrase>,
 }
 
-/// One or more words separated by spaces.
-#[derive(Debug, Clone, PartialEq)]
+/// One or more words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Phrase {
-    pub(super) words: Cow<'static, str>,
-    pub(super) n_words: usize,
-    /// Hash of the first word.
-    pub(super) first: u64,
+    /// Hashes of the roots of its words; at least one.
+    pub(super) roots: Box<[u64]>,
 }
 
 impl Phrase {
-    fn of(words: Cow<'static, str>) -> Phrase {
-        let n_first = words.find(' ').unwrap_or(words.len());
-        let n_words = 1 + words.bytes().filter(|byte| *byte == b' ').count();
-        Phrase { first: xxh3_64(&words.as_bytes()[..n_first]), n_words, words }
+    /// `None` if the text has no words.
+    pub(super) fn of(text: &str) -> Option<Phrase> {
+        let roots: Box<[u64]> = hash_form(&fold(text)).iter().map(|word| word.root).collect();
+        (!roots.is_empty()).then_some(Phrase { roots })
     }
 }
 
@@ -395,7 +402,7 @@ fn sense_match(
     let FormUse { span, written, form, senses } = *form_use;
     let is_word = form.chars().all(char::is_lowercase);
     let mut named: Vec<(ConceptId, NameId)> = Vec::new();
-    if let Some(known) = view.kb.find_form(&crate::text::normalise::fold(form)) {
+    if let Some(known) = view.kb.find_form(&fold(form)) {
         for name in view.kb.names_of_form(known) {
             let concept = view.kb.concept_of(name);
             let is_meant = view.has(concept) && case_agrees(view.kb.name(name), written);

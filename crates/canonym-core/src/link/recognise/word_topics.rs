@@ -3,7 +3,7 @@
 //! A word that is a cue of a sense counts for the topics of that sense. The score of a word for a topic is the logarithm of the topic's
 //! share of these counts over its share for all words, so words of any sense help with all others of the same topic. The scores are
 //! computed when the inventory changes, by the test of this module, and stored in `assets/word-topics.bin`: records of the low 32 bits
-//! of the word's hash and one signed byte for each topic, sorted by hash.
+//! of the hash of the canonical word and one signed byte for each topic, sorted by hash.
 
 const SCORES: &[u8] = include_bytes!("../../../assets/word-topics.bin");
 
@@ -67,16 +67,24 @@ impl<'a> WordTopics<'a> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use xxhash_rust::xxh3::xxh3_64;
-
     use super::super::senses::SenseInventory;
     use super::*;
+    use crate::kb::lexicon::hash_form;
+    use crate::text::normalise::fold;
     use crate::text::words::is_linking_word;
 
     /// Pseudo-count of the shares of topics over all words.
     const PRIOR: f32 = 3.0;
     /// Minimum length of a word.
     const MIN_LENGTH: usize = 3;
+
+    /// Hash of the canonical form of a text of one word.
+    fn hash_of(word: &str) -> Option<u64> {
+        match hash_form(&fold(word)).as_slice() {
+            [one] => Some(one.canonical),
+            _ => None,
+        }
+    }
 
     fn computed(inventory: &SenseInventory) -> Vec<u8> {
         let n = inventory.n_topics;
@@ -87,8 +95,8 @@ mod tests {
             let is_word = |cue: &&str| {
                 cue.len() >= MIN_LENGTH && !cue.contains(' ') && !is_linking_word(cue) && **cue != form.to_lowercase()
             };
-            for word in sense.prepared().cues.iter().map(|cue| &*cue.words).filter(is_word) {
-                let of = counts.entry(xxh3_64(word.as_bytes()) as u32).or_insert_with(|| vec![0.0; n]);
+            for word in sense.cues().filter(is_word).filter_map(hash_of) {
+                let of = counts.entry(word as u32).or_insert_with(|| vec![0.0; n]);
                 for topic in sense.topics() {
                     of[usize::from(*topic)] += share;
                     total[usize::from(*topic)] += share;
@@ -124,7 +132,7 @@ mod tests {
         let inventory = SenseInventory::embedded();
         let scores = &inventory.word_topics;
         let best = |word: &str| {
-            let of = scores.of(xxh3_64(word.as_bytes()))?;
+            let of = scores.of(hash_of(word)?)?;
             let topics = 0..inventory.n_topics as u8;
             topics.max_by(|one, other| WordTopics::score(of, *one).total_cmp(&WordTopics::score(of, *other)))
         };

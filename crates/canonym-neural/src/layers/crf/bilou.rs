@@ -19,7 +19,7 @@ pub const LAST: usize = 3;
 pub const UNIT: usize = 4;
 
 /// Mentions with a lower probability, of their start or in total, are ignored.
-const LEAST: f32 = 1e-3;
+const MIN_PROBABILITY: f32 = 1e-3;
 
 /// Maximum number of tokens of a mention.
 pub const MAX_TOKENS: usize = 40;
@@ -56,7 +56,7 @@ impl BilouCrf {
     /// Runs forward-backward on the label scores of each token.
     pub fn new(scores: impl ExactSizeIterator<Item = [f32; N_LABELS]>) -> BilouCrf {
         let n = scores.len();
-        let mut lattice = BilouCrf {
+        let mut crf = BilouCrf {
             emitted: Vec::with_capacity(n),
             free_before: Vec::with_capacity(n + 1),
             open_before: Vec::with_capacity(n + 1),
@@ -65,32 +65,32 @@ impl BilouCrf {
             log_sum: 0.0,
         };
         let (mut free, mut open) = (1.0f32, 0.0f32);
-        lattice.free_before.push(free);
-        lattice.open_before.push(open);
+        crf.free_before.push(free);
+        crf.open_before.push(open);
         let mut left = n;
         for scores in scores {
             left -= 1;
-            let greatest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             // Bounded below, so that sums stay positive.
-            let mut emitted = scores.map(|score| (score - greatest).max(-40.0).exp());
+            let mut emitted = scores.map(|score| (score - max).max(-40.0).exp());
             let next_free = free * (emitted[OUTSIDE] + emitted[UNIT]) + open * emitted[LAST];
             // No mention may be open at the end.
             let next_open = if left == 0 { 0.0 } else { free * emitted[BEGIN] + open * emitted[INSIDE] };
             let scale = next_free + next_open;
-            lattice.log_sum += f64::from(greatest) + f64::from(scale.ln());
+            crf.log_sum += f64::from(max) + f64::from(scale.ln());
             (free, open) = (next_free / scale, next_open / scale);
             emitted.iter_mut().for_each(|share| *share /= scale);
-            lattice.emitted.push(emitted);
-            lattice.free_before.push(free);
-            lattice.open_before.push(open);
+            crf.emitted.push(emitted);
+            crf.free_before.push(free);
+            crf.open_before.push(open);
         }
         for at in (1..n).rev() {
-            let emitted = &lattice.emitted[at];
-            let (free, open) = (lattice.free_after[at], lattice.open_after[at]);
-            lattice.free_after[at - 1] = (emitted[OUTSIDE] + emitted[UNIT]) * free + emitted[BEGIN] * open;
-            lattice.open_after[at - 1] = emitted[LAST] * free + emitted[INSIDE] * open;
+            let emitted = &crf.emitted[at];
+            let (free, open) = (crf.free_after[at], crf.open_after[at]);
+            crf.free_after[at - 1] = (emitted[OUTSIDE] + emitted[UNIT]) * free + emitted[BEGIN] * open;
+            crf.open_after[at - 1] = emitted[LAST] * free + emitted[INSIDE] * open;
         }
-        lattice
+        crf
     }
 
     /// Number of tokens.
@@ -135,26 +135,26 @@ impl BilouCrf {
         free * self.emitted[first][BEGIN] * inside * self.emitted[last][LAST] * self.free_after[last]
     }
 
-    /// Adds every mention with a marginal probability of at least `least`, ordered by first, then last token.
-    pub fn mentions(&self, least: f32, found: &mut Vec<Marked>) {
-        let least = least.max(LEAST);
+    /// Adds every mention with a marginal probability of at least `min_probability`, ordered by first, then last token.
+    pub fn mentions(&self, min_probability: f32, found: &mut Vec<Marked>) {
+        let min_probability = min_probability.max(MIN_PROBABILITY);
         for first in 0..self.len() {
             let free = self.free_before[first];
             let alone = free * self.emitted[first][UNIT] * self.free_after[first];
-            if alone >= least {
+            if alone >= min_probability {
                 found.push(Marked { first, last: first, probability: alone });
             }
             let mut begun = free * self.emitted[first][BEGIN];
-            if begun * self.open_after[first] < least {
+            if begun * self.open_after[first] < min_probability {
                 continue;
             }
             for last in first + 1..self.len().min(first + MAX_TOKENS) {
                 let probability = begun * self.emitted[last][LAST] * self.free_after[last];
-                if probability >= least {
+                if probability >= min_probability {
                     found.push(Marked { first, last, probability });
                 }
                 begun *= self.emitted[last][INSIDE];
-                if begun * self.open_after[last] < least {
+                if begun * self.open_after[last] < min_probability {
                     break;
                 }
             }
@@ -228,18 +228,18 @@ mod tests {
             let scores = drawn(n);
             let all = sequences(&scores);
             let sum: f64 = all.iter().map(|(_, share)| share).sum();
-            let lattice = BilouCrf::new(scores.iter().copied());
-            assert!((lattice.log_sum() - sum.ln()).abs() < 1e-5);
+            let crf = BilouCrf::new(scores.iter().copied());
+            assert!((crf.log_sum() - sum.ln()).abs() < 1e-5);
             let share = |wanted: &dyn Fn(&[usize]) -> bool| {
                 all.iter().filter(|(labels, _)| wanted(labels)).map(|(_, share)| share).sum::<f64>() / sum
             };
             for at in 0..n {
-                for (label, probability) in lattice.labels(at).into_iter().enumerate() {
+                for (label, probability) in crf.labels(at).into_iter().enumerate() {
                     assert!((f64::from(probability) - share(&|labels| labels[at] == label)).abs() < 1e-5);
                 }
             }
             let mut found = Vec::new();
-            lattice.mentions(0.0, &mut found);
+            crf.mentions(0.0, &mut found);
             for mention in &found {
                 let expected = share(&|labels| {
                     let inside = &labels[mention.first..=mention.last];
@@ -250,10 +250,10 @@ mod tests {
                     }
                 });
                 assert!((f64::from(mention.probability) - expected).abs() < 1e-5);
-                assert!((mention.probability - lattice.mention(mention.first, mention.last)).abs() < 1e-6);
+                assert!((mention.probability - crf.mention(mention.first, mention.last)).abs() < 1e-6);
             }
             let pairs = (0..n).flat_map(|first| (first..n).map(move |last| (first, last)));
-            let likely = pairs.filter(|(first, last)| lattice.mention(*first, *last) >= LEAST);
+            let likely = pairs.filter(|(first, last)| crf.mention(*first, *last) >= MIN_PROBABILITY);
             assert_eq!(found.len(), likely.count());
         }
     }

@@ -270,16 +270,11 @@ impl BertConfig {
 
     /// Checks that wordpieces, token types and lengths of sequences are within the limits of the model.
     pub fn check_sequences(&self, sequences: &Sequences) -> Result<()> {
-        let greatest = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0) as usize;
+        let max_of = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0) as usize;
         let longest = sequences.segments.iter().map(|rows| rows.len()).max().unwrap_or(0);
         let limits = [
-            (
-                "wordpiece id",
-                greatest(&sequences.pieces) + 1,
-                self.vocab_size,
-                "the vocabulary belongs to another model",
-            ),
-            ("token type", greatest(&sequences.types) + 1, self.type_vocab_size, "use fewer segments"),
+            ("wordpiece id", max_of(&sequences.pieces) + 1, self.vocab_size, "the vocabulary belongs to another model"),
+            ("token type", max_of(&sequences.types) + 1, self.type_vocab_size, "use fewer segments"),
             ("sequence length", longest + 1, self.max_position_embeddings + 1, "split longer texts"),
         ];
         match limits.into_iter().find(|(_, size, limit, _)| size > limit) {

@@ -251,7 +251,7 @@ impl MultitaskTagger {
     /// The best labels of words, window by window for a CRF.
     fn labels(&self, task: Task, scores: &Matrix, windows: &PackedWindows) -> Result<Vec<usize>> {
         if !self.config.has_crf(task) {
-            return Ok((0..scores.n_rows).map(|row| greatest(scores.row(row))).collect());
+            return Ok((0..scores.n_rows).map(|row| argmax(scores.row(row))).collect());
         }
         let crf = Crf::new(self.transitions(task)?);
         let mut labels = Vec::with_capacity(scores.n_rows);
@@ -296,7 +296,7 @@ impl MultitaskTagger {
         let pooled = tape.input(pooled);
         let scores = self.config.head(tape, Task::Types, pooled, None)?;
         let scores = tape.value(scores);
-        let class = |row: usize| 1 + greatest(&scores.row(row)[1..]);
+        let class = |row: usize| 1 + argmax(&scores.row(row)[1..]);
         let span =
             |(row, (first, last)): (usize, &(usize, usize))| WordSpan { first: *first, last: *last, class: class(row) };
         Ok(spans.iter().enumerate().map(span).collect())
@@ -363,7 +363,7 @@ impl PackedWindows {
     }
 }
 
-fn greatest(scores: &[f32]) -> usize {
+fn argmax(scores: &[f32]) -> usize {
     let best = scores
         .iter()
         .enumerate()

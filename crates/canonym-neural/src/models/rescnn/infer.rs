@@ -6,7 +6,8 @@
 use canonym_core::Result;
 use rayon::prelude::*;
 
-use crate::autograd::{Tape, softmax, write_neighbours};
+use crate::autograd::ops::cpu::{Offsets, unfold};
+use crate::autograd::{Tape, softmax};
 use crate::models::rescnn::{Pooling, ResCnnConfig, Tokens};
 use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, dot, multiply};
 use crate::tensor::parameters::Parameters;
@@ -148,7 +149,7 @@ impl ResCnnEncoder {
             near.clear();
             near.resize(n_rows * width * offsets.len(), 0.0);
             let seen: Vec<bool> = offsets.iter().map(|offset| offset.unsigned_abs() <= self.scope).collect();
-            write_neighbours(rows, width, near, &offsets, &seen, &tokens.segments);
+            unfold(rows, near, Offsets { all: &offsets, seen: &seen }, &tokens.segments);
             for (place, (kernel, convolution)) in kernels.iter().zip(&block.convolutions).enumerate() {
                 let seen = View::of(near, n_rows, width * offsets.len())
                     .columns((radius - kernel / 2) * width, kernel * width);

@@ -3,7 +3,8 @@
 use canonym_core::Result;
 
 use super::features::{N_BITS, TokenFeatures, Words};
-use crate::autograd::{NORM_EPSILON, write_neighbours};
+use crate::autograd::NORM_EPSILON;
+use crate::autograd::ops::cpu::{Offsets, unfold};
 use crate::layers::crf::bilou::{BilouCrf, Marked, N_LABELS, likeliest};
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
 use crate::tensor::elementwise::{self, layer_norm_rows};
@@ -77,46 +78,23 @@ const WINDOW: usize = 4096;
 /// Context tokens on either side of a window: more than the receptive field of the blocks, and more than a mention.
 const MARGIN: usize = 64;
 
-/// Tagger output of a text.
+/// Tagger output of a text, which keeps the CRFs of all windows: for short texts.
 #[derive(Debug, Clone, Default)]
 pub struct Tagged {
     // Private: in text order; their own tokens are contiguous.
-    windows: Vec<Window>,
-}
-
-/// A window of a text with its context.
-#[derive(Debug, Clone)]
-struct Window {
-    /// Tokens whose mentions belong to this window, by their first token.
-    own: std::ops::Range<usize>,
-    /// First token that was read.
-    start: usize,
-    /// The CRF of each requested label set.
-    label_sets: Vec<Option<BilouCrf>>,
+    windows: Vec<TaggedWindow>,
 }
 
 impl Tagged {
     /// Marginal probability of exactly this mention in a label set; 0 if the label set was not requested.
     pub fn mention(&self, label_set: usize, first: usize, last: usize) -> f32 {
         let at = self.windows.partition_point(|window| window.own.end <= first);
-        let Some(window) = self.windows.get(at) else { return 0.0 };
-        let crf = window.label_sets[label_set].as_ref().filter(|_| first <= last);
-        crf.map_or(0.0, |crf| crf.mention(first - window.start, last - window.start))
+        self.windows.get(at).map_or(0.0, |window| window.mention(label_set, first, last))
     }
 
     /// Adds every mention of a label set with a probability of at least `min_probability`, ordered by first, then last token.
     pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<Marked>) {
-        for window in &self.windows {
-            let Some(crf) = &window.label_sets[label_set] else { continue };
-            let mut here = Vec::new();
-            crf.mentions(min_probability, &mut here);
-            let placed = here.into_iter().map(|mark| Marked {
-                first: mark.first + window.start,
-                last: mark.last + window.start,
-                ..mark
-            });
-            found.extend(placed.filter(|mark| window.own.contains(&mark.first)));
-        }
+        self.windows.iter().for_each(|window| window.mentions(label_set, min_probability, found));
     }
 
     /// Mentions of a label set with a probability of at least `min_probability`, overlaps suppressed, in text order.
@@ -124,6 +102,38 @@ impl Tagged {
         let mut found = Vec::new();
         self.mentions(label_set, min_probability, &mut found);
         likeliest(found)
+    }
+}
+
+/// Tagger output of a window of a text, with its context.
+#[derive(Debug, Clone)]
+pub struct TaggedWindow {
+    /// Tokens whose mentions belong to this window, by their first token.
+    pub own: std::ops::Range<usize>,
+    /// First token that was read.
+    start: usize,
+    /// The CRF of each requested label set.
+    label_sets: Vec<Option<BilouCrf>>,
+}
+
+impl TaggedWindow {
+    /// Marginal probability of exactly this mention, whose first token belongs to the window; 0 if the label set was not requested.
+    pub fn mention(&self, label_set: usize, first: usize, last: usize) -> f32 {
+        let crf = self.label_sets[label_set].as_ref().filter(|_| first <= last);
+        crf.map_or(0.0, |crf| crf.mention(first - self.start, last - self.start))
+    }
+
+    /// Adds the mentions of the window of a label set with a probability of at least `min_probability`, ordered by first, then last token.
+    pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<Marked>) {
+        let Some(crf) = &self.label_sets[label_set] else { return };
+        let mut here = Vec::new();
+        crf.mentions(min_probability, &mut here);
+        let placed = here.into_iter().map(|mark| Marked {
+            first: mark.first + self.start,
+            last: mark.last + self.start,
+            ..mark
+        });
+        found.extend(placed.filter(|mark| self.own.contains(&mark.first)));
     }
 }
 
@@ -166,8 +176,19 @@ impl Tagger {
         rows: &WordRows,
         wanted: impl Fn(usize) -> bool,
     ) -> Tagged {
+        Tagged { windows: self.windows(features, words, rows, wanted).collect() }
+    }
+
+    /// Like [`Tagger::tag`], one window after the other, in text order: the CRFs of a long text are never in memory together.
+    pub fn windows<'a>(
+        &'a self,
+        features: &'a TokenFeatures,
+        words: &'a Words,
+        rows: &'a WordRows,
+        wanted: impl Fn(usize) -> bool + 'a,
+    ) -> impl Iterator<Item = TaggedWindow> + 'a {
         let n = features.tokens.len();
-        let window = |first: usize| {
+        (0..n).step_by(WINDOW).map(move |first| {
             let own = first..n.min(first + WINDOW);
             let read = own.start.saturating_sub(MARGIN)..n.min(own.end + MARGIN);
             let scores = match read.len() == n {
@@ -181,9 +202,8 @@ impl Tagger {
                 };
                 wanted(label_set).then(|| BilouCrf::new((0..scores.n_rows).map(row)))
             };
-            Window { own, start: read.start, label_sets: (0..self.n_label_sets).map(of_label_set).collect() }
-        };
-        Tagged { windows: (0..n).step_by(WINDOW).map(window).collect() }
+            TaggedWindow { own, start: read.start, label_sets: (0..self.n_label_sets).map(of_label_set).collect() }
+        })
     }
 
     /// Label scores, `[tokens, label sets * labels]`.
@@ -199,8 +219,8 @@ impl Tagger {
             let distance = *distance as isize;
             let normal = norm.apply(&rows);
             let mut near = Matrix::zeros(rows.n_rows, 3 * rows.n_cols);
-            let offsets = [-distance, 0, distance];
-            write_neighbours(&normal.values, normal.n_cols, &mut near.values, &offsets, &[true; 3], &segments);
+            let offsets = Offsets { all: &[-distance, 0, distance], seen: &[true; 3] };
+            unfold(&normal.values, &mut near.values, offsets, &segments);
             let mut inner = convolution.apply(&near);
             inner.values.iter_mut().for_each(|value| *value = value.max(0.0));
             add_bias(&mut rows, &output.bias);

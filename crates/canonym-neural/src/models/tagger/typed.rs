@@ -4,7 +4,7 @@ use canonym_core::text::analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
 use super::features::{FeatureExtractor, TokenFeatures, Words};
-use super::infer::{Tagged, Tagger, WordRows};
+use super::infer::{TaggedWindow, Tagger, WordRows};
 use crate::models::mention_prior::MentionPrior;
 
 /// A tagger with its feature extractor, label sets and mention prior.
@@ -34,6 +34,13 @@ pub struct LabelSet {
     pub any_type: bool,
 }
 
+impl LabelSet {
+    /// Whether its mentions are span proposals.
+    pub fn proposes(&self) -> bool {
+        self.any_type || self.name.is_some()
+    }
+}
+
 /// Restores natural word order: `Anemia, Aplastic` becomes `Aplastic Anemia`.
 fn in_order(name: &str) -> String {
     match name.split_once(", ") {
@@ -53,27 +60,32 @@ pub struct TaggerScratch {
 const MAX_WORDS: usize = 1 << 15;
 
 impl TypedTagger {
-    /// Token features of a text, and the tagger output for the `wanted` label sets.
-    pub fn read(
-        &self,
-        analysis: &Analysis<'_>,
-        scratch: &mut TaggerScratch,
-        wanted: impl Fn(usize) -> bool,
-    ) -> (TokenFeatures, Tagged) {
+    /// Token features of a text; the vectors of its words are cached in `scratch`.
+    pub fn features(&self, analysis: &Analysis<'_>, scratch: &mut TaggerScratch) -> TokenFeatures {
         if scratch.words.len() > MAX_WORDS {
             (scratch.words, scratch.rows) = Default::default();
         }
         let features = self.extractor.extract(analysis, &mut scratch.words);
         self.tagger.tabulate(&scratch.words, &mut scratch.rows);
-        let tagged = self.tagger.tag(&features, &scratch.words, &scratch.rows, wanted);
-        (features, tagged)
+        features
+    }
+
+    /// The tagger output for the label sets that propose mentions, window by window. `scratch` is that of the features.
+    pub fn windows<'a>(
+        &'a self,
+        features: &'a TokenFeatures,
+        scratch: &'a TaggerScratch,
+    ) -> impl Iterator<Item = TaggedWindow> + 'a {
+        let wanted = move |label_set: usize| self.label_sets[label_set].proposes();
+        self.tagger.windows(features, &scratch.words, &scratch.rows, wanted)
     }
 
     /// For each label set, the probability that the whole name is a mention.
     pub fn marks_name(&self, name: &str, scratch: &mut TaggerScratch) -> Vec<f32> {
         let name = in_order(name);
-        let (features, tagged) =
-            self.read(&Analysis::new(&name), scratch, |label_set| self.label_sets[label_set].name.is_some());
+        let features = self.features(&Analysis::new(&name), scratch);
+        let named = |label_set: usize| self.label_sets[label_set].name.is_some();
+        let tagged = self.tagger.tag(&features, &scratch.words, &scratch.rows, named);
         let n = features.tokens.len();
         let of_label_set = |label_set: usize| if n == 0 { 0.0 } else { tagged.mention(label_set, 0, n - 1) };
         (0..self.label_sets.len()).map(of_label_set).collect()

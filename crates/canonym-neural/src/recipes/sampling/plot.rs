@@ -1,8 +1,7 @@
 //! Plots scores over decisions: one line per strategy, averaged over seeds, and the score with all documents.
 
-use std::fmt::Write as _;
+use canonym_core::eval::chart::{Axis, Chart, above, short, widened};
 
-use super::super::curve::{above, line, polyline, short, text};
 use super::{FIGURES, Point, Run, SHARE};
 
 /// Size of a panel and its margins; two panels are drawn side by side.
@@ -12,9 +11,6 @@ const LEFT: f64 = 48.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 66.0;
-
-/// Intervals of an axis.
-const N_TICKS: u32 = 4;
 
 /// A palette safe for colour blindness, with dash patterns that also distinguish lines without colour.
 const LINES: [(&str, &str); 6] = [
@@ -36,31 +32,25 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
             names.push(&run.strategy);
         }
     }
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <title>Strict F1 over decisions of an annotator, by strategy</title>\n<rect width=\"{}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n",
-        2.0 * WIDTH,
-        2.0 * WIDTH
-    );
+    let mut chart = Chart::new(2.0 * WIDTH, HEIGHT, "Strict F1 over decisions of an annotator, by strategy");
     for (place, (name, figure)) in FIGURES.into_iter().enumerate() {
         let panel = Panel::new(WIDTH * place as f64, runs, full, before, figure);
-        panel.frame(&mut svg, &format!("{name}, strict F1 in %"));
+        panel.frame(&mut chart, &format!("{name}, strict F1 in %"));
         let goal = mean(full.iter().filter_map(|run| run.points.first()).map(figure)) * SHARE;
-        let y = panel.y(goal);
-        dashed(&mut svg, &[(panel.left + LEFT, y), (panel.left + WIDTH - RIGHT, y)], "#999999", "3 3");
-        text(&mut svg, (panel.left + WIDTH - RIGHT, y - 4.0), "end", GREY, "95 % of the full-data score");
+        let y = panel.score.at(goal);
+        chart.polyline(&[(panel.decisions.from, y), (panel.decisions.to, y)], "#999999", "3 3");
+        chart.text((panel.decisions.to, y - 4.0), "end", GREY, "95 % of the full-data score");
         for (name, (colour, dashes)) in names.iter().zip(LINES.iter().cycle()) {
-            let points: Vec<(f64, f64)> = means(runs, name, figure).collect();
-            let places: Vec<(f64, f64)> = points.iter().map(|(x, y)| (panel.x(*x), panel.y(*y))).collect();
-            dashed(&mut svg, &places, colour, dashes);
+            let places = means(runs, name, figure).map(|(x, y)| (panel.decisions.at(x), panel.score.at(y)));
+            chart.polyline(&places.collect::<Vec<_>>(), colour, dashes);
         }
     }
     for (place, (name, (colour, dashes))) in names.iter().zip(LINES.iter().cycle()).enumerate() {
         let (x, y) = (LEFT + 150.0 * place as f64, HEIGHT - 12.0);
-        dashed(&mut svg, &[(x, y - 4.0), (x + 28.0, y - 4.0)], colour, dashes);
-        text(&mut svg, (x + 34.0, y), "start", GREY, name);
+        chart.polyline(&[(x, y - 4.0), (x + 28.0, y - 4.0)], colour, dashes);
+        chart.text((x + 34.0, y), "start", GREY, name);
     }
-    svg + "</svg>\n"
+    chart.finish()
 }
 
 /// Mean decisions and scores of a strategy, at numbers of documents for which every seed has a model.
@@ -84,10 +74,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// A panel with its axes.
 struct Panel {
-    left: f64,
-    max_decisions: f64,
-    low: f64,
-    high: f64,
+    decisions: Axis,
+    score: Axis,
 }
 
 impl Panel {
@@ -97,39 +85,27 @@ impl Panel {
         let all = shown.chain(full.iter().flat_map(|run| &run.points)).chain([before]);
         let values: Vec<f64> = all.map(figure).collect();
         let (lowest, highest) = values.iter().fold((1.0f64, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
-        Panel { left, max_decisions, low: (20.0 * lowest).floor() / 20.0, high: (20.0 * highest).floor() / 20.0 + 0.05 }
-    }
-
-    fn x(&self, decisions: f64) -> f64 {
-        self.left + LEFT + decisions / self.max_decisions * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        let bottom = HEIGHT - BOTTOM;
-        bottom - (value - self.low) / (self.high - self.low) * (bottom - TOP)
-    }
-
-    fn frame(&self, svg: &mut String, title: &str) {
-        let bottom = HEIGHT - BOTTOM;
-        for tick in 0..=N_TICKS {
-            let fraction = f64::from(tick) / f64::from(N_TICKS);
-            let value = self.low + fraction * (self.high - self.low);
-            line(svg, [self.left + LEFT, self.y(value), self.left + WIDTH - RIGHT, self.y(value)], "#dddddd");
-            text(svg, (self.left + LEFT - 6.0, self.y(value) + 4.0), "end", GREY, &short(100.0 * value));
-            let decisions = fraction * self.max_decisions;
-            text(svg, (self.x(decisions), bottom + 18.0), "middle", GREY, &short(decisions));
+        let (low, high) = widened(lowest, highest);
+        Panel {
+            decisions: Axis { low: 0.0, high: max_decisions, from: left + LEFT, to: left + WIDTH - RIGHT },
+            score: Axis { low, high, from: HEIGHT - BOTTOM, to: TOP },
         }
-        text(svg, (self.left + LEFT, 18.0), "start", GREY, title);
-        let middle = self.left + (LEFT + WIDTH - RIGHT) / 2.0;
-        text(svg, (middle, bottom + 34.0), "middle", GREY, "decisions (including accepted predictions)");
     }
-}
 
-fn dashed(svg: &mut String, points: &[(f64, f64)], colour: &str, dashes: &str) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(svg, "<g stroke-dasharray=\"{dashes}\">");
-    polyline(svg, points.iter().copied(), colour);
-    let _ = writeln!(svg, "</g>");
+    fn frame(&self, chart: &mut Chart, title: &str) {
+        let (left, right) = (self.decisions.from, self.decisions.to);
+        for value in self.score.ticks() {
+            let y = self.score.at(value);
+            chart.line([left, y, right, y], "#dddddd");
+            chart.text((left - 6.0, y + 4.0), "end", GREY, &short(100.0 * value));
+        }
+        for decisions in self.decisions.ticks() {
+            chart.text((self.decisions.at(decisions), self.score.from + 18.0), "middle", GREY, &short(decisions));
+        }
+        chart.text((left, 18.0), "start", GREY, title);
+        let below = ((left + right) / 2.0, self.score.from + 34.0);
+        chart.text(below, "middle", GREY, "decisions (including accepted predictions)");
+    }
 }
 
 #[cfg(test)]

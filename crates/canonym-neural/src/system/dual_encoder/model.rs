@@ -1,5 +1,6 @@
 //! The dual encoder as a model of a system.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use canonym_core::Result;
@@ -8,7 +9,8 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::subset::Subset;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::{Nested, RecogniseConfig};
-use canonym_core::link::{Annotator, Linker};
+use canonym_core::link::system::no_leaky_tokenisation;
+use canonym_core::link::{Annotator, LeakyAnnotator, Linker};
 
 use super::{DualConfig, DualLinker};
 use crate::bundle::Bundle;
@@ -20,7 +22,7 @@ use crate::system::info::ModelInfo;
 use crate::system::linked::MentionSource;
 use crate::system::name_scorer::{NameEvidence, NameScorer};
 use crate::system::names::{NameModel, name_vectors};
-use crate::system::{LinkingModel, Target, encoding, no_leaky_tokenisation};
+use crate::system::{LinkingModel, Target, encoding};
 use crate::tensor::matrix::Matrix;
 
 /// A dual encoder, with a mention detector if it detects none itself.
@@ -85,11 +87,19 @@ impl LinkingModel for DualModel {
         Ok(Box::new(DetectThenLink::new(on, &*self.detector()?, Box::new(linker), joint, config)?))
     }
 
-    fn leaky_annotator(&self, on: &Target, config: RecogniseConfig) -> Result<DualLinker> {
+    fn leaky_annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn LeakyAnnotator>> {
         if self.uses_dictionary() {
             return Err(no_leaky_tokenisation());
         }
-        self.dual_linker(on, config)
+        Ok(Box::new(self.dual_linker(on, config)?))
+    }
+
+    fn embedding_files(&self, kb: &KnowledgeBase) -> Vec<PathBuf> {
+        let nested = self.bundle.name_encoder().ok().flatten().map(|nested| nested.fingerprint);
+        let models = [self.bundle.names_fingerprint()].into_iter().chain(nested);
+        let files = models.filter_map(|model| VectorCache { folder: cache_folder(), model }.file(kb));
+        let detector = self.uses_dictionary().then(|| self.detector().ok()).flatten();
+        files.chain(detector.iter().flat_map(|detector| detector.embedding_files(kb))).collect()
     }
 
     fn uses_dictionary(&self) -> bool {

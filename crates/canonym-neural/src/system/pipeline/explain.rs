@@ -36,7 +36,7 @@ impl Pipeline {
         let long_form = linked.link.candidates.first().and_then(|best| best.name).filter(|_| is_sense);
         let compared = long_form.map_or(proposal.name.as_str(), |name| self.kb.name(name)).to_owned();
         let parts = || -> Vec<Contribution> {
-            let (weights, values) = (&self.decision.link, &proposal.features);
+            let (weights, values) = (&self.decision.link, proposal.factors.features());
             let weigh = |row: usize| f64::from(weights[row]) * f64::from(values[row]);
             let part = |(row, (name, sentence)): (usize, &(&str, &str))| {
                 let rows = || (row..values.len()).step_by(N_DISTINCT);

@@ -4,7 +4,7 @@ use canonym_core::link::recognise::DictionaryMatch;
 
 use super::SpanProposal;
 use crate::models::decision::{
-    BLOCKS, Decision, Features, MISSPELT, N_DISTINCT, OTHER, SENSE, UNNAMED, UNTYPED, WIDTH, block_of, probability,
+    BLOCKS, Decision, Factors, MISSPELT, N_DISTINCT, OTHER, SENSE, UNNAMED, UNTYPED, block_of, probability,
 };
 use crate::models::tagger::typed::LabelSet;
 
@@ -22,19 +22,21 @@ impl Decision {
     pub(super) fn gives(&self, proposal: &SpanProposal) -> bool {
         let typed = proposal.tagged.1 >= MIN_UNLINKED;
         self.link(proposal) >= self.link_threshold(proposal)
-            || (typed && !proposal.is_other_sense && probability(&self.mention, &proposal.features) >= self.min_mention)
+            || (typed
+                && !proposal.is_other_sense
+                && probability(&self.mention, &proposal.factors.features()) >= self.min_mention)
     }
 
-    /// Link threshold of a proposal: lower for unambiguous exact names; those of several words always reach it. Higher for senses of
-    /// ambiguous forms and for terms that only resemble a name, except in research articles, for which it was fitted.
+    /// Link threshold of a proposal: lower for exact names and other matches of the dictionary; unambiguous names of several words always
+    /// reach it. Higher for terms that only resemble a name, except in research articles, for which it was fitted.
     pub fn link_threshold(&self, proposal: &SpanProposal) -> f32 {
         let in_research = self.min_link_research.unwrap_or(self.min_link);
         let threshold = self.min_link + proposal.research * (in_research - self.min_link);
         match &proposal.dictionary_match {
             Some(_) if proposal.is_name_of_words() => threshold.min(MIN_PHRASE),
-            Some(_) if proposal.sense_score().is_some() => threshold.max(MIN_SENSE),
-            Some(matched) if matched.is_exact() && matched.is_unambiguous() => threshold.min(MIN_WORD),
-            Some(_) => threshold,
+            Some(_) if proposal.sense_score().is_some() => threshold.clamp(MIN_SENSE.0, MIN_SENSE.1),
+            Some(matched) if matched.is_exact() || matched.is_symbol() => threshold.min(MIN_EXACT),
+            Some(_) => threshold.min(MIN_NAME),
             None if is_term(&proposal.name) => threshold.max(MIN_UNNAMED * (1.0 - proposal.research)),
             None => threshold,
         }
@@ -45,7 +47,7 @@ impl Decision {
         if proposal.link.candidates.is_empty() {
             return 0.0;
         }
-        let weighed = probability(&self.link, &proposal.features);
+        let weighed = probability(&self.link, &proposal.factors.features());
         let of_sense = proposal.sense_score();
         let weighed = of_sense.map_or(weighed, |score| average(weighed, score, proposal.research)).max(proposal.stated);
         // The context does not outweigh an exact match of several words.
@@ -64,12 +66,15 @@ fn average(of_model: f32, of_senses: f32, research: f32) -> f32 {
 /// Minimum link probability of exact names of several words.
 const MIN_PHRASE: f32 = 0.5;
 
-/// Link threshold of unambiguous exact names of one word, unless that of the text is lower. Corpora leave out mentions of types that are not
-/// theirs, so their threshold would drop names that readers expect.
-const MIN_WORD: f32 = 0.3;
+/// Highest link threshold of exact names. Corpora leave out mentions of types that are not theirs, so their threshold would drop names that
+/// readers expect.
+const MIN_EXACT: f32 = 0.3;
 
-/// Minimum link probability of a sense of an ambiguous form.
-const MIN_SENSE: f32 = 0.3;
+/// Highest link threshold of other names that the dictionary matches.
+const MIN_NAME: f32 = 0.4;
+
+/// Lowest and highest link threshold of a sense of an ambiguous form.
+const MIN_SENSE: (f32, f32) = (0.3, 0.35);
 
 /// Minimum link probability of a term that is not a name: a wrong drug is worse than a missed one.
 const MIN_UNNAMED: f32 = 0.45;
@@ -88,8 +93,8 @@ pub(super) fn logit(probability: f32) -> f32 {
     (kept / (1.0 - kept)).ln()
 }
 
-/// Feature vector of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
-pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[LabelSet]) -> Features {
+/// The features of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
+pub(super) fn factors(proposal: &SpanProposal, marks: &[f32], label_sets: &[LabelSet]) -> Factors {
     let linked = proposal.link.candidates.first().map_or(0.0, |best| best.p_link);
     let read = proposal.dictionary_match.as_ref().map(DictionaryMatch::best);
     let exact = proposal.dictionary_match.as_ref().filter(|matched| matched.is_unambiguous());
@@ -98,7 +103,7 @@ pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[Lab
     let gate = marks.iter().copied().fold(0.0, f32::max);
     let of_type: f32 = marks.iter().zip(&proposal.by_label_set).map(|(mark, p)| mark * p).sum();
     let flag = |yes: bool| f32::from(u8::from(yes));
-    let features: [f32; N_DISTINCT] = [
+    let values: [f32; N_DISTINCT] = [
         1.0,
         logit(of_type / total.max(1e-6)),
         logit(proposal.any),
@@ -128,8 +133,5 @@ pub(super) fn features(proposal: &SpanProposal, marks: &[f32], label_sets: &[Lab
         Some(matched) if matched.is_corrected => blocks[MISSPELT] = 1.0,
         Some(_) => {}
     }
-    std::array::from_fn(|at| {
-        let register = if at % WIDTH < N_DISTINCT { 1.0 } else { proposal.research };
-        blocks[at / WIDTH] * register * features[at % N_DISTINCT]
-    })
+    Factors { values, blocks, research: proposal.research }
 }

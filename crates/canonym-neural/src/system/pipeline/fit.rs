@@ -85,7 +85,9 @@ pub fn fit_decision(corpora: &[LabelledCorpus], beta: f64) -> (Decision, Vec<Fig
     for _ in 0..3 {
         let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<Vec<(Features, bool)>> {
             left.iter()
-                .map(|proposals| proposals.iter().map(|(proposal, is)| (proposal.features, right(is))).collect())
+                .map(|proposals| {
+                    proposals.iter().map(|(proposal, is)| (proposal.factors.features(), right(is))).collect()
+                })
                 .collect()
         };
         let fitted = |rows: Vec<Vec<(Features, bool)>>| {

@@ -11,11 +11,10 @@ mod explain;
 mod features;
 pub mod fit;
 mod nesting;
-
-use self::features::{features, min_proposed};
+mod propose;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym_core::Result;
@@ -25,24 +24,18 @@ use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{
-    DictionaryAnnotator, DictionaryMatch, Nested, RecogniseConfig, drop_non_mentions, expanded, is_preferred,
+    DictionaryAnnotator, DictionaryMatch, Nested, Overlapping, RecogniseConfig, drop_inside_pieces, is_preferred,
+    keep_disjoint, nested_in,
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
-use canonym_core::text::analysis::Analysis;
-use canonym_core::text::register::research;
-use canonym_core::text::tokens::{Gap, Token};
-use canonym_core::text::words::is_prefix;
 use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
-use crate::layers::crf::bilou::Marked;
-use crate::models::decision::{Decision, Features, probability};
+use self::features::factors;
+use crate::models::decision::{Decision, Factors, probability};
 use crate::models::mention_prior::KbMentionPrior;
 use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
 use crate::system::hybrid::HybridLinker;
-
-/// Tagger mentions below this probability are ignored.
-const MIN_TAGGED: f32 = 0.1;
 
 /// Buffers reused by a thread.
 #[derive(Debug, Default)]
@@ -83,7 +76,7 @@ pub struct SpanProposal {
     /// Candidate concepts.
     pub link: Link,
     /// Features of the span and its first candidate.
-    pub features: Features,
+    pub factors: Factors,
 }
 
 /// Detects and links mentions.
@@ -204,98 +197,8 @@ impl Pipeline {
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         for proposal in proposals.iter_mut().flatten() {
             let of_concept = proposal.link.candidates.first().and_then(|best| marks.get(&best.concept));
-            proposal.features = features(proposal, of_concept.map_or(&[], |marks| marks), &self.recognizer.label_sets);
+            proposal.factors = factors(proposal, of_concept.map_or(&[], |marks| marks), &self.recognizer.label_sets);
         }
-        proposals
-    }
-
-    fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
-        let (text, analysis) = (document.text.as_str(), Analysis::new(&document.text));
-        let label_sets = &self.recognizer.label_sets;
-        let (features, tagged) = self.recognizer.read(&analysis, &mut scratch.tagger, |label_set| {
-            label_sets[label_set].any_type || label_sets[label_set].name.is_some()
-        });
-        let uses = analysis.short_forms();
-        let mut proposals: Vec<SpanProposal> = Vec::new();
-        let mut index_of: HashMap<Vec<Span>, usize> = HashMap::new();
-        let mut found = Vec::new();
-        let mut marked: Vec<Marked> = Vec::new();
-        for label_set in (0..label_sets.len())
-            .filter(|label_set| label_sets[*label_set].any_type || label_sets[*label_set].name.is_some())
-        {
-            found.clear();
-            tagged.mentions(label_set, MIN_TAGGED, &mut found);
-            marked.extend_from_slice(&found);
-            if !self.covered[label_set] {
-                continue;
-            }
-            let threshold = min_proposed(label_sets[label_set].name.as_deref().unwrap_or_default());
-            let likely = found.iter().filter(|mark| mark.probability >= threshold);
-            for mark in likely.filter(|mark| is_whole(text, &features.tokens, (mark.first, mark.last))) {
-                let span =
-                    Span { start: features.tokens[mark.first].span.start, end: features.tokens[mark.last].span.end };
-                let span = closed(text, span);
-                index_of.entry(vec![span]).or_insert_with(|| {
-                    proposals.push(SpanProposal::new(text, vec![span], uses));
-                    proposals.len() - 1
-                });
-            }
-        }
-        let (matched, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
-        for matched in matched {
-            if matched.is_nested {
-                let proposal = SpanProposal::new(text, matched.spans.clone(), uses);
-                proposals.push(SpanProposal { dictionary_match: Some(matched), ..proposal });
-                continue;
-            }
-            let at = *index_of.entry(matched.spans.clone()).or_insert_with(|| {
-                proposals.push(SpanProposal::new(text, matched.spans.clone(), uses));
-                proposals.len() - 1
-            });
-            proposals[at].dictionary_match = Some(matched);
-        }
-        for sensed in &sensed {
-            if let Some(at) = index_of.get([sensed.span].as_slice()) {
-                let proposal = &mut proposals[*at];
-                proposal.is_other_sense = proposal.dictionary_match.is_none();
-                if let (true, Some(first)) = (sensed.is_own, sensed.concepts.first()) {
-                    proposal.stated = first.2;
-                }
-            }
-        }
-        nesting::find_other_senses(&mut proposals, &sensed);
-        nesting::find_longer(&mut proposals, &features.tokens, marked);
-        drop_non_mentions(text, &mut proposals, |proposal| proposal.span);
-        nesting::drop_pieces(&mut proposals);
-        let any = label_sets.iter().position(|label_set| label_set.any_type);
-        let research = research(text);
-        for proposal in &mut proposals {
-            proposal.research = research;
-            let within = |span: Span| {
-                let first = features.tokens.partition_point(|token| token.span.end <= span.start);
-                let end = features.tokens.partition_point(|token| token.span.start < span.end);
-                (first < end).then(|| (first, end - 1))
-            };
-            // Many corpora annotate a whole coordination, so both the parts of a discontinuous name and its hull count.
-            let mut windows: Vec<(usize, usize)> = Vec::new();
-            windows.extend(within(proposal.span));
-            if proposal.spans.len() > 1 {
-                windows.extend(proposal.spans.iter().filter_map(|span| within(*span)));
-            }
-            let of = |label_set: usize| {
-                windows.iter().map(|(first, last)| tagged.mention(label_set, *first, *last)).fold(0.0, f32::max)
-            };
-            proposal.by_label_set = (0..label_sets.len())
-                .map(|label_set| if label_sets[label_set].name.is_some() { of(label_set) } else { 0.0 })
-                .collect();
-            proposal.any = any.map_or(0.0, of);
-            for label_set in (0..label_sets.len()).filter(|label_set| self.covered[*label_set]) {
-                if proposal.by_label_set[label_set] > proposal.tagged.1 {
-                    proposal.tagged = (label_set, proposal.by_label_set[label_set]);
-                }
-            }
-        }
-        proposals.sort_by_key(|proposal| (proposal.span.start, Reverse(proposal.span.end)));
         proposals
     }
 
@@ -386,21 +289,37 @@ impl Pipeline {
             given.retain(|proposal| !proposal.is_nested());
             nesting::drop_inside_names(&mut given);
             given = suppress_overlaps(given, |proposal| proposal, decision);
-            nesting::drop_inside_pieces(&mut given, |proposal| !self.is_nil(proposal));
+            drop_inside_pieces(&mut given, |proposal| !self.is_nil(proposal), |proposal| proposal.is_conjunct);
             // In a terminology of one type, nested names are mostly parts of longer names that it lacks.
             if self.config.nested == Nested::OtherTypes && self.types().len() > 1 {
-                let is_linked = |proposal: &SpanProposal| !self.is_nil(proposal);
-                let is_whole = |proposal: &SpanProposal| {
-                    let best = proposal.link.candidates.first();
-                    best.is_some_and(|best| best.name.is_some_and(|name| is_preferred(&self.kb, best.concept, name)))
-                };
-                let kind = |proposal: &SpanProposal| self.semantic_type(proposal);
-                let suppress = |nested| suppress_overlaps(nested, |proposal: &&SpanProposal| *proposal, decision);
-                nesting::add_other_types(&mut given, all, is_linked, is_whole, kind, suppress);
+                let nested = self.nested_of_other_types(&given, all);
+                given.extend(suppress_overlaps(nested, |proposal| proposal, decision));
             }
         }
         given.sort_by_key(|proposal| (proposal.span.start, Reverse(proposal.span.end)));
         given
+    }
+
+    /// The linked names nested in proposals that do not overlap: inside unlinked ones, and inside linked ones of another semantic type whose
+    /// name is not a preferred one.
+    fn nested_of_other_types<'a>(
+        &self,
+        given: &[&'a SpanProposal],
+        all: Vec<&'a SpanProposal>,
+    ) -> Vec<&'a SpanProposal> {
+        let known: HashSet<Span> = given.iter().map(|proposal| proposal.span).collect();
+        let mut names = all;
+        names.retain(|proposal| {
+            let is_name = proposal.dictionary_match.is_some() && !proposal.is_discontinuous();
+            is_name && !known.contains(&proposal.span) && !self.is_nil(proposal)
+        });
+        let is_whole = |proposal: &SpanProposal| {
+            let best = proposal.link.candidates.first();
+            best.is_some_and(|best| best.name.is_some_and(|name| is_preferred(&self.kb, best.concept, name)))
+        };
+        nested_in(given, names, |proposal, outer| {
+            self.is_nil(outer) || !is_whole(outer) && self.semantic_type(proposal) != self.semantic_type(outer)
+        })
     }
 
     /// Whether a proposal is not linked.
@@ -420,7 +339,7 @@ impl Pipeline {
     fn linked(&self, proposal: &SpanProposal) -> LinkedMention {
         let p_both = self.decision.link(proposal);
         // Two models give the two probabilities; a mention with its concept is no more likely than the mention.
-        let p_mention = probability(&self.decision.mention, &proposal.features).max(p_both);
+        let p_mention = probability(&self.decision.mention, &proposal.factors.features()).max(p_both);
         let mut link = proposal.link.clone();
         // The link has what is left, and the other candidates are scaled along.
         let first = link.candidates.first().map_or(1.0, |best| best.p_link).max(1e-6);
@@ -436,29 +355,18 @@ impl Pipeline {
 }
 
 /// Greedy non-maximum suppression by p(mention) + p(link); abbreviations of the user come first, then exact names of several words, the
-/// longest before the others.
-/// Discontinuous spans never conflict, nor does a cause at the start of a longer name. `proposal` gives the proposal of an entry.
+/// longest before the others. `proposal` gives the proposal of an entry.
 fn suppress_overlaps<T>(entries: Vec<T>, proposal: impl Fn(&T) -> &SpanProposal, decision: &Decision) -> Vec<T> {
-    let weight = |proposal: &SpanProposal| probability(&decision.mention, &proposal.features) + decision.link(proposal);
+    let weight = |proposal: &SpanProposal| {
+        probability(&decision.mention, &proposal.factors.features()) + decision.link(proposal)
+    };
     let mut weighed: Vec<(f32, T)> = entries.into_iter().map(|entry| (weight(proposal(&entry)), entry)).collect();
     let rank = |(weight, entry): &(f32, T)| ((proposal(entry).stated > 0.0, proposal(entry).n_exact_words()), *weight);
     weighed.sort_by(|left, right| {
         let ((left, of_left), (right, of_right)) = (rank(left), rank(right));
         right.cmp(&left).then(of_right.total_cmp(&of_left))
     });
-    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
-    weighed.retain(|(_, entry)| {
-        let proposal = proposal(entry);
-        let span = proposal.span;
-        let Some((start, _)) = taken.range(..span.end).next_back().filter(|(_, end)| **end > span.start) else {
-            if proposal.spans.len() == 1 {
-                taken.insert(span.start, span.end);
-            }
-            return true;
-        };
-        proposal.spans.len() > 1 || proposal.is_cause() && *start == span.start
-    });
-    weighed.into_iter().map(|(_, entry)| entry).collect()
+    keep_disjoint(weighed, |(_, entry)| proposal(entry)).0.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// Dictionary matches below this probability do not choose the concept.
@@ -495,65 +403,16 @@ impl SpanProposal {
     fn is_nested(&self) -> bool {
         self.dictionary_match.as_ref().is_some_and(|matched| matched.is_nested)
     }
+}
 
-    /// Whether it is a cause within a longer name, as the drug in `lithium-induced tremor`.
+impl Overlapping for SpanProposal {
+    fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
     fn is_cause(&self) -> bool {
         self.dictionary_match.as_ref().is_some_and(|matched| matched.is_cause)
     }
-
-    fn new(text: &str, spans: Vec<Span>, uses: &[(Span, Span)]) -> SpanProposal {
-        let hull = Span { start: spans[0].start, end: spans[spans.len() - 1].end };
-        let name = expanded(text, &spans, uses);
-        SpanProposal {
-            span: hull,
-            spans,
-            tagged: (0, 0.0),
-            by_label_set: Vec::new(),
-            any: 0.0,
-            inside: 0.0,
-            inside_name: 0.0,
-            is_conjunct: follows_conjunction(text, hull.start),
-            is_other_sense: false,
-            stated: 0.0,
-            research: 0.0,
-            dictionary_match: None,
-            name,
-            link: Link::default(),
-            features: [0.0; crate::models::decision::N_FEATURES],
-        }
-    }
-}
-
-/// Whether a token window starts and ends at word boundaries; a prefix such as `pre-` belongs to the following word.
-fn is_whole(text: &str, tokens: &[Token], (first, last): (usize, usize)) -> bool {
-    let is_joined = |at: usize| tokens.get(at).is_some_and(|token| token.before == Gap::Glued);
-    let follows_prefix = tokens[first].before == Gap::Hyphen && first > 0 && is_prefix(tokens[first - 1].span.of(text));
-    let within = &text[tokens[first].span.start as usize..tokens[last].span.end as usize];
-    let begins_inside = first > 0 && is_joined(first);
-    !(begins_inside || is_joined(last + 1) || follows_prefix || within.contains('\n'))
-}
-
-/// Whether the text before `start` ends with a conjunction or a comma.
-fn follows_conjunction(text: &str, start: u32) -> bool {
-    let before = text[..start as usize].trim_end_matches(' ');
-    before.ends_with(',') || [" and", " or"].iter().any(|word| before.ends_with(word))
-}
-
-/// Extends a span by an unbalanced bracket next to it: `poly(ADP-ribose` gets its `)`.
-fn closed(text: &str, span: Span) -> Span {
-    let inside = span.of(text);
-    let before = text[..span.start as usize].chars().next_back();
-    let behind = text[span.end as usize..].chars().next();
-    for (open, close) in [('(', ')'), ('[', ']')] {
-        let (n_open, n_close) = (inside.matches(open).count(), inside.matches(close).count());
-        if n_open > n_close && behind == Some(close) {
-            return Span { start: span.start, end: span.end + 1 };
-        }
-        if n_close > n_open && before == Some(open) {
-            return Span { start: span.start - 1, end: span.end };
-        }
-    }
-    span
 }
 
 impl Annotator for Pipeline {
@@ -568,26 +427,5 @@ impl Annotator for Pipeline {
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         Ok(self.explain_all(documents))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_forms_are_written_out_and_brackets_closed() {
-        let text = "Liver disease (LD) and LD cirrhosis of poly(ADP-ribose) polymerase";
-        let analysis = Analysis::new(text);
-        let uses = analysis.short_forms();
-        let span = |of: &str, from: usize| {
-            let start = from + text[from..].find(of).unwrap();
-            Span::new(start, start + of.len())
-        };
-        assert_eq!(expanded(text, &[span("LD cirrhosis", 0)], uses), "Liver disease cirrhosis");
-        assert_eq!(expanded(text, &[span("LD", 0)], uses), "Liver disease");
-        assert_eq!(expanded(text, &[span("Liver disease (LD)", 0)], uses), "Liver disease (LD)");
-        assert_eq!(closed(text, span("poly(ADP-ribose", 0)).of(text), "poly(ADP-ribose)");
-        assert_eq!(closed(text, span("Liver", 0)).of(text), "Liver");
     }
 }

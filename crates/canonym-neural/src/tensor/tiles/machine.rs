@@ -97,18 +97,18 @@ fn is_lent() -> bool {
     answer == 0
 }
 
-/// Packs a factor into the start of `room`, which grows if needed. Rows of `side` are the rows of the left or the columns of the right
+/// Packs a factor into the start of `workspace`, which grows if needed. Rows of `side` are the rows of the left or the columns of the right
 /// factor; its columns are the depth.
-pub fn pack<'a>(side: View<'_>, of: Side, room: &'a mut Vec<Line>) -> &'a [Line] {
+pub fn pack<'a>(side: View<'_>, of: Side, workspace: &'a mut Vec<Line>) -> &'a [Line] {
     assert!(available(), "tile units, which were asked for before");
     side.check();
     let n_tiles = side.n_cols.div_ceil(DEPTH);
     let n_lines = side.n_rows.div_ceil(STRIP) * n_tiles * 2 * LINES;
-    if room.len() < n_lines {
-        room.resize(n_lines, Line([0; 32]));
+    if workspace.len() < n_lines {
+        workspace.resize(n_lines, Line([0; 32]));
     }
     // Every line is overwritten below.
-    let lines = &mut room[..n_lines];
+    let lines = &mut workspace[..n_lines];
     let tiles = lines.as_chunks_mut::<LINES>().0;
     let n_strips = side.n_rows.div_ceil(STRIP);
     let mut pack = |strip: usize, depth: usize| {

@@ -1,0 +1,239 @@
+//! Links of names as SSSOM mappings (TSV with metadata), the format of mappings between terminologies.
+//!
+//! A name is the subject, with an id or as a literal; the concept is the object. The predicate follows from how the name
+//! agrees with the names of the concept, and from the scope of the name that agrees best:
+//!
+//! | agreement | preferred, exact | narrow | broad | related |
+//! | --- | --- | --- | --- | --- |
+//! | but for case, spelling variants and inflection | `skos:exactMatch` | `skos:broadMatch` | `skos:narrowMatch` | `skos:relatedMatch` |
+//! | the same word roots, or similar letters | `skos:closeMatch` | `skos:broadMatch` | `skos:narrowMatch` | `skos:relatedMatch` |
+//!
+//! A name without a concept is mapped to `sssom:NoTermFound`. `kb build --join` and `--xrefs-from` read such files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::explain::{Agreement, agreement};
+use super::{Candidate, Link};
+use crate::kb::code_system::{iri_start, prefixes, version};
+use crate::kb::{ConceptId, KnowledgeBase, Predicate, Scope};
+
+/// The columns.
+pub const COLUMNS: [&str; 10] = [
+    "subject_id",
+    "subject_label",
+    "subject_type",
+    "predicate_id",
+    "object_id",
+    "object_label",
+    "mapping_justification",
+    "object_match_field",
+    "match_string",
+    "confidence",
+];
+
+/// Prefixes of the metadata.
+const MAX_PREFIXES: usize = 200;
+
+/// A name to be mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// Its id; empty for a literal.
+    pub id: &'a str,
+    /// The name.
+    pub label: &'a str,
+}
+
+impl<'a> Subject<'a> {
+    /// The subject of a line: a name, or an id and a name separated by a tab.
+    pub fn of_line(line: &'a str) -> Subject<'a> {
+        match line.split_once('\t') {
+            Some((id, label)) => Subject { id: id.trim(), label: label.trim() },
+            None => Subject { id: "", label: line.trim() },
+        }
+    }
+}
+
+/// The metadata and the header line. `model` made the links; `subjects` are ids whose prefixes are declared, too.
+pub fn header<'a>(kb: &KnowledgeBase, model: &str, subjects: impl Iterator<Item = &'a str>) -> String {
+    let mut spaces: BTreeMap<String, String> = BTreeMap::new();
+    let fixed = [
+        ("skos", "http://www.w3.org/2004/02/skos/core#"),
+        ("semapv", "https://w3id.org/semapv/vocab/"),
+        ("sssom", "https://w3id.org/sssom/"),
+        ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+        ("oboInOwl", "http://www.geneontology.org/formats/oboInOwl#"),
+    ];
+    spaces.extend(fixed.map(|(prefix, space)| (prefix.to_owned(), space.to_owned())));
+    let own = prefixes(kb);
+    for prefix in own.iter().cloned().chain(subjects.filter_map(prefix_of).map(str::to_owned)) {
+        if spaces.len() < MAX_PREFIXES && is_word(&prefix) && !spaces.contains_key(&prefix) {
+            let start = iri_start(kb, &prefix);
+            spaces.insert(prefix, start);
+        }
+    }
+    let mut text = "#curie_map:\n".to_owned();
+    for (prefix, space) in spaces {
+        writeln!(text, "#  {prefix}: {space}").expect("a string takes all");
+    }
+    let meta = kb.meta();
+    let fingerprint = kb.container().fingerprint();
+    let releases: Vec<&str> =
+        own.iter().map(|prefix| version(kb, prefix)).filter(|version| !version.is_empty()).collect();
+    let rows = [
+        ("mapping_set_id", format!("urn:canonym:mappings:{fingerprint:032x}:{}", plain(model))),
+        ("mapping_set_title", format!("Names mapped to {}", meta.name)),
+        ("license", "https://w3id.org/sssom/license/unspecified".to_owned()),
+        ("mapping_tool", format!("canonym, model {model}")),
+        ("mapping_tool_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("object_source_version", if releases.len() == 1 { releases[0].to_owned() } else { meta.version.clone() }),
+    ];
+    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
+        let quoted = value.replace(['\\', '"', '\n', '\r', '\t'], " ");
+        writeln!(text, "#{name}: \"{quoted}\"").expect("a string takes all");
+    }
+    text + &COLUMNS.join("\t") + "\n"
+}
+
+fn prefix_of(id: &str) -> Option<&str> {
+    id.split_once(':').map(|(prefix, _)| prefix)
+}
+
+fn is_word(prefix: &str) -> bool {
+    !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// Letters and digits of a name, for a URN.
+fn plain(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
+}
+
+/// The rows of a name: one for each of its first `n` candidates, or one without a concept.
+pub fn rows(kb: &KnowledgeBase, subject: Subject<'_>, link: &Link, n: usize) -> String {
+    let mut text = String::new();
+    if link.nil || link.candidates.is_empty() {
+        push_row(
+            &mut text,
+            subject,
+            ["skos:exactMatch", "sssom:NoTermFound", "", "semapv:LexicalMatching", "", "", ""],
+        );
+        return text;
+    }
+    for candidate in link.candidates.iter().take(n) {
+        let Match { predicate, justification, field, name } = matched(kb, subject.label, candidate.concept);
+        // A concept with several ids is written under the first.
+        let id = kb.id(candidate.concept).split('|').next().unwrap_or_default();
+        let label = kb.preferred_name(candidate.concept);
+        push_row(&mut text, subject, [predicate.name(), id, label, justification, field, name, &confidence(candidate)]);
+    }
+    text
+}
+
+fn confidence(candidate: &Candidate) -> String {
+    ((f64::from(candidate.p_link) * 1e4).round() / 1e4).to_string()
+}
+
+fn push_row(text: &mut String, subject: Subject<'_>, others: [&str; 7]) {
+    let kind = if subject.id.is_empty() { "rdfs literal" } else { "" };
+    let cells = [subject.id, subject.label, kind].into_iter().chain(others);
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            text.push('\t');
+        }
+        text.push_str(&cell.replace(['\t', '\n', '\r'], " "));
+    }
+    text.push('\n');
+}
+
+/// How a name matches a concept.
+struct Match<'a> {
+    predicate: Predicate,
+    justification: &'static str,
+    /// The property that holds the matching name.
+    field: &'static str,
+    name: &'a str,
+}
+
+fn matched<'a>(kb: &'a KnowledgeBase, label: &str, concept: ConceptId) -> Match<'a> {
+    let names = kb.names(concept).map(|name| (agreement(label, kb.name(name)), kb.scope(name), kb.name(name)));
+    let best = names.min_by_key(|(how, scope, _)| (*how, *scope));
+    let (how, scope, name) = best.unwrap_or((Agreement::NGram, Scope::Related, ""));
+    let predicate = match scope {
+        Scope::Preferred | Scope::Exact if how <= Agreement::Canonical => Predicate::Exact,
+        Scope::Preferred | Scope::Exact => Predicate::Close,
+        // The name is one of a narrower concept, so that the object is broader.
+        Scope::Narrow => Predicate::Broad,
+        Scope::Broad => Predicate::Narrow,
+        Scope::Related => Predicate::Related,
+    };
+    let justification = match how {
+        Agreement::NGram => "semapv:LexicalSimilarityThresholdMatching",
+        _ => "semapv:LexicalMatching",
+    };
+    let field = match scope {
+        Scope::Preferred => "rdfs:label",
+        Scope::Exact => "oboInOwl:hasExactSynonym",
+        Scope::Narrow => "oboInOwl:hasNarrowSynonym",
+        Scope::Broad => "oboInOwl:hasBroadSynonym",
+        Scope::Related => "oboInOwl:hasRelatedSynonym",
+    };
+    // Similar letters say nothing of which name was meant.
+    let (field, name) = if how == Agreement::NGram { ("", "") } else { (field, name) };
+    Match { predicate, justification, field, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::kb::format::Meta;
+    use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord};
+
+    fn kb() -> KnowledgeBase {
+        let mut builder = KnowledgeBaseBuilder::new();
+        let name = |text: &str, scope| NameRecord { text: text.to_owned(), scope };
+        builder
+            .add(ConceptRecord {
+                id: "DOID:1|X:2".to_owned(),
+                names: vec![
+                    name("Chronic gout", Scope::Preferred),
+                    name("gouty arthritis", Scope::Exact),
+                    name("podagra", Scope::Narrow),
+                    name("joint disease", Scope::Broad),
+                    name("uric acid", Scope::Related),
+                ],
+                ..ConceptRecord::default()
+            })
+            .unwrap();
+        KnowledgeBase::from_vec(builder.to_bytes(Meta { name: "test".to_owned(), ..Meta::default() }).unwrap(), "test")
+            .unwrap()
+    }
+
+    #[test]
+    fn predicates_follow_from_agreement_and_scope() {
+        let kb = kb();
+        let candidate = Candidate { concept: ConceptId(0), name: None, p_link: 0.87654 };
+        let link = Link { candidates: vec![candidate], ..Link::default() };
+        let lines = [
+            "S:1\tGouty arthritis",
+            "chronic\u{a0}gouts",
+            "gout, chronic",
+            "podagra",
+            "joint diseases",
+            "uric acid",
+            "gotu",
+        ];
+        let rows: String = lines.iter().map(|line| rows(&kb, Subject::of_line(line), &link, 1)).collect();
+        expect![].assert_eq(&rows);
+        let none = Link { nil: true, ..link };
+        expect![].assert_eq(&super::rows(&kb, Subject::of_line("rash"), &none, 1));
+    }
+
+    #[test]
+    fn metadata_declares_the_prefixes() {
+        let text = header(&kb(), "my model", ["S:1", "bad prefix:2", "S:3"].into_iter());
+        let text = text.replace(&format!("{:032x}", kb().container().fingerprint()), "[HASH]");
+        expect![].assert_eq(&text);
+    }
+}

@@ -1,0 +1,116 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::corpus::{Attribute, CandidateRecord, CodeRecord};
+use crate::kb::format::{CodeSystemRecord, Meta};
+use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+use crate::text::{Document, Span};
+
+fn kb() -> KnowledgeBase {
+    let mut builder = KnowledgeBaseBuilder::new();
+    for (id, name, kind) in
+        [("MESH:D006073", "Gout", "Disease"), ("HP:0001945", "Fever", ""), ("X:1", "Colchicine", "Drug")]
+    {
+        builder
+            .add(ConceptRecord {
+                id: id.to_owned(),
+                names: vec![NameRecord { text: name.to_owned(), scope: Scope::Preferred }],
+                types: vec![kind.to_owned()],
+                ..ConceptRecord::default()
+            })
+            .unwrap();
+    }
+    let system = CodeSystemRecord { prefix: "MESH".to_owned(), version: "2026".to_owned(), ..Default::default() };
+    KnowledgeBase::from_vec(builder.to_bytes(Meta { code_systems: vec![system], ..Meta::default() }).unwrap(), "test")
+        .unwrap()
+}
+
+fn mention(word: &str, id: &str, context: &str) -> AnnotatedDocument {
+    let text = format!("é {word}");
+    let attribute = |value: &str| Attribute { name: "negation".to_owned(), value: value.to_owned() };
+    let annotation = Annotation {
+        spans: vec![Span::new(3, text.len())],
+        text: word.to_owned(),
+        score: Some(0.9),
+        nil: id.is_empty(),
+        candidates: vec![CandidateRecord { id: id.to_owned(), name: word.to_owned(), score: 0.9 }],
+        attributes: context
+            .split_whitespace()
+            .map(|value| match value {
+                "family" => Attribute { name: "experiencer".to_owned(), value: value.to_owned() },
+                "historical" | "hypothetical" => Attribute { name: "temporality".to_owned(), value: value.to_owned() },
+                value => attribute(value),
+            })
+            .collect(),
+        ..Annotation::default()
+    };
+    let document = Document { id: "7".to_owned(), text, ..Document::default() };
+    AnnotatedDocument { document, annotations: vec![annotation], ..AnnotatedDocument::default() }
+}
+
+/// The second resource, without what all have; or what was left out.
+fn resource(word: &str, id: &str, context: &str) -> String {
+    let writer = FhirResources { types: ResourceTypes::default(), layout: Layout::Resources };
+    let mut out = Vec::new();
+    let losses = writer.write(&kb(), &mention(word, id, context), &mut out);
+    let text = String::from_utf8(out).unwrap();
+    let Some(line) = text.lines().nth(1) else { return losses.lines().collect::<Vec<_>>().join("; ") };
+    let mut value: Value = serde_json::from_str(line).unwrap();
+    for field in ["id", "meta", "extension", "subject", "patient", "code", "medicationCodeableConcept"] {
+        value.as_object_mut().unwrap().remove(field);
+    }
+    value.to_string().replace(HL7, "hl7:")
+}
+
+fn check(context: &str, expected: Expect) {
+    let rows = [("Gout", "MESH:D006073"), ("Fever", "HP:0001945"), ("Colchicine", "X:1")];
+    let all: Vec<String> = rows.iter().map(|(word, id)| resource(word, id, context) + "\n").collect();
+    expected.assert_eq(&all.concat());
+}
+
+#[test]
+fn contexts_decide_what_is_written() {
+    check("", expect![]);
+    check("possible", expect![]);
+    check("negated", expect![]);
+    check("historical", expect![]);
+    check("hypothetical", expect![]);
+    check("family", expect![]);
+    check("family negated", expect![]);
+    check("negated historical", expect![]);
+}
+
+#[test]
+fn a_bundle_holds_the_note_and_codes_with_systems() {
+    let writer = FhirResources { types: ResourceTypes::default(), layout: Layout::Bundles };
+    let mut document = mention("Gout", "MESH:D006073", "");
+    document.annotations[0].codes =
+        vec![CodeRecord { id: "ICD10CM:M10".to_owned(), predicate: "skos:exactMatch".to_owned() }];
+    let mut out = Vec::new();
+    assert!(writer.write(&kb(), &document, &mut out).is_empty());
+    let bundle: Value = serde_json::from_slice(&out).unwrap();
+    expect![].assert_eq(&format!("{bundle:#}\n"));
+}
+
+#[test]
+fn unlinked_mentions_have_a_text_and_unknown_types_are_counted() {
+    assert_eq!(resource("Rash", "", ""), "1 mention of a type without a resource was dropped (first in document `7`)");
+    let writer =
+        FhirResources { types: ResourceTypes::parse(&["*=condition".to_owned()]).unwrap(), layout: Layout::Resources };
+    let mut out = Vec::new();
+    writer.write(&kb(), &mention("Rash", "", ""), &mut out);
+    let line: Value = serde_json::from_str(String::from_utf8(out).unwrap().lines().nth(1).unwrap()).unwrap();
+    assert_eq!(line["code"], serde_json::json!({"text": "Rash"}));
+}
+
+#[test]
+fn ids_are_those_that_fhir_allows() {
+    assert_eq!(resource_id("note-7.a", Some(0)), "note-7.a-1");
+    for strange in ["", "ä", "a b", &"x".repeat(49)] {
+        let id = resource_id(strange, Some(999_999));
+        assert!(id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "{id}");
+    }
+    let url = full_url("7", None);
+    assert_eq!((url.len(), &url[23..24]), (45, "8"));
+    assert_ne!(url, full_url("7", Some(0)));
+}

@@ -1,0 +1,3 @@
+//! What the operations of a tape compute.
+
+pub(crate) mod cpu;

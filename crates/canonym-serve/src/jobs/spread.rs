@@ -1,0 +1,175 @@
+//! Spreads decisions to identical mentions of other documents, beside the requests, and proposed names to their occurrences.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::error::ApiResult;
+use crate::events::DocumentVersion;
+use crate::marks::identical::find_words;
+use crate::marks::spread::{PROPOSED, Spread, changes};
+use crate::marks::{Change, Changes, MarkState};
+use crate::state::{App, SpreadTask};
+use crate::store::events::{self, NewEvent};
+use crate::store::proposals::{self, StoredProposal};
+use crate::store::{documents, groups};
+
+/// The kind of the events that spread a decision.
+pub const SPREAD: &str = "spread";
+
+/// Starts the thread that spreads decisions; it ends with the app.
+pub(super) fn start(app: &Arc<App>) {
+    let app = Arc::downgrade(app);
+    std::thread::spawn(move || {
+        while let Some(app) = app.upgrade() {
+            if app.jobs.is_stopping() {
+                return;
+            }
+            if !run_spreads(&app) {
+                app.jobs.wait_for_spreads();
+            }
+        }
+    });
+}
+
+/// Spreads the decisions made so far; false if there are none.
+pub fn run_spreads(app: &App) -> bool {
+    let tasks = app.jobs.take_spreads();
+    for task in &tasks {
+        let done = match task {
+            SpreadTask::Decision { project, document, spread, batch } => {
+                spread_decision(app, (*project, *document), spread, *batch)
+            }
+            SpreadTask::Withdraw { project, batch } => withdraw(app, *project, *batch),
+        };
+        if let Err(error) = done {
+            // A later decision spreads the same again.
+            tracing::warn!("cannot spread a decision: {error}");
+        }
+    }
+    !tasks.is_empty()
+}
+
+/// Spreads the concept of a reviewed mention, unless people gave the same text another concept in this project.
+fn spread_decision(app: &App, (project, home): (i64, i64), spread: &Spread, batch: i64) -> ApiResult<()> {
+    let is_unambiguous = app
+        .store
+        .read(|connection| Ok(!groups::has_other_concept(connection, project, &spread.text, &spread.concept.id)?))?;
+    if is_unambiguous {
+        spread_in(app, project, spread, (Some(home), Some(batch)))?;
+    }
+    Ok(())
+}
+
+/// Spreads a concept in the unfinished documents of a project other than `home`; returns how many predictions it added or changed.
+pub fn spread_in(
+    app: &App,
+    project: i64,
+    spread: &Spread,
+    (home, batch): (Option<i64>, Option<i64>),
+) -> ApiResult<usize> {
+    let mut wanted = app.store.read(|connection| documents_with(connection, project, &spread.text))?;
+    wanted.retain(|document| Some(*document) != home);
+    let (mut n_changed, mut versions) = (0, Vec::new());
+    if wanted.is_empty() {
+        return Ok(0);
+    }
+    app.store.write(|transaction| {
+        let (at, mut next) = (app.now(), events::next_mark(transaction)?);
+        for id in wanted {
+            if documents::is_finished(transaction, id)? {
+                continue;
+            }
+            let text = documents::text(transaction, id)?;
+            let marks = documents::marks(transaction, id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
+            let marks = changes(&text, &marks, spread, at, &mut next);
+            if marks.is_empty() {
+                continue;
+            }
+            n_changed += marks.len();
+            let event =
+                NewEvent { document: id, batch, at, kind: SPREAD, model: Some(spread.model), ..NewEvent::default() };
+            let version = events::add(transaction, &event, &Changes { marks, finished: None })?;
+            versions.push(DocumentVersion { id, version });
+        }
+        events::set_next_mark(transaction, next)
+    })?;
+    versions.iter().for_each(|version| app.bus.publish(project, "document", version));
+    Ok(n_changed)
+}
+
+/// The proposed names of a project, and what they are linked to.
+pub fn proposed(connection: &Connection, project: i64) -> ApiResult<Vec<Spread>> {
+    Ok(proposals::of_project(connection, project)?.iter().map(spread_of_proposal).collect())
+}
+
+/// What a proposal spreads.
+pub fn spread_of_proposal(proposal: &StoredProposal) -> Spread {
+    Spread {
+        text: proposal.name.clone(),
+        concept: proposal.concept(),
+        kind: proposal.semantic_type.clone(),
+        model: PROPOSED,
+        from: None,
+    }
+}
+
+/// Adds proposed names to the changes that a prediction makes in a document with the marks `marks`.
+pub fn add_proposed(
+    (text, at): (&str, i64),
+    marks: &BTreeMap<i64, MarkState>,
+    proposed: &[Spread],
+    (predicted, next_mark): (&mut Vec<Change>, &mut i64),
+) {
+    let mut now = marks.clone();
+    let apply = |now: &mut BTreeMap<i64, MarkState>, change: &Change| match &change.after {
+        Some(mark) => now.insert(change.id, mark.clone()),
+        None => now.remove(&change.id),
+    };
+    for change in predicted.iter() {
+        apply(&mut now, change);
+    }
+    for spread in proposed {
+        for change in changes(text, &now, spread, at, next_mark) {
+            apply(&mut now, &change);
+            match predicted.iter_mut().find(|other| other.id == change.id) {
+                Some(other) => other.after = change.after,
+                None => predicted.push(change),
+            }
+        }
+    }
+}
+
+/// The unfinished documents of a project that contain a text.
+fn documents_with(connection: &Connection, project: i64, text: &str) -> ApiResult<Vec<i64>> {
+    let mut found = Vec::new();
+    for one in documents::unfinished(connection, project, "p_mention")? {
+        if !find_words(&documents::text(connection, one.id)?, text).is_empty() {
+            found.push(one.id);
+        }
+    }
+    Ok(found)
+}
+
+/// Takes back what a decision spread that was undone, where nobody has decided since.
+fn withdraw(app: &App, project: i64, batch: i64) -> ApiResult<()> {
+    let mut versions = Vec::new();
+    app.store.write(|transaction| {
+        for (document, spread) in events::spread_of_batch(transaction, project, batch)? {
+            let now: BTreeMap<i64, MarkState> =
+                documents::marks(transaction, document)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
+            let is_unchanged = |change: &&Change| now.get(&change.id) == change.before.as_ref();
+            let marks: Vec<Change> = spread.reversed().marks.iter().filter(is_unchanged).cloned().collect();
+            if marks.is_empty() {
+                continue;
+            }
+            let event = NewEvent { document, at: app.now(), kind: SPREAD, ..NewEvent::default() };
+            let version = events::add(transaction, &event, &Changes { marks, finished: None })?;
+            versions.push(DocumentVersion { id: document, version });
+        }
+        Ok(())
+    })?;
+    versions.iter().for_each(|version| app.bus.publish(project, "document", version));
+    Ok(())
+}

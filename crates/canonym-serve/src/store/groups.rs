@@ -1,0 +1,121 @@
+//! Unreviewed predictions of a project by text and concept.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+
+use super::documents::IS_OPEN;
+use crate::error::ApiResult;
+use crate::marks::Named;
+use crate::wire::PredictionGroup;
+
+/// The text that a group goes by: in lower case, unless it is all upper case, as an abbreviation.
+pub fn folded(text: &str) -> String {
+    let is_upper = text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase);
+    if is_upper { text.to_owned() } else { text.to_lowercase() }
+}
+
+/// The groups of a project, largest first.
+pub fn all(connection: &Connection, project: i64) -> ApiResult<Vec<PredictionGroup>> {
+    let sql = format!(
+        "SELECT json_extract(m.body, '$.text'), json_extract(m.body, '$.concept.id'),
+            json_extract(m.body, '$.concept.name'), m.kind, json_extract(m.body, '$.score'), d.id,
+            json_extract(m.body, '$.spread_from') IS NOT NULL
+        FROM documents d JOIN marks m ON {IS_OPEN} WHERE d.project_id = ?1 ORDER BY d.id"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([project])?;
+    // With the document counted last, as rows come in document order.
+    let mut groups: HashMap<(String, Option<String>), (PredictionGroup, i64)> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        let id: Option<String> = row.get(1)?;
+        let (score, document): (Option<f64>, i64) = (row.get(4)?, row.get(5)?);
+        let name: Option<String> = row.get(2)?;
+        let kind: String = row.get(3)?;
+        let (group, last) = groups.entry((folded(&text), id.clone())).or_insert_with(|| {
+            let concept = id.map(|id| Named { id, name: name.unwrap_or_default() });
+            let group = PredictionGroup {
+                text,
+                concept,
+                kind,
+                n_mentions: 0,
+                n_documents: 0,
+                n_spread: 0,
+                min_score: None,
+                max_score: None,
+            };
+            (group, 0)
+        });
+        group.n_mentions += 1;
+        group.n_spread += usize::from(row.get::<_, bool>(6)?);
+        group.n_documents += usize::from(*last != document);
+        *last = document;
+        if let Some(score) = score {
+            group.min_score = Some(group.min_score.map_or(score, |least| least.min(score)));
+            group.max_score = Some(group.max_score.map_or(score, |most| most.max(score)));
+        }
+    }
+    let mut groups: Vec<PredictionGroup> = groups.into_values().map(|(group, _)| group).collect();
+    let id = |group: &PredictionGroup| group.concept.as_ref().map(|concept| concept.id.clone());
+    groups.sort_by(|a, b| (b.n_mentions, &a.text, id(a)).cmp(&(a.n_mentions, &b.text, id(b))));
+    Ok(groups)
+}
+
+/// Whether people gave a text another concept in a project.
+pub fn has_other_concept(connection: &Connection, project: i64, text: &str, concept: &str) -> ApiResult<bool> {
+    let sql = "SELECT json_extract(m.body, '$.text') FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE d.project_id = ?1 AND m.source <> 'PRED' AND m.state = 'accepted' AND NOT m.is_deleted
+        AND json_extract(m.body, '$.concept.id') IS NOT ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![project, concept])?;
+    let wanted = folded(text);
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        if folded(&text) == wanted {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A prediction of a group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Member {
+    /// The document.
+    pub document: i64,
+    /// The mark.
+    pub mark: i64,
+    /// The model's score.
+    pub score: Option<f64>,
+}
+
+/// The predictions of a group, in document order.
+pub fn members(connection: &Connection, project: i64, text: &str, concept: Option<&str>) -> ApiResult<Vec<Member>> {
+    let sql = format!(
+        "SELECT json_extract(m.body, '$.text'), d.id, m.id, json_extract(m.body, '$.score')
+        FROM documents d JOIN marks m ON {IS_OPEN}
+        WHERE d.project_id = ?1 AND json_extract(m.body, '$.concept.id') IS ?2 ORDER BY d.id, m.id"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![project, concept])?;
+    let wanted = folded(text);
+    let mut members = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        if folded(&text) == wanted {
+            members.push(Member { document: row.get(1)?, mark: row.get(2)?, score: row.get(3)? });
+        }
+    }
+    Ok(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_matters_in_abbreviations() {
+        assert_eq!(["CT", "Fever", "ÖDEM", "1,25"].map(folded), ["CT", "fever", "ÖDEM", "1,25"]);
+    }
+}

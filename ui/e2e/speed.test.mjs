@@ -1,0 +1,80 @@
+// Speed of the annotation page: from a key to the picker, and scrolling a long document with many marks.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { call, open } from './browser.mjs';
+
+let it, page, project;
+const api = (method, path, body, type) => call(it.base, method, path, body, type);
+
+before(async () => {
+  it = await open();
+  page = it.page;
+  project = (await api('POST', '/projects', { name: `Speed ${Date.now()}` })).id;
+});
+after(async () => {
+  await it?.close();
+});
+
+/** A document of `n` sentences of ten words with one mention each, in PubTator. */
+function corpus(id, n) {
+  const sentence = 'On this day she had a headache and went home. ';
+  const title = 'A long record';
+  const rows = Array.from({ length: n }, (_, row) => {
+    const start = title.length + 1 + row * sentence.length + sentence.indexOf('headache');
+    return [id, start, start + 8, 'headache', 'Symptom', 'MESH:D006261'].join('\t');
+  });
+  return `${id}|t|${title}\n${id}|a|${sentence.repeat(n).trimEnd()}\n${rows.join('\n')}\n\n`;
+}
+
+const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))];
+
+test('from a key to the candidates in the picker, p95 is under 50 ms', async () => {
+  await api('POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, corpus('short', 30), 'text/plain');
+  const [{ id }] = (await api('GET', `/projects/${project}/documents`)).documents;
+  await page.goto(`/projects/${project}/annotate/${id}`);
+  await page.locator('.candidate').first().waitFor();
+  // Measured in the page: from the key press to the frame that shows the candidates of the next mention.
+  const times = await page.evaluate(async () => {
+    const found = [];
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    for (let row = 0; row < 60; row++) {
+      const before = document.querySelector('.marked mark.is-focused')?.dataset.mark;
+      const from = performance.now();
+      window.dispatchEvent(new KeyboardEvent('keydown', { key: ']', bubbles: true }));
+      while (document.querySelector('.marked mark.is-focused')?.dataset.mark === before || !document.querySelector('.candidate')) await frame();
+      found.push(performance.now() - from);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    }
+    return found;
+  });
+  const p95 = quantile(times, 0.95);
+  assert.ok(p95 < 50, `p95 is ${p95.toFixed(0)} ms: ${times.map((one) => one.toFixed(0)).join(' ')}`);
+});
+
+test('a document of 10,000 words with 1,000 marks scrolls without a frame over 50 ms', async () => {
+  await api('POST', `/projects/${project}/import?format=pubtator&filename=b.pubtator`, corpus('long', 1000), 'text/plain');
+  const { id } = (await api('GET', `/projects/${project}/documents`)).documents.find((row) => row.external_id === 'long');
+  await page.goto(`/projects/${project}/annotate/${id}`);
+  await page.locator('.marked mark').nth(900).waitFor({ state: 'attached' });
+  await page.waitForTimeout(500);
+  const frames = await page.evaluate(async () => {
+    const pane = document.querySelector('.text');
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const found = [];
+    let last = await frame();
+    for (let row = 0; row < 60; row++) {
+      pane.scrollTop += pane.clientHeight / 2;
+      const now = await frame();
+      found.push(now - last);
+      last = now;
+    }
+    return found;
+  });
+  const worst = Math.max(...frames.slice(2));
+  // A machine that is busy with other work drops single frames.
+  const late = frames.slice(2).filter((one) => one > 50).length;
+  assert.ok(late <= 2, `${late} frames over 50 ms; the longest took ${worst.toFixed(0)} ms`);
+});
+
+test('no console errors', () => assert.deepEqual(it.complaints, []));
