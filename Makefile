@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale fuzz attack deny package wheel python spark clients bench-python dist image
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale bench-dense fuzz attack deny package wheel python spark clients bench-python dist image
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -102,6 +102,11 @@ bench-ambiguous:
 bench-scale:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/scale/bench.py --binary $(BINARY) --report experiments/reports/scale.json
+
+# The index of names beside faiss and usearch on the same vectors, PYTHON with `pip install -r benches/scale/dense.txt`.
+bench-dense:
+	$(CARGO) build --release -p canonym-cli -p canonym-neural --bin canonym --example index_speed
+	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --report experiments/reports/dense.json
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
 fuzz:

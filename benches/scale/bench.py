@@ -6,7 +6,8 @@
 
 For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
 are in it and for misspelled names, on one thread; and the first answer of `link`, with the lexical and with the default
-model. The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
+model. With `--index` also time and size of `index build`, and `map` with the default model and the index, which takes half an hour.
+The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
 are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
 gigabytes are made once, in runs/scale. Standard library only.
 """
@@ -99,6 +100,24 @@ def build(binary, kb, sources):
     return {"build_seconds": made.seconds, "build_peak_bytes": made.peak_bytes}
 
 
+def index(binary, kb, files):
+    """Figures of the index of a knowledge base, which is removed afterwards, and of `map` with the default model."""
+    made = process.run([binary, "index", "build", "--kb", str(kb)])
+    path = kb.with_suffix(".index")
+    command = [binary, "map", "--kb", str(kb), "--model", "default", "--threads", "1"]
+    one, misspelt = process.repeat(
+        N_RUNS, *(lambda name=name: process.run([*command, str(files[name])]) for name in ("one", "misspelled"))
+    )
+    base = statistics.median(run.seconds for run in one)
+    figures = {
+        "index_seconds": made.seconds, "index_peak_bytes": made.peak_bytes, "index_bytes": path.stat().st_size,
+        "index_map_seconds": process.spread((run.seconds - base) / N_QUERIES for run in misspelt),
+        "index_map_peak_bytes": max(run.peak_bytes for run in misspelt), "index_first_seconds": process.seconds(one),
+    }
+    path.unlink()
+    return figures
+
+
 def counts(binary, kb):
     text = subprocess.run([binary, "kb", "info", str(kb), "--json"], check=True, capture_output=True, text=True).stdout
     info = json.loads(text)
@@ -109,6 +128,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--binary", default=str(linking.ROOT / "target" / "release" / "canonym"))
     parser.add_argument("--report", type=pathlib.Path)
+    parser.add_argument("--index", action="store_true")
     options = parser.parse_args()
     MADE.mkdir(parents=True, exist_ok=True)
     folder = linking.DATA / "terminologies"
@@ -123,6 +143,8 @@ def main():
     files = queries(jsonl)
     for title, kb in (("open terminologies", real), ("UMLS size, synthetic", grown)):
         results[title].update(counts(options.binary, kb) | measure(options.binary, kb, files))
+        if options.index:
+            results[title].update(index(options.binary, kb, files))
     print("| | " + " | ".join(results) + " |\n| --- | " + " | ".join("---" for _ in results) + " |")
 
     def row(title, show):
@@ -143,6 +165,13 @@ def main():
     row("peak memory of `map`, GiB", lambda one: f"{one['map_peak_bytes'] / 2**30:.2f}")
     for model in ("lexical", "default"):
         row(f"first answer of `link`, {model}, s", lambda one: span(one["link_first_seconds"][model], 1, 2))
+    if options.index:
+        row("`index build`, s", lambda one: f"{one['index_seconds']:.0f}")
+        row("its peak memory, GiB", lambda one: f"{one['index_peak_bytes'] / 2**30:.2f}")
+        row("size of the index, GiB", lambda one: f"{one['index_bytes'] / 2**30:.2f}")
+        row("`map` of a misspelled name, default model, ms", lambda one: span(one["index_map_seconds"], 1000, 2))
+        row("its peak memory, GiB", lambda one: f"{one['index_map_peak_bytes'] / 2**30:.2f}")
+        row("first answer of `map`, s", lambda one: span(one["index_first_seconds"], 1, 2))
     if options.report:
         options.report.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

@@ -49,6 +49,9 @@ pub struct LinkArguments {
     /// Model: `default`, `lexical`, `bm25` (given mentions only), or a bundle.
     #[arg(long, value_name = "BUNDLE", default_value = "default")]
     model: String,
+    /// Index of the names, from `canonym index build` [default: the file `K.index` beside `K.kb`, if there is one].
+    #[arg(long, value_name = "FILE.index")]
+    index: Option<PathBuf>,
     /// Rerank candidates of given mentions in context with this cross-encoder.
     #[arg(long, value_name = "BUNDLE", conflicts_with = "explain")]
     rerank: Option<PathBuf>,
@@ -167,6 +170,7 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
     models.senses = SenseInventory::of_files(&arguments.abbreviations)?;
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    models.use_index(arguments.index.as_deref(), &kb)?;
     let fingerprint = models.fingerprint();
     let to = output_format(arguments)?;
     if arguments.changed_only.is_some() {

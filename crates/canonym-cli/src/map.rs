@@ -35,6 +35,9 @@ pub struct MapArguments {
     /// Model: `lexical` (string similarity), `bm25`, `default` (hybrid: lexical and dense), or a bundle.
     #[arg(long, value_name = "BUNDLE", default_value = "lexical")]
     model: String,
+    /// Index of the names, from `canonym index build` [default: the file `K.index` beside `K.kb`, if there is one].
+    #[arg(long, value_name = "FILE.index")]
+    index: Option<PathBuf>,
     /// Output format: jsonl, or sssom (SSSOM mappings as TSV).
     #[arg(long, value_enum, value_name = "F", default_value = "jsonl")]
     to: MapFormat,
@@ -99,9 +102,10 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         let message = "`--to sssom` cannot hold `--explain`, `--raw-ids` and `--to-system`";
         return Err(errors::usage(message, "omit the option, or use jsonl"));
     }
-    let models = Models::named(&arguments.model)?;
+    let mut models = Models::named(&arguments.model)?;
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
+    models.use_index(arguments.index.as_deref(), &kb)?;
     let translator = arguments.codes.translator(&kb)?;
     let top_k = arguments.top_k.unwrap_or(if is_sssom { 1 } else { 5 }) as usize;
     let config = LinkConfig { top_k, min_score: arguments.min_score };

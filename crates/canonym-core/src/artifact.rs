@@ -5,16 +5,18 @@
 //! parse: small files are read, large ones mapped, and every section is verified against its checksum. The content of
 //! sections is up to the caller.
 
+mod atomic;
+
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
-use std::hash::{BuildHasher, RandomState};
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
+
+pub use atomic::{AtomicFile, AtomicFolder, is_temporary, remove_temporaries_of, remove_unfinished};
 
 use crate::{Error, Result};
 
@@ -30,174 +32,6 @@ pub const IN_MEMORY: u64 = 256 << 20;
 /// Number of bytes read at a time when computing a checksum.
 const PIECE: usize = 1 << 20;
 
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Removes all unfinished files and folders, for a signal handler that is about to end the process.
-///
-/// Creating or committing a file afterwards blocks until the process ends.
-pub fn remove_unfinished() {
-    let mut paths = unfinished();
-    for path in paths.drain(..) {
-        if std::fs::remove_file(&path).is_err() {
-            std::fs::remove_dir_all(path).ok();
-        }
-    }
-    // Stays locked: otherwise a commit could find its file missing and report that instead of the interrupt.
-    std::mem::forget(paths);
-}
-
-/// An unpredictable temporary name next to `path`.
-fn temporary_beside(path: &Path, name: &std::ffi::OsStr) -> PathBuf {
-    // `RandomState` is seeded by the operating system.
-    let secret = RandomState::new().hash_one(std::process::id());
-    path.with_file_name(format!(".{}.{}-{secret:016x}.tmp", name.to_string_lossy(), std::process::id()))
-}
-
-/// Syncs the folder of `path`, so that a rename is durable. Errors are ignored: some file systems cannot sync folders,
-/// and the rename has taken effect.
-#[cfg(unix)]
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(folder) = File::open(folder) {
-        folder.sync_all().ok();
-    }
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) {}
-
-/// Renames a temporary file or folder to its path.
-fn rename_into_place(temporary: &Path, path: &Path) -> Result<()> {
-    let mut paths = unfinished();
-    std::fs::rename(temporary, path).map_err(|source| Error::io("rename", path, source))?;
-    paths.retain(|other| *other != temporary);
-    drop(paths);
-    sync_folder(path);
-    Ok(())
-}
-
-/// A file that appears at its path only when [`AtomicFile::commit`] is called.
-#[derive(Debug)]
-pub struct AtomicFile {
-    path: PathBuf,
-    temporary: PathBuf,
-    file: Option<BufWriter<File>>,
-}
-
-impl AtomicFile {
-    /// Creates a temporary file for `path`.
-    pub fn create(path: &Path) -> Result<AtomicFile> {
-        let name =
-            path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", path.display())))?;
-        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            let error = Error::invalid(format!("{} exists and is not a regular file", path.display()));
-            return Err(error.with_hint("choose another file name"));
-        }
-        let temporary = temporary_beside(path, name);
-        unfinished().push(temporary.clone());
-        // Never writes to an existing file and never follows a link.
-        match File::create_new(&temporary) {
-            Ok(file) => Ok(AtomicFile {
-                path: path.to_path_buf(),
-                temporary,
-                file: Some(BufWriter::with_capacity(1 << 18, file)),
-            }),
-            Err(source) => {
-                unfinished().retain(|other| *other != temporary);
-                Err(Error::io("create", path, source))
-            }
-        }
-    }
-
-    /// Flushes, syncs and renames the file to its path.
-    pub fn commit(mut self) -> Result<()> {
-        let writer = self.file.take().expect("the file is there until commit");
-        let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
-        file.sync_all().map_err(|source| Error::io("write", &self.path, source))?;
-        drop(file);
-        rename_into_place(&self.temporary, &self.path)
-    }
-
-    fn writer(&mut self) -> &mut BufWriter<File> {
-        self.file.as_mut().expect("the file is there until commit")
-    }
-}
-
-impl Write for AtomicFile {
-    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        self.writer().write(buffer)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.writer().flush()
-    }
-}
-
-impl Seek for AtomicFile {
-    fn seek(&mut self, position: SeekFrom) -> std::io::Result<u64> {
-        self.writer().seek(position)
-    }
-}
-
-impl Drop for AtomicFile {
-    fn drop(&mut self) {
-        // After a commit the temporary file no longer exists.
-        self.file.take();
-        std::fs::remove_file(&self.temporary).ok();
-        unfinished().retain(|other| *other != self.temporary);
-    }
-}
-
-/// A folder that appears at its path only when [`AtomicFolder::commit`] is called.
-#[derive(Debug)]
-pub struct AtomicFolder {
-    path: PathBuf,
-    temporary: PathBuf,
-}
-
-impl AtomicFolder {
-    /// Creates a temporary folder for `path`, which must not exist or be empty.
-    pub fn create(path: &Path) -> Result<AtomicFolder> {
-        let name =
-            path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a folder", path.display())))?;
-        if std::fs::symlink_metadata(path).is_ok() {
-            let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-            if !is_empty {
-                let error = Error::invalid(format!("{} exists and is not an empty folder", path.display()));
-                return Err(error.with_hint("choose a new folder; existing files are never overwritten"));
-            }
-        }
-        let temporary = temporary_beside(path, name);
-        unfinished().push(temporary.clone());
-        let folder = AtomicFolder { path: path.to_path_buf(), temporary };
-        match std::fs::create_dir(&folder.temporary) {
-            Ok(()) => Ok(folder),
-            Err(source) => Err(Error::io("create", path, source)),
-        }
-    }
-
-    /// The temporary folder, into which files are written.
-    pub fn temporary(&self) -> &Path {
-        &self.temporary
-    }
-
-    /// Renames the folder to its path.
-    pub fn commit(self) -> Result<()> {
-        rename_into_place(&self.temporary, &self.path)
-    }
-}
-
-impl Drop for AtomicFolder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.temporary).ok();
-        unfinished().retain(|other| *other != self.temporary);
-    }
-}
-
 /// Type of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArtifactKind {
@@ -205,10 +39,12 @@ pub struct ArtifactKind {
     pub tag: [u8; 4],
     /// Name in messages, such as `knowledge base`.
     pub name: &'static str,
-    /// Format number that is written; readers reject larger ones.
+    /// Format number of this kind, which is written; readers reject higher numbers.
     pub format: u32,
-    /// The smallest format number that is read.
+    /// The lowest format number that is read.
     pub oldest: u32,
+    /// The command that writes it, for hints, such as `canonym kb build`.
+    pub command: &'static str,
 }
 
 struct Entry {
@@ -235,14 +71,24 @@ impl<W: Write + Seek> ContainerWriter<W> {
 
     /// Writes a section from chunks of bytes; `name` has at most 16 bytes and must be unique.
     pub fn section<'a>(&mut self, name: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> std::io::Result<()> {
+        self.section_from(name, |put| chunks.into_iter().try_for_each(put))
+    }
+
+    /// Writes a section that `write` hands over in chunks of bytes.
+    pub fn section_from(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut dyn FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
         self.align()?;
-        let offset = self.position;
-        let mut hasher = Xxh3::new();
-        for chunk in chunks {
+        let (offset, mut hasher) = (self.position, Xxh3::new());
+        let (out, position) = (&mut self.out, &mut self.position);
+        write(&mut |chunk: &[u8]| {
             hasher.update(chunk);
-            self.out.write_all(chunk)?;
-            self.position += chunk.len() as u64;
-        }
+            out.write_all(chunk)?;
+            *position += chunk.len() as u64;
+            Ok(())
+        })?;
         let entry = Entry { name: section_name(name), offset, len: self.position - offset, checksum: hasher.digest() };
         self.entries.push(entry);
         Ok(())
@@ -250,20 +96,15 @@ impl<W: Write + Seek> ContainerWriter<W> {
 
     /// Writes a section of 32-bit numbers.
     pub fn section_u32(&mut self, name: &str, values: &[u32]) -> std::io::Result<()> {
-        self.align()?;
-        let offset = self.position;
-        let mut hasher = Xxh3::new();
-        let mut bytes = Vec::with_capacity(4 << 14);
-        for chunk in values.chunks(1 << 14) {
-            bytes.clear();
-            bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
-            hasher.update(&bytes);
-            self.out.write_all(&bytes)?;
-            self.position += bytes.len() as u64;
-        }
-        let entry = Entry { name: section_name(name), offset, len: self.position - offset, checksum: hasher.digest() };
-        self.entries.push(entry);
-        Ok(())
+        self.section_from(name, |put| {
+            let mut bytes = Vec::with_capacity(4 << 14);
+            for chunk in values.chunks(1 << 14) {
+                bytes.clear();
+                bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
+                put(&bytes)?;
+            }
+            Ok(())
+        })
     }
 
     /// Writes the section table and the header, and returns the writer.
@@ -358,6 +199,7 @@ struct MappedFile {
 pub struct Container {
     bytes: Bytes,
     path: PathBuf,
+    kind: ArtifactKind,
     sections: BTreeMap<[u8; 16], (Range<usize>, u64)>,
     fingerprint: u128,
     format: u32,
@@ -371,7 +213,7 @@ impl Container {
 
     /// Like [`Container::open`]; only files larger than `in_memory` bytes are mapped.
     pub fn open_up_to(in_memory: u64, path: &Path, kind: ArtifactKind) -> Result<Container> {
-        Container::from_bytes(read_or_map(in_memory, path)?, path, kind)
+        Container::from_bytes(read_or_map(in_memory, path, kind)?, path, kind)
     }
 
     /// Like [`Container::open_up_to`], but a mapped file is verified once: a note in `notes`, a folder of this user, says
@@ -382,7 +224,7 @@ impl Container {
         kind: ArtifactKind,
         notes: Option<&Path>,
     ) -> Result<Container> {
-        let container = Container::unverified(read_or_map(in_memory, path)?, path, kind)?;
+        let container = Container::unverified(read_or_map(in_memory, path, kind)?, path, kind)?;
         let note = notes.map(|folder| folder.join(format!("verified-{:032x}", container.fingerprint)));
         let state = container.file_state();
         let noted = || note.as_ref().and_then(|note| std::fs::read_to_string(note).ok());
@@ -422,9 +264,9 @@ impl Container {
         let (sections, fingerprint, format) = read_table(&bytes, kind).map_err(|fault| Error::Artifact {
             path: path.to_path_buf(),
             message: fault.message,
-            hint: Some(fault.hint.to_owned()),
+            hint: Some(fault.hint),
         })?;
-        Ok(Container { bytes, path: path.to_path_buf(), sections, fingerprint, format })
+        Ok(Container { bytes, path: path.to_path_buf(), kind, sections, fingerprint, format })
     }
 
     /// Verifies the checksums of all sections.
@@ -437,7 +279,7 @@ impl Container {
             }
             let name = String::from_utf8_lossy(name);
             let message = format!("its section `{}` is damaged", name.trim_end_matches('\0'));
-            Err(Error::artifact(&self.path, message).with_hint(REBUILD))
+            Err(Error::artifact(&self.path, message).with_hint(self.kind.rebuild()))
         })
     }
 
@@ -462,7 +304,7 @@ impl Container {
         match now.len() == mapped.opened.len() && now.modified().ok() == mapped.opened.modified().ok() {
             true => Ok(()),
             false => Err(Error::artifact(&self.path, "it was modified while in use")
-                .with_hint("rebuild it with `canonym kb build`, which replaces it atomically, and restart")),
+                .with_hint(format!("{}, which replaces it atomically, and restart", self.kind.rebuild()))),
         }
     }
 
@@ -502,7 +344,7 @@ impl Container {
 }
 
 /// The bytes of a file: read if it has up to `in_memory` bytes, else mapped.
-fn read_or_map(in_memory: u64, path: &Path) -> Result<Bytes> {
+fn read_or_map(in_memory: u64, path: &Path, kind: ArtifactKind) -> Result<Bytes> {
     let mut file = File::open(path).map_err(|source| Error::io("open", path, source))?;
     let metadata = file.metadata().map_err(|source| Error::io("open", path, source))?;
     if !metadata.is_file() {
@@ -510,7 +352,7 @@ fn read_or_map(in_memory: u64, path: &Path) -> Result<Bytes> {
     }
     if metadata.len() < HEADER_LEN as u64 {
         return Err(Error::artifact(path, format!("it has {} bytes, too few for a header", metadata.len()))
-            .with_hint("build it with `canonym kb build`"));
+            .with_hint(format!("build it with `{}`", kind.command)));
     }
     Ok(if metadata.len() <= in_memory {
         let mut bytes = Vec::with_capacity(metadata.len() as usize);
@@ -538,13 +380,18 @@ fn write_note(note: &Path, text: &str) {
 
 struct Fault {
     message: String,
-    hint: &'static str,
+    hint: String,
 }
 
-const REBUILD: &str = "rebuild it with `canonym kb build`";
+impl ArtifactKind {
+    /// The hint for a damaged file.
+    pub fn rebuild(self) -> String {
+        format!("rebuild it with `{}`", self.command)
+    }
+}
 
-fn fault<T>(message: impl Into<String>, hint: &'static str) -> std::result::Result<T, Fault> {
-    Err(Fault { message: message.into(), hint })
+fn fault<T>(message: impl Into<String>, hint: impl Into<String>) -> std::result::Result<T, Fault> {
+    Err(Fault { message: message.into(), hint: hint.into() })
 }
 
 type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128, u32);
@@ -552,12 +399,12 @@ type Table = (BTreeMap<[u8; 16], (Range<usize>, u64)>, u128, u32);
 fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fault> {
     if bytes.len() < HEADER_LEN || bytes[..8] != MAGIC || bytes[8..12] != kind.tag {
         let message = format!("it is not a compiled {}", kind.name);
-        return fault(message, "compile a terminology with `canonym kb build`");
+        return fault(message, format!("build one with `{}`", kind.command));
     }
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     if u64_at(56) != xxh3_64(&bytes[..56]) {
-        return fault("its header is damaged", REBUILD);
+        return fault("its header is damaged", kind.rebuild());
     }
     let format = u32_at(12);
     if format > kind.format {
@@ -566,20 +413,20 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
     }
     if format < kind.oldest {
         let message = format!("it has format {format}; this version reads from {} on", kind.oldest);
-        return fault(message, REBUILD);
+        return fault(message, kind.rebuild());
     }
     let (n_sections, table, file_len) = (u32_at(16), u64_at(24), u64_at(32));
     if file_len != bytes.len() as u64 {
-        return fault(format!("it is truncated: {} of {file_len} bytes", bytes.len()), REBUILD);
+        return fault(format!("it is truncated: {} of {file_len} bytes", bytes.len()), kind.rebuild());
     }
     let table_len = u64::from(n_sections) * ENTRY_LEN as u64;
     if n_sections > MAX_SECTIONS || table.checked_add(table_len) != Some(file_len) {
-        return fault("its section table is damaged", REBUILD);
+        return fault("its section table is damaged", kind.rebuild());
     }
     let entries = &bytes[table as usize..];
     let fingerprint = xxh3_128(entries);
     if fingerprint.to_le_bytes() != bytes[40..56] {
-        return fault("its section table is damaged", REBUILD);
+        return fault("its section table is damaged", kind.rebuild());
     }
     let mut sections = BTreeMap::new();
     for start in (table as usize..file_len as usize).step_by(ENTRY_LEN) {
@@ -589,7 +436,7 @@ fn read_table(bytes: &[u8], kind: ArtifactKind) -> std::result::Result<Table, Fa
             Some(end) if end <= table => {
                 sections.insert(name, (offset as usize..end as usize, u64_at(start + 32)));
             }
-            _ => return fault("a section extends beyond its end", REBUILD),
+            _ => return fault("a section extends beyond its end", kind.rebuild()),
         }
     }
     Ok((sections, fingerprint, format))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use canonym_core::kb::counts::Counts;
 use canonym_core::kb::format::SourceFile;
 use canonym_core::kb::{KnowledgeBase, Scope, code_system};
 use serde::Serialize;
@@ -47,15 +48,10 @@ struct Info<'a> {
     n_concepts: u64,
     n_names: u64,
     n_forms: u64,
-    n_shared_forms: u64,
-    n_definitions: u64,
-    n_with_parents: u64,
-    n_alternative_ids: u64,
+    #[serde(flatten)]
+    counts: Counts,
     n_xrefs: u64,
     code_systems: Vec<CodeSystem>,
-    scopes: BTreeMap<&'static str, u64>,
-    types: BTreeMap<&'a str, u64>,
-    sources: BTreeMap<&'a str, u64>,
     format: u32,
     n_bytes: u64,
     fingerprint: String,
@@ -83,19 +79,6 @@ pub fn run(arguments: &InfoArguments) -> anyhow::Result<()> {
 
 fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
     let meta = kb.meta();
-    let (mut types, mut sources, mut scopes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let (mut n_definitions, mut n_with_parents, mut n_alternative_ids) = (0, 0, 0);
-    for concept in kb.concepts() {
-        kb.types(concept).for_each(|name| *types.entry(name).or_insert(0) += 1);
-        kb.names(concept).for_each(|name| *scopes.entry(kb.scope(name).name()).or_insert(0) += 1);
-        n_definitions += u64::from(kb.definition(concept).is_some());
-        n_with_parents += u64::from(kb.parents(concept).next().is_some());
-        n_alternative_ids += kb.alternative_ids(concept).count() as u64;
-        match kb.source(concept) {
-            "" => {}
-            source => *sources.entry(source).or_insert(0) += 1,
-        }
-    }
     Info {
         name: &meta.name,
         source_format: &meta.source_format,
@@ -107,15 +90,9 @@ fn collect(kb: &KnowledgeBase, verified: bool) -> Info<'_> {
         n_concepts: kb.n_concepts() as u64,
         n_names: kb.n_names() as u64,
         n_forms: kb.n_forms() as u64,
-        n_shared_forms: n_shared_forms(kb),
-        n_definitions,
-        n_with_parents,
-        n_alternative_ids,
+        counts: Counts::of(kb),
         n_xrefs: kb.n_xrefs() as u64,
         code_systems: code_systems(kb),
-        scopes,
-        types,
-        sources,
         format: kb.container().format(),
         n_bytes: kb.container().bytes().len() as u64,
         fingerprint: format!("{:032x}", kb.container().fingerprint()),
@@ -134,16 +111,6 @@ fn code_systems(kb: &KnowledgeBase) -> Vec<CodeSystem> {
     systems.filter(|one| !code_system::is_made_up(&one.uri) || !one.version.is_empty()).collect()
 }
 
-/// Number of forms shared by several concepts.
-fn n_shared_forms(kb: &KnowledgeBase) -> u64 {
-    let is_shared = |form: &u32| {
-        let mut concepts = kb.names_of_form(canonym_core::kb::FormId(*form)).map(|name| kb.concept_of(name));
-        let first = concepts.next();
-        concepts.any(|concept| Some(concept) != first)
-    };
-    (0..kb.n_forms() as u32).filter(is_shared).count() as u64
-}
-
 fn sheet(info: &Info<'_>) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.line("name", info.name);
@@ -156,22 +123,23 @@ fn sheet(info: &Info<'_>) -> Sheet {
     let systems = info.code_systems.iter();
     let systems = systems.map(|one| format!("{}  {} {}", one.prefix, one.uri, one.version).trim_end().to_owned());
     sheet.lines("code systems", systems);
+    let Counts { scopes, types, sources, .. } = &info.counts;
     let counts = [
         (info.n_concepts, "concepts"),
         (info.n_names, "names"),
         (info.n_forms, "distinct names, ignoring case and punctuation"),
-        (info.n_shared_forms, "of these shared by several concepts"),
-        (info.n_definitions, "concepts with a definition"),
-        (info.n_with_parents, "concepts with a parent"),
-        (info.n_alternative_ids, "alternative ids"),
+        (info.counts.n_shared_forms, "of these shared by several concepts"),
+        (info.counts.n_definitions, "concepts with a definition"),
+        (info.counts.n_with_parents, "concepts with a parent"),
+        (info.counts.n_alternative_ids, "alternative ids"),
         (info.n_xrefs, "cross-references"),
     ];
     sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
     let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::name);
-    let scopes = order.iter().filter_map(|word| info.scopes.get(word).map(|n| (*n, (*word).to_owned())));
+    let scopes = order.iter().filter_map(|word| scopes.get(*word).map(|n| (*n, (*word).to_owned())));
     sheet.counts("names", &scopes.collect::<Vec<_>>());
-    sheet.counts("types", &by_count(&info.types));
-    sheet.counts("sources", &by_count(&info.sources));
+    sheet.counts("types", &by_count(types));
+    sheet.counts("sources", &by_count(sources));
     sheet.line("file", format!("{}, format {}", bytes(info.n_bytes), info.format));
     sheet.line("fingerprint", info.fingerprint.clone());
     if info.verified {
@@ -181,8 +149,8 @@ fn sheet(info: &Info<'_>) -> Sheet {
 }
 
 /// Sorts by descending count, then by name.
-fn by_count(counts: &BTreeMap<&str, u64>) -> Vec<(u64, String)> {
-    let mut rows: Vec<(u64, String)> = counts.iter().map(|(name, n)| (*n, (*name).to_owned())).collect();
+fn by_count(counts: &BTreeMap<String, u64>) -> Vec<(u64, String)> {
+    let mut rows: Vec<(u64, String)> = counts.iter().map(|(name, n)| (*n, name.clone())).collect();
     rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     rows
 }

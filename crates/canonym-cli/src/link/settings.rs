@@ -109,7 +109,10 @@ fn named(value: &impl ValueEnum) -> String {
 /// The arguments of the run in `folder`; of `arguments`, only the number of threads is used.
 pub fn stored(folder: &Path, arguments: &LinkArguments) -> anyhow::Result<LinkArguments> {
     let settings = RunFolder::settings_of(folder)?;
-    let has_own = arguments.model != "default" || arguments.kb.is_some() || arguments.rerank.is_some();
+    let has_own = arguments.model != "default"
+        || arguments.kb.is_some()
+        || arguments.rerank.is_some()
+        || arguments.index.is_some();
     if has_own || !options(arguments)?.is_empty() {
         let message = format!("`--resume {}` without files takes all options from the run", folder.display());
         return Err(errors::usage(message, "omit the other options, or repeat the whole command of the run"));

@@ -28,7 +28,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 status 1
                 --- stderr
                 error: cannot open the knowledge base
-                  caused by: cannot use cut.kb: it is truncated: 3904 of 7808 bytes
+                  caused by: cannot use cut.kb: it is truncated: 3720 of 7440 bytes
                 hint: rebuild it with `canonym kb build`
             "#]],
         ),
@@ -79,7 +79,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 --- stderr
                 error: cannot open the knowledge base
                   caused by: cannot use shapes.tsv: it is not a compiled knowledge base
-                hint: compile a terminology with `canonym kb build`
+                hint: build one with `canonym kb build`
             "#]],
         ),
         (
@@ -123,12 +123,12 @@ fn files_of_another_version_say_so() {
     place.check(
         &["kb", "info", "newer.kb"],
         expect![[r#"
-            status 1
-            --- stderr
-            error: cannot open the knowledge base
-              caused by: cannot use newer.kb: it has format 3; this version reads up to 2
-            hint: use the newer version of canonym that built it, or rebuild it with this version
-        "#]],
+        status 1
+        --- stderr
+        error: cannot open the knowledge base
+          caused by: cannot use newer.kb: it has format 4; this version reads up to 3
+        hint: use the newer version of canonym that built it, or rebuild it with this version
+    "#]],
     );
     place.check(
         &["map", "-", "--kb", "foreign.kb"],
@@ -137,7 +137,7 @@ fn files_of_another_version_say_so() {
             --- stderr
             error: cannot open the knowledge base
               caused by: cannot use foreign.kb: it is not a compiled knowledge base
-            hint: compile a terminology with `canonym kb build`
+            hint: build one with `canonym kb build`
         "#]],
     );
     place.check(

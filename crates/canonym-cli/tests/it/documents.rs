@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::support::Workplace;
 
 /// Documents with commands, in the order in which they run: pages of the guide as in its index, formats, README.
-const DOCUMENTS: [&str; 31] = [
+const DOCUMENTS: [&str; 32] = [
     "docs/guide/first-steps.md",
     "docs/guide/terminology.md",
     "docs/guide/map.md",
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 31] = [
     "docs/guide/health-records.md",
     "docs/guide/codes.md",
     "docs/guide/batch.md",
+    "docs/guide/umls.md",
     "docs/guide/link-options.md",
     "docs/guide/abbreviations.md",
     "docs/guide/context.md",

@@ -28,9 +28,9 @@ fn info_tells_what_a_file_holds() {
                             7  exact
             types           2  Curve
                             2  Polygon
-            file            [SIZE] KiB, format 2
+            file            [SIZE] KiB, format 3
             fingerprint     [HASH]
-            checksums       all 48 sections match
+            checksums       all 49 sections match
         "#]],
     );
     let with_sections = place.run(&["kb", "info", "shapes.kb", "--sections"], "");
@@ -161,39 +161,33 @@ fn show_lists_names_and_neighbours() {
     place.check(
         &["kb", "show", "tools.kb", "OLD:9", "--json"],
         expect![[r#"
-            status 0
-            --- stdout
+        status 0
+        --- stdout
+        {
+          "id": "T:30",
+          "raw_id": "T:30",
+          "name": "Hammer",
+          "names": [
             {
-              "id": "T:30",
-              "raw_id": "T:30",
-              "name": "Hammer",
-              "names": [
-                {
-                  "text": "Hammer",
-                  "scope": "preferred"
-                }
-              ],
-              "types": [],
-              "definition": null,
-              "parents": [
-                {
-                  "id": "T:1",
-                  "name": "Tool"
-                }
-              ],
-              "children": [],
-              "alternative_ids": [
-                "OLD:9"
-              ],
-              "xrefs": [],
-              "code_system": {
-                "uri": "urn:canonym:T",
-                "version": "",
-                "code": "30"
-              },
-              "source": "shed"
+              "text": "Hammer",
+              "scope": "preferred"
             }
-        "#]],
+          ],
+          "types": [],
+          "definition": null,
+          "parents": [
+            {
+              "id": "T:1",
+              "name": "Tool"
+            }
+          ],
+          "children": [],
+          "alternative_ids": [
+            "OLD:9"
+          ],
+          "source": "shed"
+        }
+    "#]],
     );
     place.check(
         &["kb", "show", "tools.kb", "t:3O"],

@@ -28,10 +28,7 @@ fn concepts_of_the_starter_lend_their_names() {
     let place = Workplace::new();
     place.write("own.jsonl", OWN);
     let built = said(&place, &["kb", "build", "own.jsonl", "--with-starter", "--out", "own.kb"]);
-    has(
-        &built,
-        &["  4  concepts\n", "names added to 2 concepts\n", "starter concept: not in the terminology\n"],
-    );
+    has(&built, &["  4  concepts\n", "names added to 2 concepts\n", "starter concept: not in the terminology\n"]);
     has(&built, &["1  starter name: a name of another concept\n", "1  starter name: already a name of its concept\n"]);
     let infarction = said(&place, &["kb", "show", "own.kb", "OWN:1"]);
     has(&infarction, &["name           Cardiac infarction\n", "exact      Myocardial Infarction\n", "exact      MI\n"]);

@@ -19,6 +19,7 @@ mod frozen;
 mod generative;
 mod help;
 mod hostile;
+mod index;
 mod interrupt;
 mod kb_build;
 mod kb_diff;

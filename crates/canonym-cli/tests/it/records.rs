@@ -137,84 +137,120 @@ fn damaged_vocabulary_tables_are_errors_with_their_line() {
         place.write("bad.csv", concepts);
         place.check(&link(&["omop-note-nlp", "--nlp-date", "2026-11-25", "--omop-concepts", "bad.csv"]), expected);
     };
-    check(b"", expect![[r#"
+    check(
+        b"",
+        expect![[r#"
         status 1
         --- stderr
         error: bad.csv:1: the file is empty
         hint: use CONCEPT.csv of a download from Athena: tab-separated, with its header line
-    "#]]);
-    check(b"concept_id,concept_name\n1,x\n", expect![[r#"
+    "#]],
+    );
+    check(
+        b"concept_id,concept_name\n1,x\n",
+        expect![[r#"
         status 1
         --- stderr
         error: bad.csv:1: the header line has no column concept_id
         hint: use CONCEPT.csv of a download from Athena: tab-separated, with its header line
-    "#]]);
-    check(CONCEPTS.replace("35208800", "three").as_bytes(), expect![[r#"
+    "#]],
+    );
+    check(
+        CONCEPTS.replace("35208800", "three").as_bytes(),
+        expect![[r#"
         status 1
         --- stderr
         error: bad.csv:3: `three` is not a concept id
         hint: use CONCEPT.csv of a download from Athena: tab-separated, with its header line
-    "#]]);
-    check(CONCEPTS.replace("\t20991231\t\n35208800", "\n35208800").as_bytes(), expect![[r#"
+    "#]],
+    );
+    check(
+        CONCEPTS.replace("\t20991231\t\n35208800", "\n35208800").as_bytes(),
+        expect![[r#"
         status 1
         --- stderr
         error: bad.csv:2: 8 columns, expected 10
         hint: use CONCEPT.csv of a download from Athena: tab-separated, with its header line
-    "#]]);
-    check(&[CONCEPTS.as_bytes(), b"1\t\xff\n"].concat(), expect![[r#"
+    "#]],
+    );
+    check(
+        &[CONCEPTS.as_bytes(), b"1\t\xff\n"].concat(),
+        expect![[r#"
         status 1
         --- stderr
         error: bad.csv:6: invalid UTF-8: byte 3 of the line (0xff)
         hint: convert the file to UTF-8, for example with `iconv -f ISO-8859-1 -t UTF-8`
-    "#]]);
+    "#]],
+    );
     place.write("bad.tsv", "subject_id\tobject_id\nWARD:1\tICD10CM:M10\n");
-    place.check(&link(&["jsonl", "--to-system", "ICD10CM", "--mappings", "bad.tsv"]), expect![[r#"
+    place.check(
+        &link(&["jsonl", "--to-system", "ICD10CM", "--mappings", "bad.tsv"]),
+        expect![[r#"
         status 1
         --- stderr
         error: bad.tsv:1: the header line lacks the columns subject_id, predicate_id and object_id
         hint: use SSSOM mappings in TSV format
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn wrong_options_of_records_say_what_to_do() {
     let place = place();
-    place.check(&link(&["omop-note-nlp"]), expect![[r#"
+    place.check(
+        &link(&["omop-note-nlp"]),
+        expect![[r#"
         status 2
         --- stderr
         error: `--to omop-note-nlp` needs the date of the processing
         hint: add `--nlp-date`, such as `--nlp-date 2026-11-25`
-    "#]]);
-    place.check(&link(&["omop-note-nlp", "--nlp-date", "yesterday"]), expect![[r#"
+    "#]],
+    );
+    place.check(
+        &link(&["omop-note-nlp", "--nlp-date", "yesterday"]),
+        expect![[r#"
         status 2
         --- stderr
         error: `yesterday` is not a date
         hint: write it as 2026-11-25, or 2026-11-25T14:30:00
-    "#]]);
-    place.check(&link(&["jsonl", "--nlp-date", "2026-11-25"]), expect![[r#"
+    "#]],
+    );
+    place.check(
+        &link(&["jsonl", "--nlp-date", "2026-11-25"]),
+        expect![[r#"
         status 2
         --- stderr
         error: `--nlp-date` is for `--to omop-note-nlp`
         hint: omit it, or change `--to`
-    "#]]);
-    place.check(&link(&["fhir", "--fhir-types", "Drug=pill"]), expect![[r#"
+    "#]],
+    );
+    place.check(
+        &link(&["fhir", "--fhir-types", "Drug=pill"]),
+        expect![[r#"
         status 2
         --- stderr
         error: invalid setting `Drug=pill`
         hint: write TYPE=condition, TYPE=observation, TYPE=medication or TYPE=none; `*` is every other type
-    "#]]);
-    place.check(&link(&["parquet"]), expect![[r#"
+    "#]],
+    );
+    place.check(
+        &link(&["parquet"]),
+        expect![[r#"
         status 2
         --- stderr
         error: Parquet is written to a file and has its own compression
         hint: name a file with `--output`, such as links.parquet
-    "#]]);
-    place.check(&link(&["jsonl", "--to-system", "LOINC"]), expect![[r#"
+    "#]],
+    );
+    place.check(
+        &link(&["jsonl", "--to-system", "LOINC"]),
+        expect![[r#"
         status 2
         --- stderr
         error: ward has no codes of `LOINC`
         hint: it has ICD10CM, RXNORM, SNOMEDCT, UMLS, WARD; name an SSSOM file with `--mappings` for others
-    "#]]);
+    "#]],
+    );
     place.write("text.txt", "Gout.");
     let named = [
         "link",
@@ -263,7 +299,8 @@ fn bundles_never_show_what_is_negated_or_of_relatives_as_present() {
         "DocumentReference" None null null
         "DocumentReference" None null null
         "FamilyMemberHistory" None null null
-    "#]].assert_eq(&shown);
+    "#]]
+    .assert_eq(&shown);
     let gout = &lines[0]["entry"][2]["resource"]["code"]["coding"];
     expect![[r#"[{"code":"1","display":"gout","system":"https://ward.example/codes","version":"2026"},{"code":"M10.9","system":"http://hl7.org/fhir/sid/icd-10-cm"}]"#]].assert_eq(&gout.to_string());
     let lines = place.run(&link(&["fhir-ndjson"]), "").stdout;
@@ -286,17 +323,23 @@ fn run_folders_hold_tables() {
 #[test]
 fn parquet_is_a_file_of_its_own() {
     let place = place();
-    place.check(&link(&["parquet", "--output", "links.parquet"]), expect![[r#"
+    place.check(
+        &link(&["parquet", "--output", "links.parquet"]),
+        expect![[r#"
         status 0
-    "#]]);
+    "#]],
+    );
     let bytes = std::fs::read(place.path("links.parquet")).unwrap();
     assert_eq!((&bytes[..4], &bytes[bytes.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
-    place.check(&link(&["parquet", "--output", "links.parquet.gz"]), expect![[r#"
+    place.check(
+        &link(&["parquet", "--output", "links.parquet.gz"]),
+        expect![[r#"
         status 2
         --- stderr
         error: Parquet is written to a file and has its own compression
         hint: name a file with `--output`, such as links.parquet
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -331,18 +374,23 @@ fn map_gives_codes_of_another_system_and_sssom() {
         L:1	gout		skos:exactMatch	WARD:1	gout	semapv:LexicalMatching	rdfs:label	gout	0.9951
         L:2	rash		skos:exactMatch	sssom:NoTermFound		semapv:LexicalMatching			
     "#]].assert_eq(rows);
-    place.check(&[&ids[..], &["--explain"]].concat(), expect![[r#"
+    place.check(
+        &[&ids[..], &["--explain"]].concat(),
+        expect![[r#"
         status 2
         --- stderr
         error: `--to sssom` cannot hold `--explain`, `--raw-ids` and `--to-system`
         hint: omit the option, or use jsonl
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_knowledge_base_keeps_cross_references_and_code_systems() {
     let place = place();
-    place.check(&["kb", "show", "ward.kb", "WARD:1"], expect![[r#"
+    place.check(
+        &["kb", "show", "ward.kb", "WARD:1"],
+        expect![[r#"
         status 0
         --- stdout
         id                WARD:1
@@ -351,13 +399,16 @@ fn a_knowledge_base_keeps_cross_references_and_code_systems() {
         cross-references  oboInOwl:hasDbXref  ICD10CM:M10.9
                           skos:exactMatch     SNOMEDCT_US_2020_03_01:90560007
         code system       https://ward.example/codes 2026
-    "#]]);
+    "#]],
+    );
     place.write(
         "more.sssom.tsv",
         "subject_id\tpredicate_id\tobject_id\nward:2\tskos:exactMatch\tICD10CM:R05.8\nX:1\tskos:exactMatch\tX:2\n",
     );
     let build = ["kb", "build", "ward.jsonl", "--xrefs-from", "more.sssom.tsv", "--out", "more.kb"];
-    place.check(&build, expect![[r#"
+    place.check(
+        &build,
+        expect![[r#"
         status 0
         --- stderr
         built    more.kb ([SIZE] KiB) in [TIME] s
@@ -368,8 +419,11 @@ fn a_knowledge_base_keeps_cross_references_and_code_systems() {
                  3  distinct names, ignoring case and punctuation
                  3  semantic types
         dropped  1  mapping: of no concept
-    "#]]);
-    place.check(&["kb", "show", "more.kb", "WARD:2"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "show", "more.kb", "WARD:2"],
+        expect![[r#"
         status 0
         --- stdout
         id                WARD:2
@@ -377,20 +431,27 @@ fn a_knowledge_base_keeps_cross_references_and_code_systems() {
         types             Symptom
         cross-references  skos:exactMatch     ICD10CM:R05.8
                           oboInOwl:hasDbXref  UMLS_CUI:C0850149
-    "#]]);
-    place.check(&["kb", "build", "ward.jsonl", "--code-system", "WARD", "--out", "more.kb"], expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["kb", "build", "ward.jsonl", "--code-system", "WARD", "--out", "more.kb"],
+        expect![[r#"
         status 2
         --- stderr
         error: `WARD`: there is no `=`
         hint: write it as CLINIC=https://clinic.example/codes|2026
-    "#]]);
+    "#]],
+    );
     place.write("bad.jsonl", "{\"id\":\"W:1\",\"name\":\"a\",\"xrefs\":[{\"id\":\"X:1\",\"predicate\":\"same\"}]}\n");
-    place.check(&["kb", "build", "bad.jsonl", "--out", "more.kb"], expect![[r#"
+    place.check(
+        &["kb", "build", "bad.jsonl", "--out", "more.kb"],
+        expect![[r#"
         status 1
         --- stderr
         error: bad.jsonl:1: unknown predicate `same`
         hint: fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`
-    "#]]);
+    "#]],
+    );
     let again = place.run(&["kb", "export", "ward.kb", "--to", "jsonl"], "");
     assert_eq!(String::from_utf8(again.stdout).unwrap().matches("SNOMEDCT_US_2020_03_01:90560007").count(), 1);
 }

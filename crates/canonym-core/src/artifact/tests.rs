@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use super::*;
 
-const KIND: ArtifactKind = ArtifactKind { tag: *b"TEST", name: "sample", format: 3, oldest: 3 };
+const KIND: ArtifactKind = ArtifactKind { tag: *b"TEST", name: "sample", format: 3, oldest: 2, command: "make" };
 
 fn sample() -> Vec<u8> {
     let mut writer = ContainerWriter::new(KIND, Cursor::new(Vec::new())).unwrap();
@@ -94,6 +94,19 @@ fn a_newer_format_says_so() {
     writer.section("letters", [&b"abc"[..]]).unwrap();
     let error = open(writer.finish().unwrap().into_inner()).unwrap_err();
     assert_eq!(error.to_string(), "cannot use sample: it has format 4; this version reads up to 3");
+}
+
+#[test]
+fn older_formats_are_read_down_to_the_oldest() {
+    let written = |format: u32| {
+        let mut writer = ContainerWriter::new(ArtifactKind { format, ..KIND }, Cursor::new(Vec::new())).unwrap();
+        writer.section("letters", [&b"abc"[..]]).unwrap();
+        open(writer.finish().unwrap().into_inner())
+    };
+    assert_eq!(written(2).unwrap().format(), 2);
+    let error = written(1).unwrap_err();
+    assert_eq!(error.to_string(), "cannot use sample: it has format 1; this version reads from 2 on");
+    assert_eq!(error.hint(), Some("rebuild it with `make`"));
 }
 
 #[cfg(unix)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::{FinishedFile, Journal};
 use super::{BatchFile, checksum};
-use crate::artifact::AtomicFile;
+use crate::artifact::{AtomicFile, is_temporary};
 use crate::corpus::files::{JOURNAL, RUN_FILE};
 use crate::{Error, Result};
 
@@ -231,16 +231,6 @@ fn lock(path: &Path) -> Result<File> {
         }
         Err(std::fs::TryLockError::Error(source)) => Err(Error::io("create", &at, source)),
     }
-}
-
-/// Whether a name is that of an unfinished file: `.NAME.PID-HASH.tmp`.
-fn is_temporary(name: &str) -> bool {
-    let middle = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
-    middle.and_then(|middle| middle.rsplit_once('.')).is_some_and(|(_, end)| {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        end.split_once('-').is_some_and(|(process, hash)| is_number(process) && is_hash(hash))
-    })
 }
 
 /// Removes what a killed run left unfinished. The folder must be locked.

@@ -552,6 +552,7 @@ fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packed::Offsets;
     use super::*;
 
     fn search(names: &[&str], query: &str) -> Vec<(String, f32)> {
@@ -567,7 +568,7 @@ mod tests {
         let view = GramIndexView {
             lists: Lists::Gaps { codes: U32s(&codes), df: U32s(&df), at: U64s(&at), gaps: &gaps },
             inverse_norms: U32s(&norms),
-            names: Strings { at: U32s(&name_at), text: text.as_bytes() },
+            names: Strings { at: Offsets::Plain(U32s(&name_at)), text: text.as_bytes() },
         };
         let hits = view.search(query, 10, &mut GramScratch::default());
         hits.into_iter().map(|hit| (names[hit.row as usize].to_owned(), hit.cosine)).collect()

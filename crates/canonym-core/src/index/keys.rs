@@ -16,8 +16,9 @@ pub struct KeyTable {
     pub rows: Vec<u32>,
 }
 
+/// Bits of the number of buckets, which hold two to four entries each.
 fn bits_for(n_entries: usize) -> u32 {
-    usize::BITS - n_entries.max(1).leading_zeros()
+    (usize::BITS - n_entries.max(1).leading_zeros()).saturating_sub(2).max(1)
 }
 
 #[inline]

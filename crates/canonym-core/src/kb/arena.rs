@@ -5,13 +5,14 @@ use std::io::{Seek, Write};
 use rayon::prelude::*;
 
 use crate::artifact::ContainerWriter;
+use crate::index::packed::Lengths;
 use crate::{Error, Result};
 
 /// Strings stored back to back, with their offsets.
 #[derive(Debug)]
 pub(super) struct Arena {
     text: Vec<u8>,
-    at: Vec<u32>,
+    at: Vec<u64>,
 }
 
 impl Arena {
@@ -22,12 +23,10 @@ impl Arena {
 
     /// Adds a string and returns its row; `what` names the strings in errors.
     pub fn push(&mut self, what: &str, text: &str) -> Result<u32> {
-        let row = self.at.len() as u32 - 1;
+        let row =
+            u32::try_from(self.at.len() - 1).map_err(|_| Error::too_many(format!("more than 4 billion {what}")))?;
         self.text.extend_from_slice(text.as_bytes());
-        match u32::try_from(self.text.len()) {
-            Ok(end) => self.at.push(end),
-            Err(_) => return Err(Error::too_many(format!("the {what} exceed 4 GiB of text"))),
-        }
+        self.at.push(self.text.len() as u64);
         Ok(row)
     }
 
@@ -38,30 +37,34 @@ impl Arena {
     }
 }
 
+/// Writes a section of lengths.
+pub(super) fn lengths<W: Write + Seek>(
+    writer: &mut ContainerWriter<W>,
+    name: &str,
+    lens: impl Iterator<Item = usize>,
+) -> std::io::Result<()> {
+    writer.section(name, [&Lengths::encode(lens)[..]])
+}
+
 /// Writes the sections `{name}.at` and `{name}.text`.
 pub(super) fn strings<'a, W: Write + Seek>(
     writer: &mut ContainerWriter<W>,
     name: &str,
     texts: impl Iterator<Item = &'a str> + Clone,
 ) -> std::io::Result<()> {
-    let mut at = vec![0u32];
-    let mut end = 0usize;
-    for text in texts.clone() {
-        end += text.len();
-        at.push(u32::try_from(end).map_err(|_| std::io::Error::other(format!("more than 4 GiB of `{name}`")))?);
-    }
-    writer.section_u32(&format!("{name}.at"), &at)?;
+    lengths(writer, &format!("{name}.at"), texts.clone().map(str::len))?;
     writer.section(&format!("{name}.text"), texts.map(str::as_bytes))
 }
 
 /// Writes the sections `{name}.at` and `{name}.row`: the values of each concept in the given order, without duplicates.
+/// Returns the offsets and the values.
 pub(super) fn lists<W: Write + Seek>(
     writer: &mut ContainerWriter<W>,
     name: &str,
     values: impl Iterator<Item = (u32, u32)>,
     new_row: &[u32],
     n_concepts: usize,
-) -> std::io::Result<()> {
+) -> std::io::Result<(Vec<u32>, Vec<u32>)> {
     let mut pairs: Vec<(u32, u32, u32)> = values
         .enumerate()
         .map(|(index, (concept, value))| (new_row[concept as usize], value, index as u32))
@@ -78,8 +81,9 @@ pub(super) fn lists<W: Write + Seek>(
         at[row + 1] += at[row];
     }
     let rows: Vec<u32> = pairs.into_iter().map(|(_, value, _)| value).collect();
-    writer.section_u32(&format!("{name}.at"), &at)?;
-    writer.section_u32(&format!("{name}.row"), &rows)
+    lengths(writer, &format!("{name}.at"), at.windows(2).map(|ends| (ends[1] - ends[0]) as usize))?;
+    writer.section_u32(&format!("{name}.row"), &rows)?;
+    Ok((at, rows))
 }
 
 /// Writes ids of concepts: `{name}.at`, `{name}.text` and `{name}.concept`, sorted by id, and `{name}.of.at` and

@@ -4,13 +4,14 @@
 //! concept provides its preferred name, definition and source. Mappings can merge concepts. The result depends only on
 //! the records and the [`Meta`], not on the number of threads or the time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 
 use rayon::prelude::*;
 
 use super::arena::{Arena, ids_of_concepts, lists, strings};
+use super::counts::{self, Counts, tally};
 use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
 use super::join::{self, Mappings};
@@ -328,7 +329,7 @@ impl KnowledgeBaseBuilder {
             writer.section("name.scope", [&scopes[..]])?;
 
             let typed = self.types.iter().map(|(concept, row)| (*concept, u32::from(type_order[*row as usize])));
-            lists(&mut writer, "type", typed, &new_row, order.len())?;
+            let (_, types) = lists(&mut writer, "type", typed, &new_row, order.len())?;
             let mut definitions = vec![""; order.len()];
             for (row, concept) in self.definition_of.iter().enumerate().rev() {
                 if let Some(slot) = definitions.get_mut(new_row[*concept as usize] as usize) {
@@ -336,14 +337,27 @@ impl KnowledgeBaseBuilder {
                 }
             }
             strings(&mut writer, "def", definitions.iter().copied())?;
-            lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
+            let (parents_at, _) = lists(&mut writer, "parent", parents.into_iter(), &new_row, order.len())?;
             let source_of = |row: u32| match self.sources[row as usize] {
                 0 => u32::MAX,
                 row => u32::from(source_order[row as usize - 1]),
             };
             let sources: Vec<u32> = order.iter().map(|row| source_of(*row)).collect();
             writer.section_u32("source.row", &sources)?;
-            self.write_alternatives(&mut writer, &new_row, order.len())?;
+            let n_alternative_ids = self.write_alternatives(&mut writer, &new_row, order.len())?;
+            let named = |rows: &[u32], names: &[String]| -> BTreeMap<String, u64> {
+                tally(rows.iter().filter_map(|row| names.get(*row as usize)).map(String::as_str))
+            };
+            let counts = Counts {
+                scopes: tally(name_order.iter().map(|(_, _, scope)| scope.name())),
+                types: named(&types, &meta.types),
+                sources: named(&sources, &meta.sources),
+                n_shared_forms: lexicon.n_shared_forms(|name| name_order[name as usize].0),
+                n_definitions: definitions.iter().filter(|definition| !definition.is_empty()).count() as u64,
+                n_with_parents: parents_at.windows(2).filter(|ends| ends[0] < ends[1]).count() as u64,
+                n_alternative_ids,
+            };
+            writer.section(counts::SECTION, [&serde_json::to_vec(&counts).expect("counts are plain data")[..]])?;
             lexicon.write(&mut writer)
         };
         write().map_err(write_error)?;
@@ -438,18 +452,19 @@ impl KnowledgeBaseBuilder {
         writer: &mut ContainerWriter<W>,
         new_row: &[u32],
         n_concepts: usize,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<u64> {
         let kept = |(_, concept, _): &(&str, u32, ())| *concept != u32::MAX;
         let alternatives = self.alternative_of.iter().zip(0..);
         let rows = alternatives.map(|(concept, row)| (self.alternatives.get(row), new_row[*concept as usize], ()));
-        ids_of_concepts(writer, "alt", rows.filter(kept).collect(), n_concepts)?;
+        let n_alternatives = ids_of_concepts(writer, "alt", rows.filter(kept).collect(), n_concepts)?.len();
         let kept = |(_, concept, _): &(&str, u32, Predicate)| *concept != u32::MAX;
         let xrefs = self.xref_of.iter().zip(0..);
         let rows =
             xrefs.map(|((concept, predicate), row)| (self.xrefs.get(row), new_row[*concept as usize], *predicate));
         let predicates = ids_of_concepts(writer, "xref", rows.filter(kept).collect(), n_concepts)?;
         let predicates: Vec<u8> = predicates.into_iter().map(|predicate| predicate as u8).collect();
-        writer.section("xref.predicate", [&predicates[..]])
+        writer.section("xref.predicate", [&predicates[..]])?;
+        Ok(n_alternatives as u64)
     }
 }
 

@@ -1,12 +1,14 @@
 //! Sections and metadata of the compiled file.
 //!
 //! All numbers are little-endian. The `N` concepts are sorted by id; the names of a concept are consecutive, the
-//! preferred one first. A `*.at` section holds `n + 1` offsets into the section after it. The lexical sections describe
-//! *forms*: the distinct folded names, sorted.
+//! preferred one first. A `*.at` section holds the [`Lengths`](crate::index::packed::Lengths) of the items of the section
+//! after it, in files of formats 1 and 2 `n + 1` offsets. The lexical sections describe *forms*: the distinct folded names,
+//! sorted.
 //!
 //! | section | content |
 //! | --- | --- |
 //! | `meta` | [`Meta`] as JSON |
+//! | `counts` | [`Counts`](super::counts::Counts) as JSON; from format 3 on |
 //! | `id.at`, `id.text` | concept ids |
 //! | `concept.names` | first name of each concept, `N + 1` |
 //! | `name.at`, `name.text`, `name.scope`, `name.form` | names, their scopes (a byte) and forms |
@@ -35,7 +37,8 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::ArtifactKind;
 
 /// The kind and format number of compiled knowledge bases.
-pub const KIND: ArtifactKind = ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 2, oldest: 1 };
+pub const KIND: ArtifactKind =
+    ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 3, oldest: 1, command: "canonym kb build" };
 
 /// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::io::{Seek, Write};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::arena::strings;
+use super::arena::{lengths, strings};
 use crate::Result;
 use crate::artifact::ContainerWriter;
 use crate::index::grams::GramIndex;
@@ -257,10 +257,22 @@ impl Lexicon {
         self.forms.len()
     }
 
+    /// Number of forms of names of several concepts.
+    pub(super) fn n_shared_forms(&self, concept_of: impl Fn(u32) -> u32) -> u64 {
+        let is_shared = |ends: &&[u32]| {
+            let mut concepts =
+                self.form_name_row[ends[0] as usize..ends[1] as usize].iter().map(|name| concept_of(*name));
+            let first = concepts.next();
+            concepts.any(|concept| Some(concept) != first)
+        };
+        self.form_name_at.windows(2).filter(is_shared).count() as u64
+    }
+
     pub(super) fn write<W: Write + Seek>(&self, writer: &mut ContainerWriter<W>) -> std::io::Result<()> {
         strings(writer, "form", self.forms.iter())?;
         writer.section_u32("name.form", &self.name_form)?;
-        writer.section_u32("form.name.at", &self.form_name_at)?;
+        let lens = |at: &[u32]| -> Vec<usize> { at.windows(2).map(|ends| (ends[1] - ends[0]) as usize).collect() };
+        lengths(writer, "form.name.at", lens(&self.form_name_at).into_iter())?;
         writer.section_u32("form.name.row", &self.form_name_row)?;
         for (name, hashes) in [("vocab.hash", &self.vocabulary), ("vocab.root", &self.vocabulary_roots)] {
             let bytes: Vec<u8> = hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
@@ -274,7 +286,7 @@ impl Lexicon {
             writer.section(name, [&bytes[..]])?;
         }
         writer.section_u32("vocab.df", &self.df)?;
-        writer.section_u32("form.token.at", &self.form_token_at)?;
+        lengths(writer, "form.token.at", lens(&self.form_token_at).into_iter())?;
         writer.section_u32("form.token.row", &self.form_token_row)?;
         for (prefix, table) in [("key", &self.keys), ("root", &self.roots)] {
             writer.section_u32(&format!("{prefix}.buckets"), &table.buckets)?;

@@ -5,6 +5,7 @@ pub mod build;
 pub mod builder;
 pub mod code_system;
 pub mod compile;
+pub mod counts;
 pub mod diff;
 pub mod export;
 pub mod format;

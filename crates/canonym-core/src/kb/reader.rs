@@ -10,7 +10,7 @@ use super::xref::{Predicate, Xref};
 use crate::artifact::{Container, IN_MEMORY};
 use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
-use crate::index::packed::{Strings, U32s, U64s};
+use crate::index::packed::{Lengths, Offsets, Strings, U32s, U64s};
 use crate::{Error, Result};
 
 /// A concept of one knowledge base: its index in id order.
@@ -109,10 +109,10 @@ impl Xrefs {
         Ok(Some(Xrefs { at, text, concept, predicate, of_at, of_row }))
     }
 
-    /// Whether the sections have consistent lengths.
-    fn is_consistent(&self, n_concepts: usize) -> bool {
+    /// Whether the sections have consistent lengths, given how many items a section of offsets has.
+    fn is_consistent(&self, n_concepts: usize, n_items: impl Fn(&Range<usize>, usize) -> usize) -> bool {
         let n = self.predicate.len();
-        self.at.len() == 4 * (n + 1) && self.concept.len() == 4 * n && self.of_at.len() == 4 * (n_concepts + 1)
+        n_items(&self.at, n) == n && self.concept.len() == 4 * n && n_items(&self.of_at, n_concepts) == n_concepts
     }
 }
 
@@ -124,6 +124,8 @@ pub struct KnowledgeBase {
     grams: Grams,
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
+    /// Whether offsets are stored as lengths: from format 3 on.
+    has_lengths: bool,
     xrefs: Option<Xrefs>,
     meta: Meta,
     is_shared: bool,
@@ -168,7 +170,9 @@ impl KnowledgeBase {
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
         let (grams, xrefs) = (Grams::of(&container)?, Xrefs::of(&container)?);
-        let kb = KnowledgeBase { container, sections, grams, literal_start, xrefs, meta, is_shared: false };
+        let has_lengths = container.format() > 2;
+        let kb =
+            KnowledgeBase { container, sections, grams, literal_start, has_lengths, xrefs, meta, is_shared: false };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
@@ -183,30 +187,36 @@ impl KnowledgeBase {
         let (n_concepts, n_names, n_forms) = (self.n_concepts(), self.n_names(), self.n_forms());
         let n_alternatives = self.u32s(&sections.alt_concept).len();
         let n_tokens = self.u32s(&sections.vocab_df).len();
+        let offsets = [
+            (&sections.id_at, n_concepts),
+            (&sections.type_at, n_concepts),
+            (&sections.def_at, n_concepts),
+            (&sections.parent_at, n_concepts),
+            (&sections.alt_of_at, n_concepts),
+            (&sections.alt_at, n_alternatives),
+            (&sections.name_at, n_names),
+            (&sections.form_at, n_forms),
+            (&sections.form_name_at, n_forms),
+            (&sections.form_token_at, n_forms),
+        ];
         let numbers = [
-            (&sections.id_at, n_concepts + 1),
             (&sections.concept_names, n_concepts + 1),
-            (&sections.type_at, n_concepts + 1),
-            (&sections.def_at, n_concepts + 1),
-            (&sections.parent_at, n_concepts + 1),
             (&sections.source_row, n_concepts),
-            (&sections.alt_of_at, n_concepts + 1),
-            (&sections.alt_at, n_alternatives + 1),
-            (&sections.name_at, n_names + 1),
             (&sections.name_form, n_names),
-            (&sections.form_at, n_forms + 1),
-            (&sections.form_name_at, n_forms + 1),
-            (&sections.form_token_at, n_forms + 1),
             (&sections.key_rows, self.u32s(&sections.key_checks).len()),
             (&sections.root_rows, self.u32s(&sections.root_checks).len()),
             (&sections.gram_norms, n_forms),
         ];
-        numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
+        offsets.iter().all(|(range, n_rows)| self.offsets(range, *n_rows).len() == *n_rows)
+            && numbers.iter().all(|(range, n_rows)| self.u32s(range).len() == *n_rows)
             && self.bytes(&sections.name_scope).len() == n_names
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
             && self.bytes(&sections.vocab_root).len() == n_tokens * 8
             && self.grams.is_consistent()
-            && self.xrefs.as_ref().is_none_or(|xrefs| xrefs.is_consistent(n_concepts))
+            && self
+                .xrefs
+                .as_ref()
+                .is_none_or(|xrefs| xrefs.is_consistent(n_concepts, |range, n| self.offsets(range, n).len()))
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {
@@ -217,16 +227,30 @@ impl KnowledgeBase {
         U32s(self.bytes(range))
     }
 
-    fn strings(&self, at: &Range<usize>, text: &Range<usize>) -> Strings<'_> {
-        Strings { at: self.u32s(at), text: self.bytes(text) }
+    /// The `n` strings of two sections.
+    fn strings(&self, at: &Range<usize>, text: &Range<usize>, n: usize) -> Strings<'_> {
+        Strings { at: self.offsets(at, n), text: self.bytes(text) }
+    }
+
+    /// Where the `n` items of another section start and end.
+    fn offsets(&self, range: &Range<usize>, n: usize) -> Offsets<'_> {
+        match self.has_lengths {
+            true => Offsets::Lengths(Lengths::new(self.bytes(range), n)),
+            false => Offsets::Plain(self.u32s(range)),
+        }
     }
 
     fn ids(&self) -> Strings<'_> {
-        self.strings(&self.sections.id_at, &self.sections.id_text)
+        self.strings(&self.sections.id_at, &self.sections.id_text, self.n_concepts())
+    }
+
+    fn alternatives(&self) -> Strings<'_> {
+        let n_alternatives = self.u32s(&self.sections.alt_concept).len();
+        self.strings(&self.sections.alt_at, &self.sections.alt_text, n_alternatives)
     }
 
     fn name_texts(&self) -> Strings<'_> {
-        self.strings(&self.sections.name_at, &self.sections.name_text)
+        self.strings(&self.sections.name_at, &self.sections.name_text, self.n_names())
     }
 
     /// Its metadata.
@@ -278,7 +302,7 @@ impl KnowledgeBase {
     pub fn find(&self, id: &str) -> Option<ConceptId> {
         let exact = |id: &str| self.ids().find(id).map(|row| ConceptId(row as u32));
         let alternative = |id: &str| {
-            let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
+            let alternatives = self.alternatives();
             let row = alternatives.find(id)?;
             Some(ConceptId(self.u32s(&self.sections.alt_concept).get(row)))
         };
@@ -334,26 +358,27 @@ impl KnowledgeBase {
 
     /// The semantic types of a concept.
     pub fn types(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
-        let range = self.u32s(&self.sections.type_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.type_at, self.n_concepts()).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.type_row).slice(range);
         rows.iter().filter_map(|row| self.meta.types.get(row as usize)).map(String::as_str)
     }
 
     /// The definition of a concept.
     pub fn definition(&self, concept: ConceptId) -> Option<&str> {
-        let text = self.strings(&self.sections.def_at, &self.sections.def_text).get(concept.0 as usize);
+        let text =
+            self.strings(&self.sections.def_at, &self.sections.def_text, self.n_concepts()).get(concept.0 as usize);
         (!text.is_empty()).then_some(text)
     }
 
     /// The broader concepts.
     pub fn parents(&self, concept: ConceptId) -> impl Iterator<Item = ConceptId> {
-        let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.parent_at, self.n_concepts()).range(concept.0 as usize);
         self.u32s(&self.sections.parent_row).slice(range).iter().map(ConceptId)
     }
 
     /// The broader concept at `index`, from 0; `None` past the end.
     pub fn parent_at(&self, concept: ConceptId, index: usize) -> Option<ConceptId> {
-        let range = self.u32s(&self.sections.parent_at).range(concept.0 as usize);
+        let range = self.offsets(&self.sections.parent_at, self.n_concepts()).range(concept.0 as usize);
         let rows = self.u32s(&self.sections.parent_row).slice(range);
         (index < rows.len()).then(|| ConceptId(rows.get(index)))
     }
@@ -365,20 +390,20 @@ impl KnowledgeBase {
 
     /// The alternative ids of a concept.
     pub fn alternative_ids(&self, concept: ConceptId) -> impl Iterator<Item = &str> {
-        let range = self.u32s(&self.sections.alt_of_at).range(concept.0 as usize);
-        let alternatives = self.strings(&self.sections.alt_at, &self.sections.alt_text);
+        let range = self.offsets(&self.sections.alt_of_at, self.n_concepts()).range(concept.0 as usize);
+        let alternatives = self.alternatives();
         self.u32s(&self.sections.alt_of_row).slice(range).iter().map(move |row| alternatives.get(row as usize))
     }
 
     /// All alternative ids, sorted.
     pub fn all_alternative_ids(&self) -> Strings<'_> {
-        self.strings(&self.sections.alt_at, &self.sections.alt_text)
+        self.alternatives()
     }
 
     /// The cross-references of a concept, sorted by id.
     pub fn xrefs(&self, concept: ConceptId) -> impl Iterator<Item = Xref<'_>> {
         let rows = self.xrefs.as_ref().map(|xrefs| {
-            let range = self.u32s(&xrefs.of_at).range(concept.0 as usize);
+            let range = self.offsets(&xrefs.of_at, self.n_concepts()).range(concept.0 as usize);
             self.u32s(&xrefs.of_row).slice(range)
         });
         rows.into_iter().flat_map(|rows| rows.iter()).map(|row| self.xref_at(row as usize).0)
@@ -392,14 +417,17 @@ impl KnowledgeBase {
     /// The cross-reference at `row` of all, which are sorted by id, and its concept.
     pub fn xref_at(&self, row: usize) -> (Xref<'_>, ConceptId) {
         let Some(xrefs) = &self.xrefs else { return (Xref { id: "", predicate: Predicate::Xref }, ConceptId(0)) };
-        let id = self.strings(&xrefs.at, &xrefs.text).get(row);
+        let id = self.strings(&xrefs.at, &xrefs.text, xrefs.predicate.len()).get(row);
         let predicate = Predicate::from_byte(self.bytes(&xrefs.predicate).get(row).copied().unwrap_or(u8::MAX));
         (Xref { id, predicate }, ConceptId(self.u32s(&xrefs.concept).get(row)))
     }
 
     /// The concepts with a cross-reference to `id`, spelled as in the source.
     pub fn concepts_with_xref<'a>(&'a self, id: &'a str) -> impl Iterator<Item = (ConceptId, Predicate)> + 'a {
-        let first = self.xrefs.as_ref().map_or(0, |xrefs| self.strings(&xrefs.at, &xrefs.text).lower_bound(id));
+        let first = self
+            .xrefs
+            .as_ref()
+            .map_or(0, |xrefs| self.strings(&xrefs.at, &xrefs.text, xrefs.predicate.len()).lower_bound(id));
         let rows = (first..self.n_xrefs()).map(|row| self.xref_at(row));
         rows.take_while(move |(xref, _)| xref.id == id).map(|(xref, concept)| (concept, xref.predicate))
     }
@@ -412,12 +440,12 @@ impl KnowledgeBase {
 
     /// The forms, sorted.
     pub fn forms(&self) -> Strings<'_> {
-        self.strings(&self.sections.form_at, &self.sections.form_text)
+        self.strings(&self.sections.form_at, &self.sections.form_text, self.n_forms())
     }
 
     /// The names that fold to a form.
     pub fn names_of_form(&self, form: FormId) -> impl Iterator<Item = NameId> {
-        let range = self.u32s(&self.sections.form_name_at).range(form.0 as usize);
+        let range = self.offsets(&self.sections.form_name_at, self.n_forms()).range(form.0 as usize);
         self.u32s(&self.sections.form_name_row).slice(range).iter().map(NameId)
     }
 
@@ -433,7 +461,7 @@ impl KnowledgeBase {
 
     /// The canonical tokens of a form in order, as rows of the vocabulary.
     pub fn tokens_of_form(&self, form: FormId) -> U32s<'_> {
-        let range = self.u32s(&self.sections.form_token_at).range(form.0 as usize);
+        let range = self.offsets(&self.sections.form_token_at, self.n_forms()).range(form.0 as usize);
         self.u32s(&self.sections.form_token_row).slice(range)
     }
 

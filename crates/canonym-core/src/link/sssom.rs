@@ -237,7 +237,8 @@ mod tests {
         let none = Link { nil: true, ..link };
         expect![[r#"
             	rash	rdfs literal	skos:exactMatch	sssom:NoTermFound		semapv:LexicalMatching			
-        "#]].assert_eq(&super::rows(&kb, Subject::of_line("rash"), &none, 1));
+        "#]]
+        .assert_eq(&super::rows(&kb, Subject::of_line("rash"), &none, 1));
     }
 
     #[test]

@@ -20,7 +20,8 @@ use crate::models::rescnn::names::NameEncoder;
 use crate::status::Stage;
 use crate::tensor::matrix::Matrix;
 
-const KIND: ArtifactKind = ArtifactKind { tag: *b"VECT", name: "table of vectors", format: 1, oldest: 1 };
+const KIND: ArtifactKind =
+    ArtifactKind { tag: *b"VECT", name: "table of vectors", format: 1, oldest: 1, command: "canonym link" };
 
 /// Values per thread in conversions.
 const PIECE: usize = 1 << 16;

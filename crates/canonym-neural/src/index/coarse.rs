@@ -89,9 +89,9 @@ fn kth(values: &[f32], k: usize) -> f32 {
 }
 
 /// Quantises a row; returns its scale and the norm of the quantisation error.
-struct Rounded<'a> {
-    row: &'a [f32],
-    to: &'a mut [i8],
+pub(super) struct Rounded<'a> {
+    pub row: &'a [f32],
+    pub to: &'a mut [i8],
 }
 
 impl Vectorised for Rounded<'_> {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use canonym_core::kb::{FormId, KnowledgeBase};
 use half::f16;
 
-use super::FlatIndex;
+use super::stored::NameIndex;
+use super::{FlatIndex, Index};
 use crate::models::rescnn::names::NameEncoder;
 
 /// In larger knowledge bases, forms are embedded on demand unless their embeddings are cached.
@@ -20,8 +21,21 @@ const MAX_KEPT: usize = 1 << 18;
 pub enum FormVectors {
     /// All forms, in order: the nearest ones become candidates.
     Indexed(FlatIndex),
+    /// As [`FormVectors::Indexed`], in a file.
+    Stored(Arc<NameIndex>),
     /// Forms that have been compared. Nothing is retrieved by embedding.
     OnDemand(KeptVectors),
+}
+
+impl FormVectors {
+    /// The index, if there is one.
+    pub fn index(&self) -> Option<&dyn Index> {
+        match self {
+            FormVectors::Indexed(index) => Some(index),
+            FormVectors::Stored(index) => Some(&**index),
+            FormVectors::OnDemand(_) => None,
+        }
+    }
 }
 
 /// Embeddings that have been computed so far.

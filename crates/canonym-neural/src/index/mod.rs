@@ -1,19 +1,28 @@
-//! Exact nearest-neighbour search by cosine or inner product.
+//! Nearest-neighbour search by cosine or inner product: exact in memory, and in files that are mapped.
 
+mod best;
+pub mod build;
 pub mod cache;
 mod coarse;
+mod codes;
 pub mod forms;
+mod partial;
 pub mod rows;
+pub mod stored;
+pub mod vectors;
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use best::Best;
+pub use best::RowFilter;
 use coarse::Coarse;
 use rayon::prelude::*;
 use rows::{Rows, SharedRows};
 
-use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, multiply};
+use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, dot, multiply};
 
 /// Rows compared with a block of queries at a time; their scores fit the cache.
 const ROWS: usize = 2048;
@@ -37,6 +46,21 @@ pub struct Hit {
     pub row: u32,
     /// Cosine or inner product with the normalised query.
     pub score: f32,
+}
+
+/// Vectors that are searched, and compared one by one.
+pub trait Index: Debug + Send + Sync {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+
+    /// The nearest `k` rows of each query among those that pass the filter, best first; ties in row order. Queries are normalised.
+    fn search(&self, queries: &Matrix, k: usize, filter: Option<&RowFilter>) -> Vec<Vec<Hit>>;
+
+    /// Inner product of a vector with a row.
+    fn score(&self, vector: &[f32], row: u32) -> f32;
+
+    /// A row in single precision.
+    fn vector(&self, row: u32) -> Vec<f32>;
 }
 
 /// Flat index: every row is compared.
@@ -147,6 +171,34 @@ impl FlatIndex {
             }
         }
         best
+    }
+}
+
+impl Index for FlatIndex {
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    fn search(&self, queries: &Matrix, k: usize, filter: Option<&RowFilter>) -> Vec<Vec<Hit>> {
+        let Some(filter) = filter else { return FlatIndex::search(self, queries, k) };
+        let mut queries = queries.clone();
+        queries.normalise_rows();
+        let one = |query: usize| {
+            let mut best = Best::new(k);
+            for row in filter.rows() {
+                best.add(row, dot(queries.row(query), &self.rows.row(row as usize)));
+            }
+            best.into_hits()
+        };
+        (0..queries.n_rows).into_par_iter().map(one).collect()
+    }
+
+    fn score(&self, vector: &[f32], row: u32) -> f32 {
+        dot(vector, &self.rows.row(row as usize))
+    }
+
+    fn vector(&self, row: u32) -> Vec<f32> {
+        self.rows.row(row as usize).into_owned()
     }
 }
 

@@ -17,8 +17,8 @@ use canonym_core::link::{Candidate, Link, LinkInput, Linker, explain_by_name};
 use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 
-use crate::index::FlatIndex;
 use crate::index::forms::{FormVectors, KeptVectors};
+use crate::index::{Index, RowFilter};
 use crate::models::fusion::{Evidence, Fusion};
 use crate::models::mention_prior::KbMentionPrior;
 use crate::models::rescnn::names::NameEncoder;
@@ -46,6 +46,8 @@ pub struct HybridLinker {
     fusion: Fusion,
     config: LinkConfig,
     subset: Option<Arc<Subset>>,
+    /// The forms in `subset`, for searches in an index file.
+    filter: Option<RowFilter>,
     prior: KbMentionPrior,
 }
 
@@ -62,10 +64,11 @@ impl HybridLinker {
         fusion: Fusion,
         config: LinkConfig,
     ) -> HybridLinker {
-        if let FormVectors::Indexed(index) = &*vectors {
+        if let Some(index) = vectors.index() {
             assert_eq!(index.n_rows(), kb.n_forms(), "a vector for each form");
         }
-        HybridLinker { kb, ranking, names, vectors, fusion, config, subset: None, prior: KbMentionPrior::default() }
+        let prior = KbMentionPrior::default();
+        HybridLinker { kb, ranking, names, vectors, fusion, config, subset: None, filter: None, prior }
     }
 
     /// The knowledge base.
@@ -81,7 +84,13 @@ impl HybridLinker {
     /// Restricts the linker to the concepts in `subset`; `None` for all.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> HybridLinker {
-        HybridLinker { subset, ..self }
+        let filter = match (&*self.vectors, &subset) {
+            (FormVectors::Stored(index), Some(subset)) => {
+                Some(RowFilter::new(index.n_rows(), |row| subset.has_form(FormId(row))))
+            }
+            _ => None,
+        };
+        HybridLinker { subset, filter, ..self }
     }
 
     /// Adds a mention prior, which ranks the candidates of mentions in text.
@@ -110,6 +119,7 @@ impl HybridLinker {
             let folded: Vec<String> = names.par_iter().map(|name| fold(name.as_ref())).collect();
             all.extend(match &*self.vectors {
                 FormVectors::Indexed(index) => self.evidence_of_index(names, &folded, index),
+                FormVectors::Stored(index) => self.evidence_of_index(names, &folded, &**index),
                 FormVectors::OnDemand(kept) => self.evidence_on_demand(names, &folded, kept),
             });
         }
@@ -121,7 +131,7 @@ impl HybridLinker {
         &self,
         names: &[T],
         folded: &[String],
-        index: &FlatIndex,
+        index: &dyn Index,
     ) -> Vec<Vec<Evidence>> {
         let known: Vec<Option<FormId>> = folded.par_iter().map(|name| self.known(name)).collect();
         // A known name is its own nearest neighbour; only other names are searched.
@@ -129,7 +139,7 @@ impl HybridLinker {
             folded.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name.as_str()).collect();
         let mut vectors = self.names.encode(&new);
         vectors.normalise_rows();
-        let found = index.search(&vectors, N_DENSE);
+        let found = index.search(&vectors, N_DENSE, self.filter.as_ref());
         let mut place = 0;
         let places: Vec<usize> = known
             .iter()
@@ -138,17 +148,16 @@ impl HybridLinker {
                 place.wrapping_sub(1)
             })
             .collect();
-        let vector_of = |form: FormId| index.row(form.0 as usize);
         let one = |scratch: &mut GramScratch, row: usize| {
             let (vector, forms) = match known[row] {
-                Some(form) => (vector_of(form), Vec::new()),
+                Some(form) => (Cow::Owned(index.vector(form.0)), Vec::new()),
                 None => {
                     let near = found[places[row]].iter().map(|hit| FormId(hit.row)).collect();
                     (Cow::Borrowed(vectors.row(places[row])), near)
                 }
             };
             let scored = score_name_and(self.view(), &self.ranking, names[row].as_ref(), &forms, scratch);
-            self.compare(scored, |form| dot(&vector, &vector_of(form)))
+            self.compare(scored, |form| index.score(&vector, form.0))
         };
         (0..names.len()).into_par_iter().map_init(GramScratch::default, one).collect()
     }

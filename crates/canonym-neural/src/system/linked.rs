@@ -24,7 +24,7 @@ impl SystemModel for Models {
             let hint = "omit the abbreviations (option `--abbreviations`), or detect mentions with the model `default` or `lexical`";
             return Err(Error::usage("this model does not support custom abbreviations", hint));
         }
-        let on = Target { kb: kb.clone(), subset: config.subset.clone(), senses: self.senses };
+        let on = Target { kb: kb.clone(), subset: config.subset.clone(), senses: self.senses, index: self.index };
         let (linking, detection, given) = (&*self.linking, config.detection(), config.linking());
         let stage = Stage::start();
         let runner = match (&self.rerank, detects) {

@@ -41,6 +41,8 @@ use crate::bundle::cross_encoder::{self, CrossBundle};
 use crate::bundle::dual_encoder::DualBundle;
 use crate::bundle::generative::GenerativeBundle;
 use crate::bundle::{self, Bundle, MultitaskBundle};
+use crate::index::cache::cache_folder;
+use crate::index::stored::NameIndex;
 use crate::status::Stage;
 use dual_encoder::model::DualModel;
 use generative::GenerativeModel;
@@ -111,12 +113,26 @@ pub struct Target {
     pub subset: Option<Arc<Subset>>,
     /// Abbreviations and senses of the user, in addition to the built-in ones.
     pub senses: Option<Arc<SenseInventory>>,
+    /// Index of the names.
+    pub index: IndexChoice,
+}
+
+/// Where the index of the names of a knowledge base comes from.
+#[derive(Debug, Clone, Default)]
+pub enum IndexChoice {
+    /// The file beside that of the knowledge base, if there is one.
+    #[default]
+    Beside,
+    /// This one.
+    Opened(Arc<NameIndex>),
+    /// There is none.
+    Without,
 }
 
 impl Target {
     /// All concepts of a knowledge base, or those of a filter.
     pub fn new(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>) -> Target {
-        Target { kb: kb.clone(), subset, senses: None }
+        Target { kb: kb.clone(), subset, senses: None, index: IndexChoice::default() }
     }
 }
 
@@ -155,12 +171,14 @@ pub struct Models {
     pub rerank: Option<Arc<CrossBundle>>,
     /// Abbreviations and senses of the user, in addition to the built-in ones.
     pub senses: Option<Arc<SenseInventory>>,
+    /// Index of the names of the knowledge base.
+    pub index: IndexChoice,
 }
 
 impl Models {
     /// One model alone.
     pub fn of(linking: impl LinkingModel) -> Models {
-        Models { linking: Arc::new(linking), rerank: None, senses: None }
+        Models { linking: Arc::new(linking), rerank: None, senses: None, index: IndexChoice::default() }
     }
 
     /// Opens the models of a system.
@@ -194,13 +212,39 @@ impl Models {
         model.downcast_ref()
     }
 
-    /// Kind and hash of all models, such as `pipeline 6f…`.
+    /// Opens the index at `path`, or the one beside the file of `kb`, if there is one.
+    ///
+    /// # Errors
+    /// If the index that is given cannot be opened or belongs to another knowledge base or model, or the model uses none.
+    pub fn use_index(&mut self, path: Option<&Path>, kb: &KnowledgeBase) -> Result<()> {
+        let opened = match (self.names(), path) {
+            (Some(model), None) => model.found_index(kb),
+            (Some(model), Some(path)) => {
+                let index = NameIndex::open(path, cache_folder().as_deref()).context("cannot open the index")?;
+                index.check(kb, model.bundle.fingerprint)?;
+                Some(Arc::new(index))
+            }
+            (None, None) => None,
+            (None, Some(_)) => {
+                let hint = "omit `--index`, or use `--model default`";
+                return Err(Error::usage("this model does not search names by embedding", hint));
+            }
+        };
+        self.index = opened.map_or(IndexChoice::Without, IndexChoice::Opened);
+        Ok(())
+    }
+
+    /// Kind and hash of all models and of the index, such as `pipeline 6f…`.
     pub fn fingerprint(&self) -> String {
         let shown = |fingerprint: u128| format!(" {fingerprint:032x}");
         let linking = self.linking.fingerprint().map(shown).unwrap_or_default();
         let rerank =
             self.rerank.as_ref().map(|bundle| format!(" + {}{}", cross_encoder::SYSTEM, shown(bundle.fingerprint)));
-        format!("{}{linking}{}", self.linking.info().kind, rerank.unwrap_or_default())
+        let index = match &self.index {
+            IndexChoice::Opened(index) => format!(" + index{}", shown(index.container().fingerprint())),
+            IndexChoice::Beside | IndexChoice::Without => String::new(),
+        };
+        format!("{}{linking}{}{index}", self.linking.info().kind, rerank.unwrap_or_default())
     }
 
     /// Training documents of all parts that are used when mentions come from `mentions`.
@@ -259,7 +303,9 @@ fn of_bundle(path: &Path) -> Result<Models> {
     let open = || {
         let (file, bytes) = bundle::read_file(path)?;
         match AnyModel::from_bytes(&bytes, &file)? {
-            AnyModel::Linking(linking) => Ok(Models { linking, rerank: None, senses: None }),
+            AnyModel::Linking(linking) => {
+                Ok(Models { linking, rerank: None, senses: None, index: IndexChoice::default() })
+            }
             AnyModel::Reranking(_) => {
                 let error = Error::artifact(&file, "it is a model of the system `cross-encoder`, which only reranks");
                 Err(error.with_hint("use it as reranker (option `--rerank`) of a model that links (option `--model`)"))
@@ -283,7 +329,8 @@ impl NameLinker {
         config: LinkConfig,
         subset: Option<Arc<Subset>>,
     ) -> Result<NameLinker> {
-        models.linking.linker(&Target::new(kb, subset), config).map(NameLinker)
+        let on = Target { index: models.index.clone(), ..Target::new(kb, subset) };
+        models.linking.linker(&on, config).map(NameLinker)
     }
 
     /// Links names without context, in order.

@@ -17,11 +17,14 @@ use super::info::ModelInfo;
 use super::lexical::{dictionary, join_recognition};
 use super::linked::MentionSource;
 use super::pipeline::Pipeline;
-use super::{DEFAULT, DEFAULT_MODEL, LinkingModel, Target, encoding};
+use super::{DEFAULT, DEFAULT_MODEL, IndexChoice, LinkingModel, Target, encoding};
 use crate::bundle::Bundle;
 use crate::index::FlatIndex;
+use crate::index::build::{IndexBuilder, IndexReport};
 use crate::index::cache::{VectorCache, cache_folder};
 use crate::index::forms::{FormVectors, KeptVectors, MANY_FORMS};
+use crate::index::stored::NameIndex;
+use crate::index::vectors::Precision;
 use crate::models::rescnn::names::NameEncoder;
 use crate::status;
 
@@ -53,25 +56,66 @@ impl NameModel {
         NameModel::new(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new(DEFAULT))?))
     }
 
-    /// Embeds all names of `kb`, unless they are cached, and returns the file in the cache folder.
+    /// Builds or updates the index of the names of `kb` at `out`.
     ///
     /// # Errors
-    /// If the bundle is damaged, there is no cache folder, or the file cannot be written.
-    pub fn build_index(&self, kb: &KnowledgeBase) -> Result<PathBuf> {
-        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
-        let file = cache.file(kb).ok_or_else(|| {
-            Error::invalid("there is no cache folder for the embeddings").with_hint("set `CANONYM_CACHE` to a folder")
-        })?;
-        let mut failed = None;
-        if !file.exists() {
-            cache.index(kb, &self.bundle.name_encoder()?, &mut |error| failed = Some(error));
+    /// If the bundle is damaged, another process builds the index, or the file cannot be written.
+    pub fn build_index(
+        &self,
+        kb: &KnowledgeBase,
+        out: &Path,
+        precision: Precision,
+        progress: &mut dyn FnMut(usize, usize) -> Result<()>,
+    ) -> Result<IndexReport> {
+        let (names, model) = (self.bundle.name_encoder()?, self.bundle.fingerprint);
+        IndexBuilder { kb, names: &names, model, precision }.build(out, progress)
+    }
+
+    /// The vectors of the names: those of the index given or found, cached ones, or computed on demand if the names are many.
+    ///
+    /// # Errors
+    /// If the index that was given does not belong to knowledge base and model.
+    fn form_vectors(&self, on: &Target, names: &NameEncoder) -> Result<FormVectors> {
+        let index = match &on.index {
+            IndexChoice::Beside => self.found_index(&on.kb),
+            IndexChoice::Opened(index) => {
+                index.check(&on.kb, self.bundle.fingerprint)?;
+                Some(index.clone())
+            }
+            IndexChoice::Without => None,
+        };
+        if let Some(index) = index {
+            return Ok(FormVectors::Stored(index));
         }
-        failed.map_or(Ok(file), Err)
+        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
+        if on.kb.n_forms() <= MANY_FORMS || cache.file(&on.kb).is_some_and(|file| file.exists()) {
+            return Ok(FormVectors::Indexed(name_vectors(&on.kb, &self.bundle, names)));
+        }
+        tracing::info!("names are embedded when first compared; `canonym index build` embeds all of them once");
+        Ok(FormVectors::OnDemand(KeptVectors::default()))
+    }
+
+    /// The index beside the file of a knowledge base. One that cannot be used is not, and that is said.
+    pub fn found_index(&self, kb: &KnowledgeBase) -> Option<Arc<NameIndex>> {
+        let path = index_path(kb.container().path());
+        if !path.is_file() {
+            return None;
+        }
+        let open = || -> Result<Arc<NameIndex>> {
+            let index = NameIndex::open(&path, cache_folder().as_deref())?;
+            index.check(kb, self.bundle.fingerprint)?;
+            Ok(Arc::new(index))
+        };
+        let ignored = |error: Error| {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            status::say(&format!("warning: {} is not used: {error}{hint}", path.display()));
+        };
+        open().map_err(ignored).ok()
     }
 
     fn hybrid(&self, on: &Target, config: LinkConfig) -> Result<HybridLinker> {
         let names = Arc::new(self.bundle.name_encoder()?);
-        let vectors = form_vectors(&on.kb, &self.bundle, &names);
+        let vectors = self.form_vectors(on, &names)?;
         Ok(HybridLinker::new(
             on.kb.clone(),
             names,
@@ -136,14 +180,9 @@ impl LinkingModel for NameModel {
     }
 }
 
-/// Embeddings of the forms of `kb`: an index, or computed on demand if the forms are many and not cached.
-fn form_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FormVectors {
-    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
-    if kb.n_forms() <= MANY_FORMS || cache.file(kb).is_some_and(|file| file.exists()) {
-        return FormVectors::Indexed(name_vectors(kb, bundle, names));
-    }
-    tracing::info!("names are embedded when first compared; `canonym index build` embeds all of them once");
-    FormVectors::OnDemand(KeptVectors::default())
+/// The file beside that of a knowledge base in which its index is looked for: `K.index` beside `K.kb`.
+pub fn index_path(kb: &Path) -> PathBuf {
+    kb.with_extension("index")
 }
 
 /// Index over the embeddings of the forms of `kb`, which are cached.

@@ -309,6 +309,28 @@ pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
     work.run()
 }
 
+/// As [`vectorised`], for loops that count bits.
+pub fn vectorised_counts<W: Vectorised>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")]
+        fn with_counts<W: Vectorised>(work: W) -> W::Output {
+            work.run()
+        }
+
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vpopcntdq")
+        {
+            // SAFETY: these features were detected above.
+            return unsafe { with_counts(work) };
+        }
+    }
+    vectorised(work)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

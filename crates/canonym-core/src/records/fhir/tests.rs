@@ -70,46 +70,70 @@ fn check(context: &str, expected: Expect) {
 
 #[test]
 fn contexts_decide_what_is_written() {
-    check("", expect![[r#"
+    check(
+        "",
+        expect![[r#"
         {"clinicalStatus":{"coding":[{"code":"active","system":"hl7:condition-clinical"}]},"resourceType":"Condition","verificationStatus":{"coding":[{"code":"unconfirmed","system":"hl7:condition-ver-status"}]}}
         {"resourceType":"Observation","status":"preliminary","valueBoolean":true}
         {"resourceType":"MedicationStatement","status":"active"}
-    "#]]);
-    check("possible", expect![[r#"
+    "#]],
+    );
+    check(
+        "possible",
+        expect![[r#"
         {"clinicalStatus":{"coding":[{"code":"active","system":"hl7:condition-clinical"}]},"resourceType":"Condition","verificationStatus":{"coding":[{"code":"provisional","system":"hl7:condition-ver-status"}]}}
         {"dataAbsentReason":{"coding":[{"code":"unknown","system":"hl7:data-absent-reason"}]},"resourceType":"Observation","status":"preliminary"}
         {"resourceType":"MedicationStatement","status":"unknown"}
-    "#]]);
-    check("negated", expect![[r#"
+    "#]],
+    );
+    check(
+        "negated",
+        expect![[r#"
         {"resourceType":"Condition","verificationStatus":{"coding":[{"code":"refuted","system":"hl7:condition-ver-status"}]}}
         {"resourceType":"Observation","status":"preliminary","valueBoolean":false}
         {"resourceType":"MedicationStatement","status":"not-taken"}
-    "#]]);
-    check("historical", expect![[r#"
+    "#]],
+    );
+    check(
+        "historical",
+        expect![[r#"
         {"clinicalStatus":{"coding":[{"code":"inactive","system":"hl7:condition-clinical"}]},"resourceType":"Condition","verificationStatus":{"coding":[{"code":"unconfirmed","system":"hl7:condition-ver-status"}]}}
         {"resourceType":"Observation","status":"preliminary","valueCodeableConcept":{"text":"in the past"}}
         {"resourceType":"MedicationStatement","status":"completed"}
-    "#]]);
-    check("hypothetical", expect![[r#"
+    "#]],
+    );
+    check(
+        "hypothetical",
+        expect![[r#"
         1 hypothetical mention was dropped (first in document `7`)
         1 hypothetical mention was dropped (first in document `7`)
         1 hypothetical mention was dropped (first in document `7`)
-    "#]]);
-    check("family", expect![[r#"
+    "#]],
+    );
+    check(
+        "family",
+        expect![[r#"
         {"condition":[{"code":{"coding":[{"code":"D006073","display":"Gout","system":"https://www.nlm.nih.gov/mesh","version":"2026"}],"text":"Gout"}}],"relationship":{"coding":[{"code":"FAMMEMB","display":"family member","system":"hl7:v3-RoleCode"}]},"resourceType":"FamilyMemberHistory","status":"partial"}
         1 mention about a relative was dropped (first in document `7`)
         1 mention about a relative was dropped (first in document `7`)
-    "#]]);
-    check("family negated", expect![[r#"
+    "#]],
+    );
+    check(
+        "family negated",
+        expect![[r#"
         1 mention about a relative was dropped (first in document `7`)
         1 mention about a relative was dropped (first in document `7`)
         1 mention about a relative was dropped (first in document `7`)
-    "#]]);
-    check("negated historical", expect![[r#"
+    "#]],
+    );
+    check(
+        "negated historical",
+        expect![[r#"
         {"resourceType":"Condition","verificationStatus":{"coding":[{"code":"refuted","system":"hl7:condition-ver-status"}]}}
         {"resourceType":"Observation","status":"preliminary","valueBoolean":false}
         {"resourceType":"MedicationStatement","status":"not-taken"}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -221,7 +245,8 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
           "resourceType": "Bundle",
           "type": "collection"
         }
-    "#]].assert_eq(&format!("{bundle:#}\n"));
+    "#]]
+    .assert_eq(&format!("{bundle:#}\n"));
 }
 
 #[test]

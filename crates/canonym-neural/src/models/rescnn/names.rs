@@ -1,6 +1,6 @@
 //! Name encoder: tokenizer and ResCNN.
 
-use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 
@@ -26,8 +26,14 @@ impl NameEncoder {
 
     /// Vectors of the forms of a knowledge base, in order.
     pub fn encode_forms(&self, kb: &KnowledgeBase) -> Matrix {
-        let forms: Vec<&str> = (0..kb.n_forms()).map(|form| kb.forms().get(form)).collect();
-        let rows: Vec<Vec<u32>> = forms.par_iter().map(|form| self.pieces.rows(form)).collect();
+        let forms: Vec<FormId> = (0..kb.n_forms() as u32).map(FormId).collect();
+        self.encode_some(kb, &forms)
+    }
+
+    /// Vectors of some forms of a knowledge base.
+    pub fn encode_some(&self, kb: &KnowledgeBase, forms: &[FormId]) -> Matrix {
+        let texts = kb.forms();
+        let rows: Vec<Vec<u32>> = forms.par_iter().map(|form| self.pieces.rows(texts.get(form.0 as usize))).collect();
         self.encoder.encode(&rows)
     }
 }

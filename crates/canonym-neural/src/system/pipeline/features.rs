@@ -2,7 +2,7 @@
 
 use canonym_core::link::recognise::DictionaryMatch;
 
-use super::SpanProposal;
+use super::{MIN_RESEARCH, SpanProposal};
 use crate::models::decision::{
     BLOCKS, Decision, Factors, MISSPELT, N_DISTINCT, OTHER, SENSE, UNNAMED, UNTYPED, block_of, probability,
 };
@@ -50,8 +50,12 @@ impl Decision {
         let weighed = probability(&self.link, &proposal.factors.features());
         let of_sense = proposal.sense_score();
         let weighed = of_sense.map_or(weighed, |score| average(weighed, score, proposal.research)).max(proposal.stated);
-        // The context does not outweigh an exact match of several words.
-        if proposal.is_phrase() { weighed.max(MIN_PHRASE) } else { weighed }
+        // The context does not outweigh an exact match of several words, nor, except in research articles, a name that the dictionary links.
+        match proposal.is_phrase() {
+            true => weighed.max(MIN_PHRASE),
+            false if proposal.is_dictionary_name() && proposal.research < MIN_RESEARCH => weighed.max(MIN_EXACT),
+            false => weighed,
+        }
     }
 }
 

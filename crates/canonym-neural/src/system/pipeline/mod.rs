@@ -69,6 +69,8 @@ pub struct SpanProposal {
     pub stated: f32,
     /// How much the text reads like a research article, from 0 to 1.
     pub research: f32,
+    /// Whether the dictionary alone links it.
+    pub is_dictionary_link: bool,
     /// The dictionary match of the span.
     pub dictionary_match: Option<DictionaryMatch>,
     /// The name it is linked by, with abbreviations expanded.
@@ -397,6 +399,11 @@ impl SpanProposal {
     /// Whether it is an exact name of several words with one concept.
     fn is_name_of_words(&self) -> bool {
         self.is_phrase() && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
+    }
+
+    /// Whether the dictionary alone links it by a name that one concept has.
+    pub(super) fn is_dictionary_name(&self) -> bool {
+        self.is_dictionary_link && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
     /// Whether the dictionary gives it only beside a longer match.

@@ -100,6 +100,8 @@ impl Pipeline {
         let research = research(text);
         for proposal in &mut proposals {
             proposal.research = research;
+            proposal.is_dictionary_link =
+                proposal.dictionary_match.as_ref().is_some_and(|matched| self.dictionary.is_linked(matched));
             let ranges: Vec<&[f32]> =
                 token_ranges(&features.tokens, &proposal.spans).map(|tokens| marks.of(tokens)).collect();
             let of = |label_set: usize| ranges.iter().map(|range| range[label_set]).fold(0.0, f32::max);
@@ -194,6 +196,7 @@ impl SpanProposal {
             is_other_sense: false,
             stated: 0.0,
             research: 0.0,
+            is_dictionary_link: false,
             dictionary_match: None,
             name,
             link: Link::default(),
