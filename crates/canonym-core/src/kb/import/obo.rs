@@ -156,9 +156,7 @@ fn predicate_of(value: &str) -> Predicate {
 /// The mapping of `skos:exactMatch http://identifiers.org/mesh/D003924`; `None` for other properties.
 fn mapping(value: &str) -> Option<XrefRecord> {
     let (property, rest) = value.split_once(char::is_whitespace)?;
-    if property.rsplit([':', '#', '/']).next()?.strip_suffix("Match").is_none() {
-        return None;
-    }
+    property.rsplit([':', '#', '/']).next()?.strip_suffix("Match")?;
     let target = syntax::xref(rest.trim_start().trim_start_matches('"'));
     Some(XrefRecord::new(&target, Predicate::from_name(property)?)).filter(|xref| !xref.id.is_empty())
 }
