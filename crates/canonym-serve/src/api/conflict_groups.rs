@@ -24,6 +24,9 @@ use crate::store::groups::folded;
 use crate::store::{documents, people, projects};
 use crate::wire::{ConflictAnswer, ConflictDecision, ConflictGroup, ConflictGroups, GroupDecided, Person};
 
+/// The concepts of an answer, and how often each person gave it.
+type Given = (Vec<Option<Named>>, BTreeMap<i64, usize>);
+
 /// A conflict with its document.
 type Found = (i64, Conflict);
 
@@ -89,7 +92,7 @@ pub async fn list(
 
 /// The answers of a group, most frequent first, with those who gave them.
 fn answers(found: &[Found], names: &HashMap<i64, String>) -> Vec<ConflictAnswer> {
-    let mut by_label: BTreeMap<String, (Vec<Option<Named>>, BTreeMap<i64, usize>)> = BTreeMap::new();
+    let mut by_label: BTreeMap<String, Given> = BTreeMap::new();
     for answer in found.iter().flat_map(|(_, conflict)| &conflict.answers) {
         let row = by_label
             .entry(label(&answer.claims))

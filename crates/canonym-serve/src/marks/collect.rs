@@ -163,7 +163,7 @@ mod tests {
         let [pred, kept] = [mark("PRED", (0, 5), "A"), mark("USER", (0, 5), "A")];
         check(
             std::slice::from_ref(&pred),
-            &[&[kept.clone()], &[mark("USER", (0, 5), "B")], &[kept]],
+            &[std::slice::from_ref(&kept), &[mark("USER", (0, 5), "B")], std::slice::from_ref(&kept)],
             expect![[r#"
                 Some(2) concept 1: A>B
                 Some(3) concept 1: B>A
