@@ -28,7 +28,7 @@ fn damaged_files_are_refused_with_a_reason() {
                 status 1
                 --- stderr
                 error: cannot open the knowledge base
-                  caused by: cannot use cut.kb: it is truncated: 3720 of 7440 bytes
+                  caused by: cannot use cut.kb: it is truncated: 3892 of 7784 bytes
                 hint: rebuild it with `canonym kb build`
             "#]],
         ),

@@ -67,17 +67,21 @@ fn text_and_evaluation_take_the_same_filters() {
         text|t|A circular sector in a square.
         text|a|
         text	2	17	circular sector	Curve	X:S3
+        text	23	29	square	Polygon	X:S2
 
         --- stderr
-        1 score was dropped (first in document `text`)
-        1 list of candidates was reduced to the first id (first in document `text`)
+        2 scores were dropped (first in document `text`)
+        2 lists of candidates were reduced to the first id (first in document `text`)
         status 0
         --- stdout
         text|t|A circular sector in a square.
         text|a|
+        text	23	29	square	Polygon	X:S2
 
         --- stderr
         2 of 4 concepts match the filters
+        1 score was dropped (first in document `text`)
+        1 list of candidates was reduced to the first id (first in document `text`)
     "#]]
     .assert_eq(&(found(&[]) + &found(&["--only-types", "Polygon"])));
     place.write("gold.pubtator", "7|t|A circle in a square.\n7\t2\t8\tcircle\tCurve\tX:S1\n");

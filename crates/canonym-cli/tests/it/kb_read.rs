@@ -161,33 +161,39 @@ fn show_lists_names_and_neighbours() {
     place.check(
         &["kb", "show", "tools.kb", "OLD:9", "--json"],
         expect![[r#"
-        status 0
-        --- stdout
-        {
-          "id": "T:30",
-          "raw_id": "T:30",
-          "name": "Hammer",
-          "names": [
+            status 0
+            --- stdout
             {
-              "text": "Hammer",
-              "scope": "preferred"
+              "id": "T:30",
+              "raw_id": "T:30",
+              "name": "Hammer",
+              "names": [
+                {
+                  "text": "Hammer",
+                  "scope": "preferred"
+                }
+              ],
+              "types": [],
+              "definition": null,
+              "parents": [
+                {
+                  "id": "T:1",
+                  "name": "Tool"
+                }
+              ],
+              "children": [],
+              "alternative_ids": [
+                "OLD:9"
+              ],
+              "xrefs": [],
+              "code_system": {
+                "uri": "urn:canonym:T",
+                "version": "",
+                "code": "30"
+              },
+              "source": "shed"
             }
-          ],
-          "types": [],
-          "definition": null,
-          "parents": [
-            {
-              "id": "T:1",
-              "name": "Tool"
-            }
-          ],
-          "children": [],
-          "alternative_ids": [
-            "OLD:9"
-          ],
-          "source": "shed"
-        }
-    "#]],
+        "#]],
     );
     place.check(
         &["kb", "show", "tools.kb", "t:3O"],

@@ -118,8 +118,8 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
             hint: specify the format; `text` reads any text file
             error: notes/3.jsonl:2: invalid document at column 6: EOF while parsing a value
             hint: each line is one JSON object with `id`, `text` and `annotations`
-            2 scores were dropped (first in document `1`)
-            2 lists of candidates were reduced to the first id (first in document `1`)
+            3 scores were dropped (first in document `1`)
+            3 lists of candidates were reduced to the first id (first in document `1`)
             error: 2 files were skipped or only partly read
             hint: all other files were processed; fix or remove the files named above
         "#]],
@@ -131,6 +131,7 @@ fn a_file_that_cannot_be_read_does_not_stop_a_folder() {
 
         3|t|A square.
         3|a|
+        3	2	8	square	Polygon	X:S2
 
         4|t|A trigon.
         4|a|
@@ -210,7 +211,7 @@ fn formats_that_cannot_be_written_are_not_offered() {
         assert!(said.starts_with("status 2\n") && said.contains("\nhint: use one of "), "{said}");
         let offered = said.rsplit_once("use one of ").unwrap().1;
         assert!(!offered.contains("text") && offered.contains("bioc-json"), "{said}");
-        assert_eq!(offered.contains("tsv, jsonl"), arguments[0] == "link", "{said}");
+        assert_eq!(offered.contains("tsv, csv"), arguments[0] == "link", "{said}");
         assert_eq!(offered.contains("pubmed-xml"), arguments[0] == "convert", "{said}");
     }
 }

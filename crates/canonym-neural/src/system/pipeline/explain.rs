@@ -54,8 +54,10 @@ impl Pipeline {
                     ("abbreviations", "abbreviation file (`--abbreviations`)")
                 } else if proposal.sense_score().is_some() {
                     ("average", "average with the score of the dictionary and the sense inventory")
-                } else {
+                } else if proposal.is_phrase() {
                     ("least", "minimum score of an exact multi-word name")
+                } else {
+                    ("least", "minimum score of a name that the dictionary links")
                 };
                 parts.push(contribution(name, sentence, 1.0, more));
             }

@@ -374,6 +374,9 @@ fn suppress_overlaps<T>(entries: Vec<T>, proposal: impl Fn(&T) -> &SpanProposal,
 /// Dictionary matches below this probability do not choose the concept.
 const MIN_CHOOSING: f32 = 0.2;
 
+/// Highest tagger probability of a longer mention around a name that is linked for the dictionary alone.
+const MAX_AROUND: f32 = 0.3;
+
 /// Minimum tagger probability for using the tagger's entity type.
 const MIN_TYPED: f32 = 0.3;
 
@@ -401,9 +404,12 @@ impl SpanProposal {
         self.is_phrase() && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
-    /// Whether the dictionary alone links it by a name that one concept has.
+    /// Whether the dictionary alone links it by a name that one concept has, and no longer mention is likely around it.
     pub(super) fn is_dictionary_name(&self) -> bool {
-        self.is_dictionary_link && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
+        let is_inside = self.is_nested() || self.inside.max(self.inside_name) > MAX_AROUND;
+        self.is_dictionary_link
+            && !is_inside
+            && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
     /// Whether the dictionary gives it only beside a longer match.
