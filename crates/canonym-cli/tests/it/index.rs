@@ -170,10 +170,13 @@ fn a_build_that_is_killed_goes_on_and_ends_with_the_same_file() {
     let build = ["index", "build", "--kb", "many.kb", "--out", "many.index", "--threads", "1"];
     let partial = place.path(".many.index.partial");
     let mut child = place.command(&build).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // Killed when the first part is on disk; the second is smaller.
+    // Killed when the first part, 8,192 vectors of 320 bytes, is on disk and the second one has begun.
     let started = Instant::now();
-    while std::fs::metadata(&partial).map_or(0, |metadata| metadata.len()) < 1 << 20 {
-        assert!(child.try_wait().unwrap().is_none() && started.elapsed() < Duration::from_secs(300));
+    while std::fs::metadata(&partial).map_or(0, |metadata| metadata.len()) < (8192 * 320) + (64 << 10) {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(300));
         std::thread::yield_now();
     }
     child.kill().unwrap();

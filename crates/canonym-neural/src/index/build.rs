@@ -1,7 +1,7 @@
 //! Builds and updates index files.
 //!
 //! Vectors of names that an older index of the same model has are taken from it, so that an update encodes only names that are new. New
-//! vectors are kept in a [`Partial`] file until the index is complete.
+//! vectors are kept in a `Partial` file until the index is complete.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The embeddings of the names of a knowledge base as a file, which is mapped and searched where it lies.
 //!
-//! Row i is the embedding of form i. A search reads the [`Codes`] of all rows, a bit for each dimension, and compares the best rows by
+//! Row i is the embedding of form i. A search reads the `Codes` of all rows, a bit for each dimension, and compares the best rows by
 //! their vectors. An exact search compares all vectors.
 
 use std::ops::Range;
