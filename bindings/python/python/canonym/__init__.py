@@ -87,7 +87,7 @@ def link(
 
     >>> document = canonym.link("She has asthma.", model="lexical")
     >>> document[0]
-    <Mention asthma 8..14 MESH:D001249 Asthma (0.62)>
+    <Mention asthma 8..14 MESH:D001249 Asthma (0.67)>
     """
     kb = kb if kb is None or isinstance(kb, KnowledgeBase) else _os.fspath(kb)
     linked: Document | Documents = _system(_os.fspath(model), kb).annotate(texts)
