@@ -230,8 +230,8 @@ test('the command palette runs actions and opens pages by name', async () => {
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   await until('the decision', async () => (await nOpen()) === before - 1);
   await page.keyboard.press('Control+k');
-  await page.getByRole('combobox', { name: 'Command' }).fill('review by concept');
-  await page.keyboard.press('Enter');
+  await page.getByRole('combobox', { name: 'Command' }).fill('review');
+  await page.getByRole('option', { name: /^Review\b/ }).first().click();
   await page.waitForURL(/\/review$/);
 });
 
