@@ -231,7 +231,7 @@ test('the command palette runs actions and opens pages by name', async () => {
   await until('the decision', async () => (await nOpen()) === before - 1);
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'Command' }).fill('review');
-  await page.getByRole('option', { name: /^Review\b/ }).first().click();
+  await page.getByRole('option', { name: 'Project: Review', exact: true }).click();
   await page.waitForURL(/\/review$/);
 });
 
