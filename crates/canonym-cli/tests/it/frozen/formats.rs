@@ -16,6 +16,20 @@ fn knowledge_base_of_format_1() {
 }
 
 #[test]
+fn knowledge_base_of_format_3_with_name_index_of_format_1() {
+    commands(
+        "knowledge-base-3",
+        &[
+            "kb info knowledge-base-3/ailments.kb --json",
+            "kb show knowledge-base-3/ailments.kb A2 --json",
+            "kb search knowledge-base-3/ailments.kb fever --json",
+            "index info name-index-1/ailments.index --json",
+            "map --model rescnn-2 --kb knowledge-base-3/ailments.kb --index name-index-1/ailments.index --top-k 2 ailments.txt",
+        ],
+    );
+}
+
+#[test]
 fn bundles_of_format_1() {
     commands(
         "bundles-1",

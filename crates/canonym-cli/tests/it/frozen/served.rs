@@ -74,22 +74,28 @@ fn description_and_answers() {
 
 #[test]
 fn data_folder_of_format_4() {
-    check_data_folder("database-4");
+    check_data_folder("database-4", "knowledge-base-1");
 }
 
 #[test]
 fn data_folder_of_format_5() {
-    check_data_folder("database-5");
+    check_data_folder("database-5", "knowledge-base-1");
+}
+
+#[test]
+fn data_folder_of_format_12() {
+    check_data_folder("database-12", "knowledge-base-3");
 }
 
 /// Opens a data folder and compares what the server says of it with the snapshot of the same name.
-fn check_data_folder(name: &str) {
+fn check_data_folder(name: &str, kb: &str) {
     let place = place();
     // Files of a repository are readable by other users; those of a server may not be.
     assert!(place.run(&["doctor", "--data", name, "--repair"], "").status.success());
     let examined = place.run(&["doctor", "--data", name], "");
     assert!(examined.status.success(), "{}", String::from_utf8_lossy(&examined.stdout));
-    let arguments = ["--model", "dual-encoder-1", "--kb", "knowledge-base-1/ailments.kb", "--data", name];
+    let kb = format!("{kb}/ailments.kb");
+    let arguments = ["--model", "dual-encoder-1", "--kb", &kb, "--data", name];
     let server = Server::start(&place, &arguments);
     let answers = server.answers(&[
         "GET /projects",
