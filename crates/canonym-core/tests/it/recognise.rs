@@ -11,7 +11,7 @@ use canonym_core::text::Document;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-const CONCEPTS: [(&str, &[&str]); 12] = [
+const CONCEPTS: [(&str, &[&str]); 14] = [
     ("T:01", &["Familial Mediterranean fever", "periodic peritonitis"]),
     ("T:02", &["Breast neoplasms", "breast tumor", "breast cancer"]),
     ("T:03", &["Ovarian neoplasms", "ovarian cancer"]),
@@ -24,6 +24,8 @@ const CONCEPTS: [(&str, &[&str]); 12] = [
     ("T:10", &["Parkinson disease"]),
     ("T:11", &["Heart failure, congestive", "congestive heart failure"]),
     ("T:12", &["Heart failure"]),
+    ("T:13", &["Vero cells", "Cells, Vero"]),
+    ("T:14", &["Intrahepatic bile duct", "Bile duct, intrahepatic"]),
 ];
 
 fn annotator(config: RecogniseConfig) -> DictionaryAnnotator {
@@ -115,6 +117,14 @@ fn causes_are_reported_with_their_effects() {
             7..32 L-DOPA-induced dyskinesia -> T:05
             7..13 L-DOPA -> T:04
         "#]],
+    );
+}
+
+#[test]
+fn names_in_another_order_do_not_cross_exact_ones() {
+    check(
+        "In HeLa cells, Vero cells and others the duct, intrahepatic bile duct alone, was seen.",
+        expect![[""]],
     );
 }
 

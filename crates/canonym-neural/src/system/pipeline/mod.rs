@@ -404,9 +404,10 @@ impl SpanProposal {
         self.is_phrase() && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
     }
 
-    /// Whether the dictionary alone links it by a name that one concept has, and no longer mention is likely around it.
+    /// Whether the dictionary alone links it by a name that one concept has, and either gives it beside a longer name or no longer mention is
+    /// likely around it.
     pub(super) fn is_dictionary_name(&self) -> bool {
-        let is_inside = self.is_nested() || self.inside.max(self.inside_name) > MAX_AROUND;
+        let is_inside = !self.is_nested() && self.inside.max(self.inside_name) > MAX_AROUND;
         self.is_dictionary_link
             && !is_inside
             && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
