@@ -25,8 +25,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
 
-/// Format of the record: 1 has fingerprints of whole texts alone, 2 those of sections too.
-pub const FORMAT: u32 = 2;
+/// Format of the record: 1 has fingerprints of whole texts alone, 2 those of sections too, 3 writes them in Base64 and half of those of
+/// sections.
+pub const FORMAT: u32 = 3;
 
 /// Key of the record in the JSON of a model.
 pub const ENTRY: &str = "learned";
@@ -57,6 +58,7 @@ impl Role {
 
 /// The documents of one file that a component of a model was trained on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredSource")]
 pub struct TrainingSource {
     /// The component, such as `tagger`.
     pub part: String,
@@ -68,11 +70,47 @@ pub struct TrainingSource {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub corpus: String,
     /// Their fingerprints, sorted and unique.
-    #[serde(with = "as_hex")]
+    #[serde(rename = "document_prints", serialize_with = "packed::serialize")]
     pub documents: Vec<u64>,
-    /// The fingerprints of their sections, sorted and unique; none in records of format 1.
-    #[serde(with = "as_hex", default, skip_serializing_if = "Vec::is_empty")]
-    pub sections: Vec<u64>,
+    /// The lower halves of the fingerprints of their sections, sorted and unique; none in records of format 1.
+    #[serde(rename = "section_prints", serialize_with = "packed::serialize", skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<u32>,
+}
+
+/// A source as it is stored, in any format.
+#[derive(Debug, Deserialize)]
+struct StoredSource {
+    part: String,
+    role: Role,
+    file: String,
+    #[serde(default)]
+    corpus: String,
+    #[serde(default, deserialize_with = "packed::deserialize")]
+    document_prints: Vec<u64>,
+    #[serde(default, deserialize_with = "packed::deserialize")]
+    section_prints: Vec<u32>,
+    /// Of formats 1 and 2.
+    #[serde(default, deserialize_with = "from_hex")]
+    documents: Vec<u64>,
+    #[serde(default, deserialize_with = "from_hex")]
+    sections: Vec<u64>,
+}
+
+impl From<StoredSource> for TrainingSource {
+    fn from(stored: StoredSource) -> TrainingSource {
+        let StoredSource { part, role, file, corpus, mut document_prints, mut section_prints, documents, sections } =
+            stored;
+        document_prints.extend(documents);
+        section_prints.extend(sections.into_iter().map(half));
+        sort(&mut document_prints);
+        sort(&mut section_prints);
+        TrainingSource { part, role, file, corpus, documents: document_prints, sections: section_prints }
+    }
+}
+
+/// What is kept of the fingerprint of a section.
+fn half(print: u64) -> u32 {
+    print as u32
 }
 
 impl TrainingSource {
@@ -88,7 +126,7 @@ impl TrainingSource {
         let mut source = TrainingSource { part: part.into(), role, file, corpus, ..TrainingSource::default() };
         for prints in documents {
             source.documents.extend(prints.whole);
-            source.sections.extend(prints.sections);
+            source.sections.extend(prints.sections.into_iter().map(half));
         }
         sort(&mut source.documents);
         sort(&mut source.sections);
@@ -99,12 +137,12 @@ impl TrainingSource {
     /// documents do not count: articles share sentences such as a declaration of interests.
     fn holds(&self, prints: &Fingerprints) -> bool {
         let whole = |print: &u64| self.documents.binary_search(print).is_ok();
-        let is_section = |print: &u64| self.sections.binary_search(print).is_ok();
+        let is_section = |print: &u64| self.sections.binary_search(&half(*print)).is_ok();
         prints.whole.iter().any(|print| whole(print) || is_section(print)) || prints.sections.iter().any(whole)
     }
 }
 
-fn sort(prints: &mut Vec<u64>) {
+fn sort<T: Ord>(prints: &mut Vec<T>) {
     prints.sort_unstable();
     prints.dedup();
 }
@@ -366,37 +404,75 @@ fn hash(letters: &str) -> Option<u64> {
     (!letters.is_empty()).then(|| xxh3_64(letters.as_bytes()))
 }
 
-/// Fingerprints as 16 hexadecimal digits each.
-mod as_hex {
-    use std::fmt::Write;
+/// Fingerprints of formats 1 and 2: words of 16 hexadecimal digits.
+fn from_hex<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Vec<u64>, D::Error> {
+    use serde::de::Error;
 
+    let text = String::deserialize(from)?;
+    let refused = || D::Error::custom("fingerprints are words of 16 hexadecimal digits");
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(16) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(refused());
+    }
+    let one = |word: &[u8]| {
+        let word = std::str::from_utf8(word).map_err(|_| refused())?;
+        u64::from_str_radix(word, 16).map_err(|_| refused())
+    };
+    digits.chunks_exact(16).map(one).collect()
+}
+
+/// Fingerprints as Base64 of their little-endian bytes.
+mod packed {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(documents: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::with_capacity(16 * documents.len());
-        for document in documents {
-            // Infallible for strings.
-            let _ = write!(text, "{document:016x}");
-        }
-        serializer.serialize_str(&text)
+    /// A fingerprint, or half of one.
+    pub trait Number: Sized {
+        /// Its size in bytes.
+        const SIZE: usize;
+        fn bytes(&self) -> Vec<u8>;
+        fn of(bytes: &[u8]) -> Self;
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+    impl Number for u64 {
+        const SIZE: usize = 8;
+
+        fn bytes(&self) -> Vec<u8> {
+            self.to_le_bytes().to_vec()
+        }
+
+        fn of(bytes: &[u8]) -> u64 {
+            bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+        }
+    }
+
+    impl Number for u32 {
+        const SIZE: usize = 4;
+
+        fn bytes(&self) -> Vec<u8> {
+            self.to_le_bytes().to_vec()
+        }
+
+        fn of(bytes: &[u8]) -> u32 {
+            bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
+        }
+    }
+
+    pub fn serialize<T: Number, S: Serializer>(prints: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes: Vec<u8> = prints.iter().flat_map(|print| print.bytes()).collect();
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, T: Number, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let refused = || D::Error::custom("fingerprints are words of 16 hexadecimal digits");
-        let digits = text.as_bytes();
-        if !digits.len().is_multiple_of(16) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        let refused = || D::Error::custom(format!("fingerprints are Base64 of numbers of {} bytes", T::SIZE));
+        let bytes = STANDARD.decode(text).map_err(|_| refused())?;
+        if !bytes.len().is_multiple_of(T::SIZE) {
             return Err(refused());
         }
-        let one = |word: &[u8]| {
-            let word = std::str::from_utf8(word).map_err(|_| refused())?;
-            u64::from_str_radix(word, 16).map_err(|_| refused())
-        };
-        let mut documents: Vec<u64> = digits.chunks_exact(16).map(one).collect::<Result<_, _>>()?;
-        documents.sort_unstable();
-        documents.dedup();
-        Ok(documents)
+        Ok(bytes.chunks_exact(T::SIZE).map(T::of).collect())
     }
 }
 
@@ -479,15 +555,29 @@ mod tests {
     }
 
     #[test]
+    fn records_of_format_2_are_read() {
+        let new = article(&[("title", TITLE), ("abstract", ABSTRACT)]);
+        let prints = Fingerprints::of(&new);
+        let hex = |prints: &[u64]| prints.iter().map(|print| format!("{print:016x}")).collect::<String>();
+        let (whole, sections) = (hex(prints.whole.as_slice()), hex(&prints.sections));
+        let old = format!(
+            r#"{{"learned": {{"format": 2, "sources": [{{"part": "tagger", "role": "trained", "file": "a.jsonl",
+            "documents": "{whole}", "sections": "{sections}"}}]}}}}"#
+        );
+        let learned = Learned::of_json(&old).unwrap().unwrap();
+        assert_eq!(learned.has_seen(&[TITLE, ABSTRACT, "A ring."].map(Fingerprints::of_text)), [true, true, false]);
+    }
+
+    #[test]
     fn records_of_format_1_are_read_and_newer_ones_are_refused() {
         let old = r#"{"learned": {"sources": [{"part": "tagger", "role": "trained", "file": "a.jsonl", "documents": "b93337d7e3193bae"}]}}"#;
         let learned = Learned::of_json(old).unwrap().unwrap();
         assert_eq!((learned.format, learned.sources[0].sections.len()), (1, 0));
         assert_eq!(learned.has_seen(&[Fingerprints::of_text("A ring.")]), [true]);
         let new = Learned::default().into_json("{}").unwrap();
-        assert!(new.contains("\"format\": 2"), "{new}");
-        let message = Learned::of_json(&new.replace("\"format\": 2", "\"format\": 3")).unwrap_err().to_string();
-        assert!(message.contains("format 3"), "{message}");
+        assert!(new.contains("\"format\": 3"), "{new}");
+        let message = Learned::of_json(&new.replace("\"format\": 3", "\"format\": 4")).unwrap_err().to_string();
+        assert!(message.contains("format 4"), "{message}");
     }
 
     #[test]
@@ -534,9 +624,15 @@ mod tests {
         assert!(json.contains("0.1") && json.contains("-3.25"));
         assert_eq!(learned.into_json(&json).unwrap(), json);
         assert_eq!(Learned::of_json("{\"weights\": {}}").unwrap(), None);
-        let hex = format!("{:016x}", learned.sources[0].documents[0]);
-        for wrong in [&hex[1..], "zz00000000000000", "+000000000000001"] {
-            let message = Learned::of_json(&json.replace(&hex, wrong)).unwrap_err().to_string();
+        let stored: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let packed = stored[ENTRY]["sources"][0]["document_prints"].as_str().unwrap();
+        for wrong in [&packed[4..], "not Base64", "AAAA"] {
+            let message = Learned::of_json(&json.replace(packed, wrong)).unwrap_err().to_string();
+            assert!(message.contains("Base64 of numbers of 8 bytes"), "{message}");
+        }
+        for wrong in ["93337d7e3193bae", "zz00000000000000", "+000000000000001"] {
+            let old = json.replace("document_prints", "documents").replace(packed, wrong);
+            let message = Learned::of_json(&old).unwrap_err().to_string();
             assert!(message.contains("16 hexadecimal digits"), "{message}");
         }
     }

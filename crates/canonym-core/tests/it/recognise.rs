@@ -124,7 +124,10 @@ fn causes_are_reported_with_their_effects() {
 fn names_in_another_order_do_not_cross_exact_ones() {
     check(
         "In HeLa cells, Vero cells and others the duct, intrahepatic bile duct alone, was seen.",
-        expect![[""]],
+        expect![[r#"
+        15..25 Vero cells -> T:13
+        47..69 intrahepatic bile duct -> T:14
+    "#]],
     );
 }
 
@@ -201,6 +204,10 @@ fn below(top: &str, n: usize) -> DictionaryAnnotator {
 fn the_root_of_a_large_hierarchy_is_no_mention() {
     let n_found = |n| below("diabetes", n).annotate(&[document("He has diabetes.")]).expect("text is linked")[0].len();
     assert_eq!((n_found(3), n_found(300)), (1, 0));
+    // Nor as a sense of a form of the inventory.
+    let cells =
+        |n| below("Cells", n).annotate(&[document("The cells divide in culture.")]).expect("text is linked")[0].len();
+    assert_eq!((cells(3), cells(300)), (1, 0));
 }
 
 #[test]

@@ -230,7 +230,7 @@ impl DictionaryAnnotator {
         }
         spotted.retain(|entry| entry.senses.first().is_some_and(|best| best.1 >= unlikely));
         drop_non_mentions(text, &mut spotted, |entry| entry.span);
-        drop_crossing(text, &mut spotted);
+        nested::drop_crossing(text, &mut spotted);
         if self.config.nested != Nested::All {
             let (kept, nested) = longest(spotted);
             spotted = kept;
@@ -272,7 +272,11 @@ impl DictionaryAnnotator {
                 SenseCandidate { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
             (candidate, self.model.score(&candidate))
         };
-        let senses = sensed.concepts.iter().map(score).collect();
+        let is_root = |(concept, ..): &&(ConceptId, crate::kb::NameId, f32)| Some(*concept) == self.root;
+        let senses: Vec<_> = sensed.concepts.iter().filter(|one| !is_root(one)).map(score).collect();
+        if senses.is_empty() {
+            return None;
+        }
         let (span, spans, is_cause) = (sensed.span, vec![sensed.span], is_cause(text, words, found.last));
         let n_words = found.n_counted;
         Some(DictionaryMatch {
@@ -405,32 +409,6 @@ impl DictionaryMatch {
         &self.senses[0].0.features
     }
 }
-
-/// Drops names of several words in another order, or with a comma, that cross an exact name of several words: `cells, Vero` in
-/// `RD cells, Vero cells`.
-fn drop_crossing(text: &str, spotted: &mut Vec<DictionaryMatch>) {
-    let loose = |entry: &DictionaryMatch| {
-        let (best, _) = entry.best();
-        best.sense.is_none() && (best.tier < Tier::Ordered || entry.span.of(text).contains(','))
-    };
-    let firm = |entry: &&DictionaryMatch| entry.n_words > 1 && !entry.is_corrected && !entry.expanded && !loose(entry);
-    let mut firm: Vec<Span> = spotted.iter().filter(firm).map(|entry| entry.span).collect();
-    if firm.is_empty() {
-        return;
-    }
-    firm.sort_unstable();
-    let crosses = |span: Span| {
-        let near = firm[..firm.partition_point(|other| other.start < span.end)].iter().rev().take(MAX_NEAR);
-        let mut overlapping = near.filter(|other| other.end > span.start);
-        overlapping.any(|other| {
-            !(other.start <= span.start && other.end >= span.end || other.start >= span.start && other.end <= span.end)
-        })
-    };
-    spotted.retain(|entry| entry.n_words < 2 || !loose(entry) || !crosses(entry.span));
-}
-
-/// Maximum number of exact names before the end of a match that are compared with it.
-const MAX_NEAR: usize = 32;
 
 /// Drops entries in headings, doses, dates and the like. Only the text around suspicious entries is examined.
 pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::DictionaryMatch;
+use super::scan::Tier;
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::text::Span;
 
@@ -148,6 +149,32 @@ pub(super) fn longest(mut matches: Vec<DictionaryMatch>) -> (Vec<DictionaryMatch
     });
     keep_disjoint(matches, |entry| entry)
 }
+
+/// Drops names of several words in another order, or with a comma, that cross an exact name of several words: `cells, Vero` in
+/// `RD cells, Vero cells`.
+pub(super) fn drop_crossing(text: &str, spotted: &mut Vec<DictionaryMatch>) {
+    let loose = |entry: &DictionaryMatch| {
+        let (best, _) = entry.best();
+        best.sense.is_none() && (best.tier < Tier::Ordered || entry.span.of(text).contains(','))
+    };
+    let firm = |entry: &&DictionaryMatch| entry.n_words > 1 && !entry.is_corrected && !entry.expanded && !loose(entry);
+    let mut firm: Vec<Span> = spotted.iter().filter(firm).map(|entry| entry.span).collect();
+    if firm.is_empty() {
+        return;
+    }
+    firm.sort_unstable();
+    let crosses = |span: Span| {
+        let near = firm[..firm.partition_point(|other| other.start < span.end)].iter().rev().take(MAX_NEAR);
+        let mut overlapping = near.filter(|other| other.end > span.start);
+        overlapping.any(|other| {
+            !(other.start <= span.start && other.end >= span.end || other.start >= span.start && other.end <= span.end)
+        })
+    };
+    spotted.retain(|entry| entry.n_words < 2 || !loose(entry) || !crosses(entry.span));
+}
+
+/// Maximum number of exact names before the end of a match that are compared with it.
+const MAX_NEAR: usize = 32;
 
 /// Adds to matches that do not overlap those nested in them whose semantic type differs or is unknown.
 pub(super) fn add_other_types(kb: &KnowledgeBase, kept: &mut Vec<DictionaryMatch>, nested: Vec<DictionaryMatch>) {

@@ -22,7 +22,9 @@ const NEAR_WINDOW: usize = 20;
 /// Maximum number of uses per form that are examined, so that time is linear in the length of the text.
 const MAX_USES: usize = 64;
 /// Weights of a near cue and of a cue elsewhere in the document.
-const CUE_WEIGHTS: (f32, f32) = (2.2, 0.6);
+const CUE_WEIGHTS: (f32, f32) = (4.0, 0.6);
+/// Weight of the logarithm of the prior of a sense.
+const PRIOR_WEIGHT: f32 = 0.7;
 /// Weight of the topics of the words near the form.
 const NEAR_TOPIC_WEIGHT: f32 = 0.6;
 /// Maximum of their weighted score, for a sense with topics and for one of general language.
@@ -204,7 +206,7 @@ impl<'a> DocumentContext<'a> {
             !is_form && self.ends(long, self.firsts(long.roots[0])).is_some()
         });
         let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
-        sense.prior.max(0.005).ln()
+        PRIOR_WEIGHT * sense.prior.max(0.005).ln()
             + cues.min(MAX_CUE_SCORE)
             + collocation
             + topic

@@ -1,6 +1,7 @@
-//! How strongly a word suggests each topic, learned from the cues of the sense inventory.
+//! How strongly a word suggests each topic, learned from the cues of the sense inventory and from texts with its forms.
 //!
-//! A word that is a cue of a sense counts for the topics of that sense. The score of a word for a topic is the logarithm of the topic's
+//! A word that is a cue of a sense, or stands in a text with a form in that sense (`experiments/everyday/sense-contexts.tsv`), counts for the
+//! topics of that sense. The score of a word for a topic is the logarithm of the topic's
 //! share of these counts over its share for all words, so words of any sense help with all others of the same topic. The scores are
 //! computed when the inventory changes, by the test of this module, and stored in `assets/word-topics.bin`: records of the low 32 bits
 //! of the hash of the canonical word and one signed byte for each topic, sorted by hash.
@@ -65,9 +66,9 @@ impl<'a> WordTopics<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    use super::super::senses::SenseInventory;
+    use super::super::senses::{Sense, SenseInventory};
     use super::*;
     use crate::kb::lexicon::hash_form;
     use crate::text::normalise::fold;
@@ -86,22 +87,43 @@ mod tests {
         }
     }
 
-    fn computed(inventory: &SenseInventory) -> Vec<u8> {
+    /// Form, first long form and text, one a line; not part of the package.
+    const CONTEXTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/everyday/sense-contexts.tsv");
+
+    /// The words of a text with a form, without the form.
+    fn words_of(form: &str, text: &str) -> BTreeSet<u64> {
+        let words = text.split(|letter: char| !letter.is_alphanumeric());
+        let is_word = |word: &&str| word.len() >= MIN_LENGTH && !is_linking_word(word) && !form.contains(*word);
+        words.filter(is_word).filter_map(hash_of).collect()
+    }
+
+    fn computed(inventory: &SenseInventory, contexts: &str) -> Vec<u8> {
         let n = inventory.n_topics;
         let mut counts: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
         let mut total = vec![0.0; n];
+        let mut add = |word: u64, topics: &[u8]| {
+            let of = counts.entry(word as u32).or_insert_with(|| vec![0.0; n]);
+            for topic in topics {
+                of[usize::from(*topic)] += 1.0 / topics.len() as f32;
+                total[usize::from(*topic)] += 1.0 / topics.len() as f32;
+            }
+        };
         for (form, sense) in inventory.all().filter(|(_, sense)| !sense.topics().is_empty()) {
-            let share = 1.0 / sense.topics().len() as f32;
             let is_word = |cue: &&str| {
                 cue.len() >= MIN_LENGTH && !cue.contains(' ') && !is_linking_word(cue) && **cue != form.to_lowercase()
             };
-            for word in sense.cues().filter(is_word).filter_map(hash_of) {
-                let of = counts.entry(word as u32).or_insert_with(|| vec![0.0; n]);
-                for topic in sense.topics() {
-                    of[usize::from(*topic)] += share;
-                    total[usize::from(*topic)] += share;
-                }
-            }
+            sense.cues().filter(is_word).filter_map(hash_of).for_each(|word| add(word, sense.topics()));
+        }
+        let key = |form: &str, sense: &str| (form.to_owned(), sense.to_owned());
+        let first = |sense: &Sense| sense.long_forms().next().unwrap_or("-").to_owned();
+        let senses: BTreeMap<(String, String), &Sense> =
+            inventory.all().map(|(form, sense)| (key(form, &first(sense)), sense)).collect();
+        for line in contexts.lines() {
+            let [form, sense, text] = *line.split('\t').collect::<Vec<_>>() else { panic!("three columns: {line}") };
+            let Some(sense) = senses.get(&key(form, sense)).filter(|sense| !sense.topics().is_empty()) else {
+                continue;
+            };
+            words_of(form, text).into_iter().for_each(|word| add(word, sense.topics()));
         }
         let sum: f32 = total.iter().sum();
         let mut bytes = Vec::new();
@@ -119,7 +141,11 @@ mod tests {
 
     #[test]
     fn scores_are_those_of_the_inventory() {
-        let bytes = computed(&SenseInventory::embedded());
+        let Ok(contexts) = std::fs::read_to_string(CONTEXTS) else {
+            eprintln!("skipped: {CONTEXTS} is missing");
+            return;
+        };
+        let bytes = computed(&SenseInventory::embedded(), &contexts);
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/word-topics.bin"), &bytes).unwrap();
             return;
