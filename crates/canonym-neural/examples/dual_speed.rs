@@ -65,8 +65,13 @@ fn main() -> canonym_core::Result<()> {
     let collective = DualEncoder::new(&config(MentionVector::Ends), &parameters)?;
     let single = DualEncoder::new(&config(MentionVector::First), &parameters)?;
     let scorer = PairScorer::new(&cross, &parameters, &pieces)?;
-    let windows =
-        |mentions, marked| WindowConfig { pieces: if marked { 128 } else { 512 }, overlap: 0, mentions, marked };
+    let windows = |mentions, marked| WindowConfig {
+        pieces: if marked { 128 } else { 512 },
+        overlap: 0,
+        mentions,
+        marked,
+        ..WindowConfig::default()
+    };
     let together = Windower::new(pieces.clone(), windows(Some(N_MENTIONS), false))?;
     let alone = Windower::new(pieces.clone(), windows(None, true))?;
 

@@ -137,6 +137,7 @@ export type TimeStats = Served<'AnnotationSpeed'>;
 export interface TrainingSettings {
   steps?: number;
   hold_out?: number;
+  from?: 'current' | 'base';
 }
 
 export type JobState = Schemas['JobState'];

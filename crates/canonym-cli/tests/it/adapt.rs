@@ -129,6 +129,64 @@ fn held_out_documents_that_were_trained_on_are_neither_watched_nor_judged_on() {
 }
 
 #[test]
+fn documents_set_aside_decide_what_of_the_linker_is_used() {
+    let place = place();
+    let names = ["zorbomat", "plonkitis", "quibblenose", "dronfever"];
+    let mut corpus = String::new();
+    for at in 0..80 {
+        let (one, other) = (names[at % 4], names[(at + 1) % 4]);
+        let title = format!("Patient {at} with {one} had a {other} before.");
+        let mark = |name: &str| {
+            let start = title.find(name).unwrap();
+            let concept = names.iter().position(|one| *one == name).unwrap();
+            format!("{at}\t{start}\t{}\t{name}\tGadget\tMESH:D00000{concept}\n", start + name.len())
+        };
+        corpus += &format!("{at}|t|{title}\n{at}|a|\n{}{}\n", mark(one), mark(other));
+    }
+    place.write("complete.pubtator.txt", corpus);
+    let terms = "MESH:D000000\tzorb machine|the zorbomat\nMESH:D000001\tplonk disease|plonkitis\n\
+        MESH:D000002\tquibbling nose|quibble nose\nMESH:D000003\tdron fever|fever of Dron\nMESH:D000004\tfever|pyrexia\n";
+    place.write("gadgets.tsv", terms);
+    assert!(said(&place, &["kb", "build", "gadgets.tsv", "--out", "gadgets.kb"]).0);
+    let report = |out: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(place.path(&format!("{out}/report.json"))).unwrap()).unwrap()
+    };
+    let few = [
+        "kb=\"gadgets.kb\"",
+        "tune=2",
+        "names={run={n_steps=4,mining_interval=2}}",
+        "run.n_steps=4",
+        "run.mining_interval=2",
+    ];
+    let (ok, errors) = train(&place, "model", &few);
+    assert!(ok, "{errors}");
+    let first = report("model");
+    let linker = &first["linker"];
+    let n = |value: &serde_json::Value| value.as_u64().unwrap();
+    assert!(n(&linker["n_documents"]) > 5 && linker["n_queries"] == 4, "{first}");
+    assert_eq!(n(&linker["n_documents"]) + n(&first["n_documents"]) + n(&first["n_held_out"]), 80, "{first}");
+    assert!(linker["names"]["before"].is_number() && linker["decision"]["after"].is_number(), "{first}");
+    // Four names are too few for a fusion.
+    assert!(linker["fusion"].is_null() && first["left_out"].is_null(), "{first}");
+    let info = said(&place, &["model", "info", "model"]).1;
+    assert!(info.contains("more documents tuned the linker"), "{info}");
+    // The next model goes on from this one. What was trained on decides nothing, what is held out stays so, and no use of a name counts twice.
+    let again = [&few[..], &["from=\"model\"", "prior_of=\"default\""]].concat();
+    let (ok, errors) = train(&place, "again", &again);
+    assert!(ok, "{errors}");
+    let second = report("again");
+    assert_eq!(
+        (&second["n_documents"], &second["n_held_out"]),
+        (&first["n_documents"], &first["n_held_out"]),
+        "{second}"
+    );
+    let (ok, errors) = train(&place, "all", &[&few[..], &["tune=0"]].concat());
+    assert!(ok && report("all")["linker"].is_null(), "{errors}");
+    let (ok, errors) = train(&place, "later", &[&few[..], &["from=\"all\"", "prior_of=\"default\""]].concat());
+    assert!(ok && report("later")["linker"].is_null(), "{errors}");
+}
+
+#[test]
 fn a_training_ends_with_the_program_that_started_it() {
     let place = place();
     let endless = ["--set", "run.n_steps=1000000", "--set", "run.mining_interval=1000000"];

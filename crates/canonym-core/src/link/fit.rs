@@ -187,7 +187,7 @@ pub fn calibration_error(points: impl Iterator<Item = (f32, bool)>) -> f64 {
 /// Platt scaling (Platt 1999) of score and margin, fitted by Newton's method.
 pub fn fit_calibration<'a>(points: impl Iterator<Item = &'a Point> + Clone) -> Calibration {
     let row = |point: &Point| ([point.score, point.margin.clamp(-10.0, 10.0), 1.0], point.right, 1.0);
-    let [score, margin, offset] = newton(points.map(row), 1e-3, 50, 1e-9);
+    let [score, margin, offset] = newton(points.map(row), [0.0; 3], 1e-3, 50, 1e-9);
     Calibration { score, margin, offset }
 }
 
@@ -198,17 +198,30 @@ pub fn logistic<const N: usize>(corpora: &[&[([f32; N], bool)]], penalty: f64) -
         let row_weight = 1.0 / corpus.len().max(1) as f64;
         corpus.iter().map(move |(features, right)| (*features, *right, row_weight))
     });
-    newton(rows, penalty, 30, 1e-7)
+    newton(rows, [0.0; N], penalty, 30, 1e-7)
 }
 
-/// L2-regularised logistic regression on weighted rows, until every step is below `tolerance`.
+/// Like [`logistic`] on one corpus, but the penalty is on the difference from the weights `start`, which few rows thus hardly change.
+pub fn logistic_from<const N: usize>(start: &[f32; N], rows: &[([f32; N], bool)], penalty: f64) -> [f32; N] {
+    let row_weight = 1.0 / rows.len().max(1) as f64;
+    newton(
+        rows.iter().map(|(features, right)| (*features, *right, row_weight)),
+        start.map(f64::from),
+        penalty,
+        30,
+        1e-7,
+    )
+}
+
+/// Logistic regression on weighted rows with an L2 penalty on the difference from `start`, until every step is below `tolerance`.
 fn newton<const N: usize>(
     rows: impl Iterator<Item = ([f32; N], bool, f64)> + Clone,
+    start: [f64; N],
     penalty: f64,
     max_steps: usize,
     tolerance: f64,
 ) -> [f32; N] {
-    let mut weights = [0.0f64; N];
+    let mut weights = start;
     for _ in 0..max_steps {
         let mut gradient = [0.0f64; N];
         let mut hessian = [[0.0f64; N]; N];
@@ -225,7 +238,7 @@ fn newton<const N: usize>(
             }
         }
         for row in 0..N {
-            gradient[row] += penalty * weights[row];
+            gradient[row] += penalty * (weights[row] - start[row]);
             hessian[row][row] += penalty;
         }
         let step = solve(hessian, gradient);

@@ -376,7 +376,8 @@ fn with_links(
     batch
 }
 
-fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
+/// A detected mention with its link as an annotation.
+pub fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMention, raw: bool) -> Annotation {
     Annotation {
         spans: linked.mention.spans.clone(),
         text: linked.mention.surface(&document.text),

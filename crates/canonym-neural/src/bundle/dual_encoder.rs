@@ -87,6 +87,8 @@ pub enum ConceptNames {
     Definition,
     /// The preferred name with the semantic types, if there are any.
     Types,
+    /// As published for TrainX: the longest name, the token `[ENT]` and the definition, at most as long as a window.
+    Described,
 }
 
 impl Manifest for DualManifest {

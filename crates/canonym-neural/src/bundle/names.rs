@@ -1,8 +1,12 @@
 //! Bundle of a name encoder (ResCNN), optionally with the tagger and the decision weights of the default pipeline.
 
+use std::collections::BTreeMap;
+
 use canonym_core::link::model::LexicalModel;
 use canonym_core::{Error, Result};
+use half::f16;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{Manifest, ModelFile, check_vocabulary};
 use crate::models::decision::Decision;
@@ -16,6 +20,7 @@ use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
 use crate::models::tagger::gazetteer::Gazetteer;
 use crate::models::tagger::infer::Tagger;
 use crate::models::tagger::typed::{LabelSet, TypedTagger};
+use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::Tokenizer;
 
@@ -153,6 +158,21 @@ impl Bundle {
         Ok(NameEncoder { pieces: self.pieces.clone(), encoder })
     }
 
+    /// Hash of everything that name embeddings depend on; adapting the tagger or the decisions does not change it.
+    pub fn names_fingerprint(&self) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(format!("{:?}", self.manifest.rescnn).as_bytes());
+        hash.update(self.pieces.to_text().as_bytes());
+        // Sorted by name, and rounded as in files.
+        let of_names: BTreeMap<&str, &Matrix> =
+            self.parameters.iter().filter(|(name, _)| !name.starts_with(TAGGER)).collect();
+        for (name, value) in of_names {
+            hash.update(name.as_bytes());
+            value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
+        }
+        hash.digest128()
+    }
+
     /// Weights of the lexical linker.
     pub fn lexical(&self) -> Result<LexicalModel> {
         LexicalModel::from_json(&self.manifest.lexical.to_string())
@@ -166,7 +186,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::bundle::FORMAT;
     use crate::bundle::tests::refusals;
-    use crate::tensor::matrix::Matrix;
     use crate::tensor::parameters::Precision;
     use crate::tensor::random::SplitMix64;
 
@@ -226,6 +245,13 @@ pub(crate) mod tests {
         let back = Bundle::from_bytes(&whole.to_bytes(Precision::Single).unwrap(), Path::new("x")).unwrap();
         assert_eq!(back.manifest.tagger, whole.manifest.tagger);
         assert_eq!(back.typed_tagger().unwrap().unwrap().extractor, extractor);
+        // Vectors of names stay valid with another tagger and in a file, but not with another encoder.
+        assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
+        let half = Bundle::from_bytes(&whole.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        assert_eq!(half.names_fingerprint(), back.names_fingerprint());
+        let mut other = whole.clone();
+        other.parameters.add("embedding.word", Matrix::zeros(other.pieces.len(), 4));
+        assert_ne!(other.names_fingerprint(), back.names_fingerprint());
         refusals::<NameManifest>(
             || whole.clone(),
             &[

@@ -46,6 +46,12 @@ pub struct LinkingConfig {
     pub n_searched: usize,
     /// In-batch negatives: whether every mention is compared with the candidates of all.
     pub shared: bool,
+    /// Whether names of the concepts of the batch are candidates although `n_random` and `n_hard` are 0; with `shared`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_batch: bool,
+    /// With `in_batch`: whether a concept that another mention of the batch has too counts as wrong there, as in published code.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub false_negatives: bool,
     /// Whether every mention is also compared with all names, as encoded at the last mining interval.
     pub all_names: bool,
     /// Name replay: number of names per batch that are read as mentions of their concepts, without context. This keeps concepts apart that
@@ -66,6 +72,8 @@ impl Default for LinkingConfig {
             n_hard: 10,
             n_searched: 10,
             shared: false,
+            in_batch: false,
+            false_negatives: false,
             all_names: false,
             name_replay: 0,
             scale: 1.0,
@@ -221,7 +229,7 @@ impl<'a> Linking<'a> {
 
     /// Whether batches contain candidates that are encoded in the step.
     fn compares(&self) -> bool {
-        self.config.n_random + self.config.n_hard > 0
+        self.config.n_random + self.config.n_hard > 0 || self.config.in_batch && self.config.shared
     }
 
     /// Cross entropy of the correct concept's names among all names, whose embeddings are given, and its gradient for the mentions.
@@ -406,8 +414,14 @@ impl Objective for Linking<'_> {
             if !self.config.shared || names.is_empty() {
                 return (*mention, names.iter().map(|name| row_of[name]).collect());
             }
+            let own = std::iter::once(row_of[&names[0]]);
+            if self.config.in_batch && self.config.false_negatives {
+                let others = asked.iter().filter(|(other, ..)| other != mention);
+                let others = others.filter_map(|(_, names, _)| names.first()).map(|name| row_of[name]);
+                return (*mention, own.chain(others).collect());
+            }
             let others = all.iter().filter(|name| !self.is_of(**name, concepts)).map(|name| row_of[name]);
-            (*mention, std::iter::once(row_of[&names[0]]).chain(others).collect())
+            (*mention, own.chain(others).collect())
         };
         let mut parts = window_parts(chosen.iter().map(|text| &self.texts[*text]).chain(&name_replay));
         parts.extend(name_parts(all.iter().map(|name| self.names.pieces[*name as usize].as_slice())));

@@ -21,6 +21,8 @@ pub struct Ranks {
     pub accuracy_at_1: f64,
     /// Fraction with a correct concept among the ten nearest.
     pub recall_at_10: f64,
+    /// Fraction with a correct concept among the twenty nearest.
+    pub recall_at_20: f64,
     /// Mean reciprocal rank of the first correct concept; equals MAP with a single correct concept.
     pub mean_reciprocal_rank: f64,
 }
@@ -34,6 +36,7 @@ impl Ranks {
             n_mentions: ranks.len(),
             accuracy_at_1: fraction(1),
             recall_at_10: fraction(10),
+            recall_at_20: fraction(20),
             mean_reciprocal_rank: ranks
                 .iter()
                 .flatten()

@@ -1,8 +1,11 @@
-//! Adapts a model to annotated documents: fine-tunes its tagger and updates the mention-entity prior.
+//! Adapts a model to annotated documents: fine-tunes its tagger, updates the mention-entity prior, and adapts the linker.
 //!
 //! Training starts from the weights of a bundle that detects mentions, so ten documents are already useful. Completely annotated documents
 //! train the tagger; others only update the prior. Held-out documents are chosen by a hash of their ids, so they stay held out as more
-//! documents are added.
+//! documents are added. Others, chosen likewise, tune what decides: nothing is trained on them, and no figure is of them.
+
+pub mod linker;
+mod split;
 
 use crate::system::terminology;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::bundle::{Bundle, FILE, TAGGER_PART, TaggerManifest};
+use crate::bundle::{Bundle, DECISION_PART, FILE, TAGGER_PART, TaggerManifest};
 use crate::layers::crf::bilou::labels_of;
 use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
@@ -32,8 +35,11 @@ use canonym_core::link::recognise::expanded;
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+pub use self::split::{held_out, is_held_out};
+
+use self::linker::{Decisions, LinkerReport, NamesConfig, refine};
+use self::split::{Split, Use, split, uses};
 use super::learned::{check_unseen, of_documents, source, unseen};
 use super::run_folder::{provenance, to_toml, write_bytes, write_run};
 use super::stage::{Stage, open_log, remove_kept};
@@ -63,6 +69,9 @@ pub struct Experiment {
     /// Base model: `default`, or a bundle that detects mentions.
     #[serde(default = "default_model")]
     pub from: String,
+    /// Model whose mention-entity prior is extended, if not `from`: the counts of a model that learned from these documents contain them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior_of: Option<String>,
     /// Completely annotated corpora, relative to the data root.
     #[serde(default)]
     pub documents: Vec<PathBuf>,
@@ -72,12 +81,20 @@ pub struct Experiment {
     /// About one in this many of `documents` is held out; none if 0 or 1.
     #[serde(default = "one_of_five")]
     pub hold_out: usize,
-    /// Compiled knowledge base for the evaluation on held-out documents.
+    /// About one in this many of the other `documents` tunes the linker: fusion, calibration and evidence weights are fitted to it, and it
+    /// decides whether a new name encoder is used. Only documents that the base model has not learned from; none if 0 or 1, or if they have
+    /// too few mentions. Requires `kb`.
+    #[serde(default)]
+    pub tune: usize,
+    /// Compiled knowledge base for tuning, and for the evaluation on held-out documents; `starter` for the embedded one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kb: Option<PathBuf>,
     /// Count added to the mention-entity prior for each use of a name.
     #[serde(default = "three")]
     pub use_counts: u32,
+    /// Fine-tuning of the name encoder; requires `tune`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<NamesConfig>,
     /// Batch settings of the tagger.
     #[serde(default)]
     pub batch: TagsConfig,
@@ -115,6 +132,9 @@ pub struct Report {
     pub types: BTreeSet<String>,
     /// Those unknown to the base model.
     pub new_types: Vec<String>,
+    /// What was done to the linker, if documents tune it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linker: Option<LinkerReport>,
     /// Scores of the base model on the held-out documents that no part was trained on.
     pub before: Option<Figures>,
     /// Scores of the adapted model on the same documents.
@@ -150,7 +170,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let models = Models::named(&experiment.from)?;
     let bundle = &*models.names().ok_or_else(|| no_tagger(&experiment.from))?.bundle;
     let incomplete = read(&experiment.incomplete, root)?;
-    let (held_out, documents) = split_held_out(read(&experiment.documents, root)?, experiment.hold_out);
+    let Split { held_out, tune, documents } = split(&experiment, bundle, root)?;
     let kb = experiment.kb.as_deref().map(|path| terminology::open(Some(path))).transpose()?;
     let record = learned(&experiment, root)?;
     let mut known = models.learned(MentionSource::Detect)?;
@@ -161,6 +181,15 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let started = Instant::now();
     let split = TrainingSplit { complete: &documents, incomplete: &incomplete, held_out: &unseen };
     let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, split, out)?;
+    let mut linker = None;
+    if let Some(kb) = kb.as_ref().filter(|_| !tune.is_empty()) {
+        status::say("the linker …");
+        let train: Vec<AnnotatedDocument> = documents.iter().chain(&incomplete).cloned().collect();
+        let decisions = Decisions { train: &train, tune: &tune };
+        let report;
+        (adapted, report) = refine(experiment.names.as_ref(), experiment.seed, kb, adapted, decisions, out)?;
+        linker = Some(report);
+    }
     let mut report = Report {
         seed: experiment.seed,
         n_documents: documents.len(),
@@ -169,6 +198,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         n_mentions,
         types,
         new_types,
+        linker,
         before: None,
         after: None,
         seen,
@@ -196,16 +226,19 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<can
     let mut all = canonym_core::eval::learned::Learned::default();
     all.join_whole("bundle", bundle.learned.as_ref());
     let selects_checkpoint = experiment.run.select == Select::Best || experiment.run.patience > 0;
-    let every = read(&experiment.documents, root)?;
-    let is_held_out = held_out(every.iter().map(|document| document.document.id.as_str()), experiment.hold_out);
-    let mut is_held_out = is_held_out.into_iter();
+    let mut uses = uses(experiment, bundle, &read(&experiment.documents, root)?).into_iter();
     let mut dev_of_file = Vec::new();
     for file in &experiment.documents {
-        let (mut complete, mut dev) = (Vec::new(), Vec::new());
+        let (mut complete, mut tune, mut dev) = (Vec::new(), Vec::new(), Vec::new());
         for document in read(std::slice::from_ref(file), root)? {
-            if is_held_out.next() == Some(true) { &mut dev } else { &mut complete }.push(document);
+            match uses.next() {
+                Some(Use::HeldOut) => dev.push(document),
+                Some(Use::Tune) => tune.push(document),
+                Some(Use::Train) | None => complete.push(document),
+            }
         }
         all.add(source(TAGGER_PART, Trained, file, of_documents(&complete)));
+        all.add(source(DECISION_PART, Tuned, file, of_documents(&tune)));
         dev_of_file.push((file, dev));
     }
     for file in &experiment.incomplete {
@@ -278,7 +311,14 @@ pub fn learn(
         true => weights,
         false => texts.train(experiment, &manifest.config, weights, complete, held_out, out)?,
     };
-    let mut prior = tagger.prior.clone();
+    let mut prior = match &experiment.prior_of {
+        Some(model) => {
+            let models = Models::named(model)?;
+            let base = &models.names().ok_or_else(|| no_tagger(model))?.bundle;
+            base.typed_tagger()?.ok_or_else(|| no_tagger(model))?.prior
+        }
+        None => tagger.prior.clone(),
+    };
     for document in complete.iter().chain(incomplete) {
         count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| prior.add(name, id)));
     }
@@ -300,27 +340,6 @@ pub fn read(paths: &[PathBuf], root: &Path) -> canonym_core::Result<Vec<Annotate
         }
     }
     Ok(documents)
-}
-
-/// Splits documents into held-out ones and the rest, see [`held_out`].
-fn split_held_out(documents: Vec<AnnotatedDocument>, n: usize) -> (Vec<AnnotatedDocument>, Vec<AnnotatedDocument>) {
-    let held_out = held_out(documents.iter().map(|document| document.document.id.as_str()), n);
-    let mut is_held_out = held_out.into_iter();
-    documents.into_iter().partition(|_| is_held_out.next() == Some(true))
-}
-
-/// Whether each document is held out: about one in `n`, by a hash of the id. None is held out if all would be.
-pub fn held_out<'a>(ids: impl Iterator<Item = &'a str>, n: usize) -> Vec<bool> {
-    let is_held_out = |id: &str| {
-        let hash = Sha256::digest(id.as_bytes());
-        let number = hash.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-        n > 1 && number.is_multiple_of(n as u64)
-    };
-    let mut held_out: Vec<bool> = ids.map(is_held_out).collect();
-    if held_out.iter().all(|is_held_out| *is_held_out) {
-        held_out.fill(false);
-    }
-    held_out
 }
 
 /// The most frequent type, used for mentions without one.
@@ -505,6 +524,9 @@ fn card(of_parent: &str, report: &Report) -> String {
     let mut card = format!(
         "Adapted to {n_documents} complete and {n_incomplete} other documents with {n_mentions} mentions; {n_held_out} documents were held out.\n"
     );
+    if let Some(linker) = &report.linker {
+        card += &format!("{} more documents tuned the linker.\n", linker.n_documents);
+    }
     card.extend(report.left_out.iter().map(|left_out| format!("{left_out}.\n")));
     if let (Some(before), Some(after)) = (report.before, report.after) {
         let line = |name: &str, before: f64, after: f64| {

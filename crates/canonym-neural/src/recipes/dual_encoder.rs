@@ -13,7 +13,7 @@ pub use crate::bundle::dual_encoder::SYSTEM;
 use crate::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest};
 use crate::bundle::{Bundle, FILE, FORMAT};
 use crate::checkpoint::read_bert;
-use crate::models::cross_encoder::context::add_marks;
+use crate::models::cross_encoder::context::{BEGIN, END, ENTITY, add_tokens};
 use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NameVector, SPANS, SpanSearch, TEXT};
 use crate::models::fusion::Fusion;
@@ -469,8 +469,10 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
     let windows = experiment.windows.unwrap_or_default();
     if windows.marked {
         let (mut of_names, mut same) = (config.clone(), pieces.clone());
-        add_marks(&mut of_names, &mut same, NAME, &mut parameters, rng)?;
-        add_marks(&mut config, &mut pieces, TEXT, &mut parameters, rng)?;
+        let described = experiment.data.concepts == Some(ConceptNames::Described);
+        let tokens: &[&str] = if described { &[BEGIN, END, ENTITY] } else { &[BEGIN, END] };
+        add_tokens(tokens, &mut of_names, &mut same, NAME, &mut parameters, rng)?;
+        add_tokens(tokens, &mut config, &mut pieces, TEXT, &mut parameters, rng)?;
     }
     if windows.pieces > config.max_position_embeddings {
         let message = format!(
@@ -480,9 +482,10 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         return Err(canonym_core::Error::too_many(message).with_hint("set `windows.pieces`"));
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
-    if windows.marked != (mention == MentionVector::First) || (windows.marked && search.is_some()) {
+    let of_window = matches!(mention, MentionVector::First | MentionVector::Pooler);
+    if windows.marked != of_window || (windows.marked && search.is_some()) {
         let error = canonym_core::Error::invalid("`windows.marked` and `model.mention` do not match");
-        let hint = "`windows.marked` requires `model.mention = \"first\"` without `model.search`, and vice versa";
+        let hint = "`windows.marked` requires `model.mention = \"first\"` or `\"pooler\"` without `model.search`, and vice versa";
         return Err(error.with_hint(hint));
     }
     let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);

@@ -249,11 +249,15 @@ fn evaluate(
         root,
     )?;
     let kb = Arc::new(kb);
-    let pipeline = pipeline_on(&kb, bundle)?;
+    let labelled = labelled_proposals(&pipeline_on(&kb, bundle)?, &kb, documents);
+    Ok(LabelledCorpus { count_unlinked: config.count_unlinked, weight: config.weight, ..labelled })
+}
+
+/// The span proposals in documents, each with whether its span and its link are correct; a corpus of weight one.
+pub fn labelled_proposals(pipeline: &Pipeline, kb: &KnowledgeBase, documents: &[AnnotatedDocument]) -> LabelledCorpus {
     let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
     let proposals = pipeline.proposals(&texts);
-    let mut labelled =
-        LabelledCorpus { count_unlinked: config.count_unlinked, weight: config.weight, ..LabelledCorpus::default() };
+    let mut labelled = LabelledCorpus { weight: 1, ..LabelledCorpus::default() };
     for (document, proposals) in documents.iter().zip(proposals) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();
         labelled.counts.push((document.annotations.len(), 0));
@@ -276,7 +280,7 @@ fn evaluate(
             .documents
             .push(proposals.into_iter().map(|one| (right(&one), one)).map(|(right, one)| (one, right)).collect());
     }
-    Ok(labelled)
+    labelled
 }
 
 /// The pipeline of a bundle; fails if the bundle has no tagger.

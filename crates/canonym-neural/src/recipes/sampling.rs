@@ -1,11 +1,13 @@
 //! Compares active-learning strategies by simulation: an annotated corpus takes the place of the annotators.
 //!
 //! As in the application, a model predicts on all documents, a strategy selects the next ones, predictions in them are accepted, corrected
-//! or rejected, missing mentions are added, and the base model is adapted to all documents annotated so far. All runs of a seed start with
-//! the same randomly chosen documents.
+//! or rejected, missing mentions are added, and the base model is adapted to all documents annotated so far. Runs begin with the documents
+//! that their strategy selects by the predictions of the base model, or with the same random ones.
 
+mod choice;
 mod effort;
 mod plot;
+mod savings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,26 +17,30 @@ use crate::bundle::{Bundle, DECISION_PART};
 use crate::objectives::tags::TagsConfig;
 use crate::tensor::random::shuffle;
 use crate::train::RunConfig;
-use canonym_core::active::{Strategy, Unreviewed, confidence, farthest_first, margin, rank};
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::learned::{Role::Trained, Seen};
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::link::recognise::Nested;
+use canonym_core::link::LinkedMention;
+use canonym_core::link::system::annotation;
+use canonym_core::text::{Document, Span};
 use serde::{Deserialize, Serialize};
 
 use super::adapt::{self, TrainingSplit, learn};
 use super::data::{Trees, compile_trees};
 use super::learned::{check_known, of_documents, source};
+use super::pipeline::pipeline_on;
 use super::run_folder::{provenance, write_run, write_text};
 use super::stage::remove_kept;
 use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::Models;
-use crate::system::linked::{MentionSource, System, SystemConfig};
-use crate::system::names::NameModel;
-use effort::Effort;
+use crate::system::linked::MentionSource;
+use crate::system::pipeline::{Pipeline, SpanProposal};
+use choice::{Candidate, Choice, Predicted, Prediction};
+use effort::{Costs, Effort};
+use savings::{FIGURES, Figure, GOALS, Saved, saved, summary};
 
 /// Value of `system` in an experiment.
 pub const SYSTEM: &str = "sampling";
@@ -52,6 +58,9 @@ struct Experiment {
     decision_of: Option<String>,
     /// Documents to annotate, relative to the data root.
     pool: Vec<PathBuf>,
+    /// Use only the first so many of these documents; 0 for all.
+    #[serde(default)]
+    n_pool: usize,
     /// Test documents.
     #[serde(rename = "held_out")]
     test: Vec<PathBuf>,
@@ -59,8 +68,14 @@ struct Experiment {
     #[serde(rename = "n_held_out", default)]
     n_test: usize,
     terminology: Terminology,
-    /// Names of queue strategies.
+    /// Names of strategies.
     strategies: Vec<String>,
+    /// The documents that a run begins with.
+    #[serde(default)]
+    start: Start,
+    /// Seconds of an annotator for each kind of decision.
+    #[serde(default)]
+    costs: Costs,
     /// Numbers of annotated documents at which a model is trained, ascending.
     sizes: Vec<usize>,
     /// Training steps per document; the total is limited by `min_steps` and `max_steps`.
@@ -78,6 +93,17 @@ struct Experiment {
     run: RunConfig,
 }
 
+/// The first documents of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Start {
+    /// Those that the strategy selects by the predictions of the base model, as in the application.
+    #[default]
+    Queue,
+    /// Random ones, the same for all strategies.
+    Random,
+}
+
 /// Target terminology.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,13 +116,16 @@ struct Terminology {
 }
 
 /// Annotation effort and scores of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Point {
     n_documents: usize,
     /// Decisions of the annotator, including accepted predictions.
     decisions: usize,
     /// Decisions without accepted predictions.
     corrections: usize,
+    /// Minutes of the annotator.
+    #[serde(default)]
+    minutes: f64,
     spans_f1: f64,
     strict_f1: f64,
 }
@@ -127,45 +156,8 @@ struct Report {
     effort: BTreeMap<String, BTreeMap<&'static str, BTreeMap<&'static str, Saved>>>,
 }
 
-/// Effort of a strategy to reach a goal.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Saved {
-    /// Medians over seeds, here and below; `None` unless more than half of the runs reach the goal.
-    documents: Option<f64>,
-    decisions: Option<f64>,
-    corrections: Option<f64>,
-    /// Ratio of decisions to those of random selection with the same seed: mean, minimum and maximum.
-    beside_chance: Option<[f64; 3]>,
-    /// Number of runs that reach the goal, and number of runs.
-    reached: [usize; 2],
-}
-
-/// First goal, as a fraction of the score with all documents.
-const SHARE: f64 = 0.95;
-
-/// Second goal, as a fraction of the gain from the base model to all documents.
-const GAIN: f64 = 0.8;
-
-/// A goal: its name, and its value given the score of the base model and that with all documents.
-type Goal = (&'static str, fn(f64, f64) -> f64);
-
-/// The goals.
-const GOALS: [Goal; 2] = [
-    ("95 % of the figure", |_, full| SHARE * full),
-    ("80 % of the gain", |before, full| before + GAIN * (full - before)),
-];
-
-/// A score: its name and its value at a point.
-type Figure = (&'static str, fn(&Point) -> f64);
-
-/// The reported scores.
-const FIGURES: [Figure; 2] =
-    [("mentions", |point| point.spans_f1), ("mentions with concepts", |point| point.strict_f1)];
-
-/// The baseline strategy.
-const CHANCE: &str = "random";
-
-/// Runs an experiment. Completed runs are saved and not repeated.
+/// Runs an experiment. Completed runs are saved in `runs.jsonl` and not repeated. Lines of that file from runs of single seeds or strategies can
+/// be put together; repeated ones count once.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
     let experiment: Experiment =
@@ -197,7 +189,10 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
             own.decision = decision;
         }
     }
-    let pool = adapt::read(&experiment.pool, root)?;
+    let mut pool = adapt::read(&experiment.pool, root)?;
+    if experiment.n_pool > 0 {
+        pool.truncate(experiment.n_pool);
+    }
     let mut test = adapt::read(&experiment.test, root)?;
     if experiment.n_test > 0 {
         test.truncate(experiment.n_test);
@@ -227,7 +222,7 @@ const ALL: &str = "all";
 
 impl Experiment {
     /// Checks the settings and parses the strategies.
-    fn check(&self) -> canonym_core::Result<Vec<Strategy>> {
+    fn check(&self) -> canonym_core::Result<Vec<Choice>> {
         let invalid = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
@@ -236,11 +231,12 @@ impl Experiment {
         if self.seeds.is_empty() {
             return Err(invalid("no seeds", "set some, such as `seeds = [1, 2, 3]`"));
         }
-        let parse = |name: &String| {
-            Strategy::parse(name)
-                .map_err(|error| invalid(&error.to_string(), error.hint().unwrap_or("see the guide of annotation")))
-        };
-        self.strategies.iter().map(parse).collect::<canonym_core::Result<_>>()
+        let Costs { accept, correct, add, reject, read } = self.costs;
+        if [accept, correct, add, reject, read].iter().any(|cost| !cost.is_finite() || *cost < 0.0) {
+            let hint = "write seconds such as `costs = { accept = 2, correct = 6 }`";
+            return Err(invalid("`costs` must not be negative", hint));
+        }
+        self.strategies.iter().map(|name| Choice::parse(name)).collect()
     }
 
     fn adaptation(&self, seed: u64, n_documents: usize) -> adapt::Experiment {
@@ -250,9 +246,12 @@ impl Experiment {
             system: adapt::SYSTEM.to_owned(),
             seed,
             from: self.from.clone(),
+            prior_of: None,
             documents: Vec::new(),
             incomplete: Vec::new(),
             hold_out: 0,
+            tune: 0,
+            names: None,
             kb: None,
             use_counts: self.use_counts,
             batch: self.batch,
@@ -272,14 +271,17 @@ struct Simulation<'a> {
 }
 
 /// Predictions for each document of the pool.
-type Predictions = Vec<Vec<Annotation>>;
+type Predictions = Vec<Predicted>;
+
+/// Documents per batch of predictions.
+const BATCH: usize = 32;
 
 impl Simulation<'_> {
     /// Performs the runs of a seed that are not completed yet.
     fn run_seed(
         &self,
         seed: u64,
-        strategies: &[Strategy],
+        strategies: &[Choice],
         before: &Predictions,
         base: Point,
         runs: &mut Vec<Run>,
@@ -297,18 +299,27 @@ impl Simulation<'_> {
             status::say(&format!("seed {seed}: all documents"));
             let (_, point) = self.learn(seed, &order)?;
             let all = self.effort(&order, before);
-            full = Some(Run { strategy: ALL.to_owned(), seed, points: vec![all.at(point)] });
+            full = Some(Run { strategy: ALL.to_owned(), seed, points: vec![self.at(all, point)] });
             runs.extend(full.clone());
             save(kept, runs)?;
         }
         let aim = full.as_ref().and_then(|full| full.points.first()).copied();
         let aim = aim.ok_or_else(|| canonym_core::Error::invalid("no model of all documents"))?;
-        let first = self.experiment.sizes[0].min(order.len());
-        status::say(&format!("seed {seed}: the first {first} documents"));
-        let (read, point) = self.learn(seed, &order[..first])?;
-        let effort = self.effort(&order[..first], before);
-        let point = effort.at(point);
-        let start = Start { order: &order, read: &read, effort, point, before: base, full: aim };
+        let mut start = Beginning {
+            order: &order,
+            read: before.clone(),
+            effort: Effort::default(),
+            point: base,
+            before: base,
+            full: aim,
+        };
+        if self.experiment.start == Start::Random {
+            let first = self.experiment.sizes[0].min(order.len());
+            status::say(&format!("seed {seed}: the first {first} documents"));
+            let (read, point) = self.learn(seed, &order[..first])?;
+            let effort = self.effort(&order[..first], before);
+            start = Beginning { read, effort, point: self.at(effort, point), ..start };
+        }
         for strategy in strategies {
             if !is_done(runs, strategy.name()) {
                 status::say(&format!("seed {seed}: {}", strategy.name()));
@@ -319,11 +330,11 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    fn run_strategy(&self, strategy: Strategy, seed: u64, start: &Start<'_>) -> canonym_core::Result<Run> {
-        let Start { order, before, full, mut effort, .. } = *start;
-        let mut run = Run { strategy: strategy.name().to_owned(), seed, points: vec![start.point] };
+    fn run_strategy(&self, strategy: Choice, seed: u64, start: &Beginning<'_>) -> canonym_core::Result<Run> {
+        let Beginning { order, before, full, mut effort, point, .. } = *start;
+        let mut run = Run { strategy: strategy.name().to_owned(), seed, points: vec![point] };
         let mut read = start.read.clone();
-        let mut chosen: Vec<usize> = order[..start.point.n_documents].to_vec();
+        let mut chosen: Vec<usize> = order[..point.n_documents].to_vec();
         for size in self.experiment.sizes.iter().map(|size| (*size).min(order.len())) {
             let Some(more) = size.checked_sub(chosen.len()).filter(|more| *more > 0) else { continue };
             let left: Vec<usize> = order.iter().copied().filter(|row| !chosen.contains(row)).collect();
@@ -332,12 +343,13 @@ impl Simulation<'_> {
             chosen.extend(next);
             let (by_now, point) = self.learn(seed, &chosen)?;
             read = by_now;
-            let point = effort.at(point);
+            let point = self.at(effort, point);
             run.points.push(point);
             status::say(&format!(
-                "  {} documents, {} decisions: mentions {:.2}, with concepts {:.2}",
+                "  {} documents, {} decisions, {:.0} minutes: mentions {:.2}, with concepts {:.2}",
                 point.n_documents,
                 point.decisions,
+                point.minutes,
                 100.0 * point.spans_f1,
                 100.0 * point.strict_f1
             ));
@@ -354,27 +366,14 @@ impl Simulation<'_> {
     }
 
     /// Rows of the `n` documents that a strategy selects from those left.
-    fn next(&self, strategy: Strategy, read: &Predictions, left: &[usize], chosen: &[usize], n: usize) -> Vec<usize> {
-        if strategy == Strategy::Diversity {
-            let texts = |rows: &[usize]| rows.iter().map(|row| self.pool[*row].document.text.clone()).collect();
-            let (waiting, done): (Vec<String>, Vec<String>) = (texts(left), texts(chosen));
-            return farthest_first(&waiting, &done, n).into_iter().map(|ranked| left[ranked.row]).collect();
-        }
-        let min_confidence = |row: usize| {
-            // Rounded as in stored predictions.
-            let rounded = |score: f32| (f64::from(score) * 1e4).round() / 1e4;
-            let sure = |one: &Annotation| {
-                let scores: Vec<f64> = one.candidates.iter().map(|candidate| rounded(candidate.score)).collect();
-                let p_mention = one.p_mention.or(one.score).map_or(0.0, rounded);
-                confidence(strategy, p_mention, margin(&scores, one.p_link.map(rounded)))
-            };
-            read[row].iter().map(sure).reduce(f64::min)
-        };
-        let waiting: Vec<Unreviewed> =
-            left.iter().map(|row| Unreviewed { min_confidence: min_confidence(*row), is_annotated: true }).collect();
+    fn next(&self, strategy: Choice, read: &Predictions, left: &[usize], chosen: &[usize], n: usize) -> Vec<usize> {
+        let text = |row: usize| self.pool[row].document.text.as_str();
+        let waiting: Vec<Candidate<'_>> =
+            left.iter().map(|row| Candidate { text: text(*row), predicted: &read[*row] }).collect();
+        let done: Vec<String> = chosen.iter().map(|row| text(*row).to_owned()).collect();
         // The documents left are in random order already.
         let seed = chosen.len() as u64;
-        rank(strategy, &waiting, n, seed).into_iter().map(|ranked| left[ranked.row]).collect()
+        strategy.next(&waiting, &done, n, seed).into_iter().map(|row| left[row]).collect()
     }
 
     /// Trains on documents of the pool. Returns the predictions and scores of the model.
@@ -392,119 +391,75 @@ impl Simulation<'_> {
 
     /// Predictions of a model for the pool, and its scores on the test documents.
     fn read(&self, bundle: &Arc<Bundle>) -> canonym_core::Result<(Predictions, Point)> {
-        let config = SystemConfig {
-            mentions: MentionSource::Detect,
-            top_k: 5,
-            min_score: None,
-            nested: Nested::None,
-            raw_ids: false,
-            subset: None,
-            leaky_tokenisation: false,
-        };
-        let system = System::new(&self.kb, Models::of(NameModel::new(bundle.clone())?), &config)?;
-        let bare = |document: &AnnotatedDocument| AnnotatedDocument {
-            document: document.document.clone(),
-            ..AnnotatedDocument::default()
-        };
-        let texts = self.pool.iter().chain(&self.test).map(bare).collect();
-        let mut found: Predictions = system.link(texts)?.into_iter().map(|document| document.annotations).collect();
+        let pipeline = pipeline_on(&self.kb, bundle)?;
+        let texts: Vec<Document> =
+            self.pool.iter().chain(&self.test).map(|document| document.document.clone()).collect();
+        let mut found: Predictions = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(BATCH) {
+            let proposals = pipeline.proposals(texts);
+            found.extend(texts.iter().zip(&proposals).map(|(text, proposals)| predicted(&pipeline, text, proposals)));
+        }
         let test = found.split_off(self.pool.len());
-        let sum = self.test.iter().zip(&test).map(|(gold, found)| Effort::of(gold, found));
+        let sum = self.test.iter().zip(&test).map(|(gold, found)| Effort::of(gold, &annotations(found)));
         let sum = sum.fold(Effort::default(), |sum, one| sum + one);
         let (spans_f1, strict_f1) = sum.f1();
-        Ok((found, Point { n_documents: 0, decisions: 0, corrections: 0, spans_f1, strict_f1 }))
+        Ok((found, Point { spans_f1, strict_f1, ..Point::default() }))
     }
 
     fn effort(&self, rows: &[usize], read: &Predictions) -> Effort {
-        rows.iter().map(|row| Effort::of(&self.pool[*row], &read[*row])).fold(Effort::default(), |sum, one| sum + one)
+        let each = rows.iter().map(|row| Effort::of(&self.pool[*row], &annotations(&read[*row])));
+        each.fold(Effort::default(), |sum, one| sum + one)
+    }
+
+    fn at(&self, effort: Effort, point: Point) -> Point {
+        Point {
+            decisions: effort.decisions(),
+            corrections: effort.corrections(),
+            minutes: effort.minutes(&self.experiment.costs),
+            ..point
+        }
     }
 }
 
+fn annotations(predicted: &Predicted) -> Vec<Annotation> {
+    predicted.mentions.iter().map(|one| one.annotation.clone()).collect()
+}
+
+/// The predictions in a document.
+fn predicted(pipeline: &Pipeline, text: &Document, proposals: &[SpanProposal]) -> Predicted {
+    let decided = pipeline.decide_with(proposals);
+    let names: Vec<&str> = decided.iter().map(|(proposal, _)| proposal.name.as_str()).collect();
+    let cosines = pipeline.linker().two_nearest(&names);
+    let mention = |((proposal, linked), cosines): (&(&SpanProposal, LinkedMention), [f32; 2])| Prediction {
+        annotation: annotation(pipeline.linker().kb(), text, linked, false),
+        recognition: f64::from(proposal.recognition()),
+        cosines: cosines.map(f64::from),
+    };
+    let mentions = decided.iter().zip(cosines).map(mention).collect();
+    let mut taken: Vec<Span> = decided.iter().map(|(proposal, _)| proposal.span).collect();
+    let mut others: Vec<(f32, Span)> = proposals.iter().map(|one| (pipeline.p_mention(one), one.span)).collect();
+    others.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let mut missed = 0.0;
+    for (p_mention, span) in others {
+        if taken.iter().all(|other| other.end <= span.start || span.end <= other.start) {
+            missed += f64::from(p_mention);
+            taken.push(span);
+        }
+    }
+    Predicted { mentions, missed }
+}
+
 /// Initial state of the runs of a seed.
-struct Start<'a> {
+struct Beginning<'a> {
     /// Rows of the pool in random order.
     order: &'a [usize],
     /// Predictions of the first model.
-    read: &'a Predictions,
+    read: Predictions,
     effort: Effort,
     point: Point,
     /// Scores of the base model, and of the model trained on all documents.
     before: Point,
     full: Point,
-}
-
-impl Effort {
-    fn at(self, point: Point) -> Point {
-        Point { decisions: self.decisions(), corrections: self.corrections(), ..point }
-    }
-}
-
-/// Effort of a strategy by score and goal.
-fn saved(
-    strategy: &str,
-    runs: &[Run],
-    before: &Point,
-    full: &[Run],
-) -> BTreeMap<&'static str, BTreeMap<&'static str, Saved>> {
-    let of = |(name, figure): Figure| {
-        let of_goal = |(name, goal): Goal| {
-            let aim = |seed: u64| {
-                let full = full.iter().find(|run| run.seed == seed)?.points.first()?;
-                Some(goal(figure(before), figure(full)))
-            };
-            let places = |strategy: &str| -> BTreeMap<u64, Option<[f64; 3]>> {
-                let runs = runs.iter().filter(|run| run.strategy == strategy);
-                runs.map(|run| (run.seed, aim(run.seed).and_then(|aim| reached(&run.points, aim, figure)))).collect()
-            };
-            (name, Saved::of(&places(strategy), &places(CHANCE)))
-        };
-        (name, GOALS.into_iter().map(of_goal).collect())
-    };
-    FIGURES.into_iter().map(of).collect()
-}
-
-impl Saved {
-    /// Aggregates over seeds: `own` and `by_chance` have documents, decisions and corrections, or `None` if the goal was not reached.
-    fn of(own: &BTreeMap<u64, Option<[f64; 3]>>, by_chance: &BTreeMap<u64, Option<[f64; 3]>>) -> Saved {
-        let got: Vec<[f64; 3]> = own.values().flatten().copied().collect();
-        let enough = 2 * got.len() > own.len();
-        let median_of = |part: usize| enough.then(|| median(got.iter().map(|place| place[part]).collect()));
-        let ratio = |(seed, place): (&u64, &Option<[f64; 3]>)| {
-            Some(place.as_ref()?[1] / by_chance.get(seed).copied().flatten()?[1])
-        };
-        let ratios: Vec<f64> = own.iter().filter_map(ratio).collect();
-        let beside_chance = (!ratios.is_empty()).then(|| {
-            let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-            [mean, ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max)]
-        });
-        Saved {
-            documents: median_of(0),
-            decisions: median_of(1),
-            corrections: median_of(2),
-            beside_chance,
-            reached: [got.len(), own.len()],
-        }
-    }
-}
-
-/// Documents, decisions and corrections at which linear interpolation of the points first reaches `aim`.
-fn reached(points: &[Point], aim: f64, figure: impl Fn(&Point) -> f64) -> Option<[f64; 3]> {
-    let costs = |point: &Point| [point.n_documents as f64, point.decisions as f64, point.corrections as f64];
-    let first = points.first().filter(|point| figure(point) >= aim);
-    if let Some(first) = first {
-        return Some(costs(first));
-    }
-    let step = points.windows(2).find(|step| figure(&step[1]) >= aim)?;
-    let (low, high) = (figure(&step[0]), figure(&step[1]));
-    let fraction = (aim - low) / (high - low);
-    let (from, to) = (costs(&step[0]), costs(&step[1]));
-    Some([0, 1, 2].map(|part| from[part] + fraction * (to[part] - from[part])))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len().is_multiple_of(2) { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
 }
 
 /// Loads the completed runs.
@@ -516,7 +471,14 @@ fn load(path: &Path) -> canonym_core::Result<Vec<Run>> {
     let parsed = text.lines().enumerate().map(|(row, line)| {
         serde_json::from_str(line).map_err(|error| canonym_core::Error::parse(path, row as u64 + 1, error.to_string()))
     });
-    parsed.collect()
+    let mut runs: Vec<Run> = Vec::new();
+    for run in parsed {
+        let run: Run = run?;
+        if runs.iter().all(|known| known.strategy != run.strategy || known.seed != run.seed) {
+            runs.push(run);
+        }
+    }
+    Ok(runs)
 }
 
 fn save(path: &Path, runs: &[Run]) -> canonym_core::Result<()> {
@@ -526,70 +488,4 @@ fn save(path: &Path, runs: &[Run]) -> canonym_core::Result<()> {
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     write_text(path.parent().unwrap_or(Path::new(".")), &name, &text)
-}
-
-fn summary(report: &Report) -> String {
-    let mut text = String::from("annotation effort (medians over seeds):");
-    for (strategy, figures) in &report.effort {
-        for (figure, goals) in figures {
-            for (goal, saved) in goals {
-                let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0}"));
-                let ratio = saved.beside_chance.map_or("-".to_owned(), |[mean, ..]| format!("{mean:.2}"));
-                text += &format!(
-                    "\n{strategy}, {figure}, {goal}: {} documents, {} decisions, {} corrections; {ratio} relative to random; {} of {} runs",
-                    number(saved.documents),
-                    number(saved.decisions),
-                    number(saved.corrections),
-                    saved.reached[0],
-                    saved.reached[1]
-                );
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn point(n_documents: usize, decisions: usize, f1: f64) -> Point {
-        Point { n_documents, decisions, corrections: decisions / 2, spans_f1: f1, strict_f1: f1 / 2.0 }
-    }
-
-    fn run(strategy: &str, seed: u64, points: &[Point]) -> Run {
-        Run { strategy: strategy.to_owned(), seed, points: points.to_vec() }
-    }
-
-    #[test]
-    fn effort_is_interpolated_between_points() {
-        let points = [point(10, 100, 0.5), point(20, 300, 0.7), point(40, 400, 0.8)];
-        let figure = |point: &Point| point.spans_f1;
-        assert_eq!(reached(&points, 0.6, figure).map(|place| place.map(f64::round)), Some([15.0, 200.0, 100.0]));
-        assert_eq!(reached(&points, 0.5, figure), Some([10.0, 100.0, 50.0]));
-        assert_eq!(reached(&points, 0.9, figure), None);
-    }
-
-    #[test]
-    fn strategies_are_compared_with_random_of_the_same_seed() {
-        let full = [run(ALL, 1, &[point(100, 1000, 0.8)]), run(ALL, 2, &[point(100, 1000, 0.8)])];
-        let runs = [
-            run(CHANCE, 1, &[point(10, 100, 0.5), point(50, 500, 0.76)]),
-            run(CHANCE, 2, &[point(10, 100, 0.5), point(40, 400, 0.76)]),
-            run("margin", 1, &[point(10, 100, 0.5), point(30, 250, 0.76)]),
-            run("margin", 2, &[point(10, 100, 0.5), point(30, 300, 0.70)]),
-        ];
-        let before = point(0, 0, 0.4);
-        let margin = &saved("margin", &runs, &before, &full)["mentions"]["95 % of the figure"];
-        assert_eq!(margin.reached, [1, 2]);
-        assert_eq!(margin.decisions, None, "one of two runs is no more than half");
-        let [mean, ..] = margin.beside_chance.expect("one run got there");
-        assert!((mean - 0.5).abs() < 1e-9);
-        let chance = &saved(CHANCE, &runs, &before, &full)["mentions with concepts"];
-        let fraction = &chance["95 % of the figure"];
-        assert_eq!((fraction.reached, fraction.decisions.map(f64::round)), ([2, 2], Some(450.0)));
-        // Half of 0.4 + 0.8 * (0.8 - 0.4).
-        let gain = &chance["80 % of the gain"];
-        assert_eq!((gain.reached, gain.decisions.map(f64::round)), ([2, 2], Some(396.0)));
-    }
 }

@@ -24,6 +24,15 @@ impl ConceptRows {
         let mut rows = ConceptRows::default();
         for concept in kb.concepts() {
             let n = if kind == ConceptNames::All { usize::MAX } else { 1 };
+            if kind == ConceptNames::Described {
+                // The first one of the longest.
+                let length = |name: &NameId| kb.name(*name).chars().count();
+                let longest =
+                    kb.names(concept).reduce(|best, name| if length(&name) > length(&best) { name } else { best });
+                rows.concepts.extend(longest.map(|_| concept));
+                rows.names.extend(longest);
+                continue;
+            }
             for name in kb.names(concept).take(n) {
                 rows.concepts.push(concept);
                 rows.names.push(name);
@@ -38,6 +47,7 @@ impl ConceptRows {
             (ConceptNames::Definition, Some(definition)) => {
                 windower.name(&format!("{}. {definition}", kb.name(*name)), NAME_PIECES)
             }
+            (ConceptNames::Described, definition) => windower.described(kb.name(*name), definition.unwrap_or_default()),
             (ConceptNames::Types, _) => {
                 let types: Vec<&str> = kb.types(*concept).collect();
                 let typed = if types.is_empty() { String::new() } else { format!(". {}", types.join(", ")) };

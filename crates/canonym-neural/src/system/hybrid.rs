@@ -126,6 +126,29 @@ impl HybridLinker {
         all
     }
 
+    /// Cosines of the two nearest concepts of each name by embeddings alone, 0 for those there are not. Without an index of all names, the
+    /// nearest are those among the lexical candidates.
+    pub fn two_nearest<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<[f32; 2]> {
+        let Some(index) = self.vectors.index() else {
+            let cosines = |of_name: Vec<Evidence>| of_name.into_iter().map(|one| (one.scored.concept, one.dense_score));
+            return self.evidence(names).into_iter().map(|of_name| two_best(cosines(of_name))).collect();
+        };
+        let mut all = Vec::with_capacity(names.len());
+        for names in names.chunks(BATCH) {
+            let folded: Vec<String> = names.par_iter().map(|name| fold(name.as_ref())).collect();
+            let mut vectors = self.names.encode(&folded);
+            vectors.normalise_rows();
+            let concepts = |hit: &crate::index::Hit| {
+                let (view, score) = (self.view(), hit.score);
+                let of_form = self.kb.names_of_form(FormId(hit.row)).map(|name| self.kb.concept_of(name));
+                of_form.filter(move |concept| view.has(*concept)).map(move |concept| (concept, score))
+            };
+            let found = index.search(&vectors, N_DENSE, self.filter.as_ref());
+            all.extend(found.iter().map(|hits| two_best(hits.iter().flat_map(concepts))));
+        }
+        all
+    }
+
     /// Candidates of lexical and dense retrieval.
     fn evidence_of_index<T: AsRef<str> + Sync>(
         &self,
@@ -236,6 +259,18 @@ impl HybridLinker {
         let explanation = explain_ranked(&self.kb, &self.ranking, &self.fusion, name, of_vectors, &evidence, &link);
         (link, explanation)
     }
+}
+
+/// The cosines of the two best of different concepts; 0 for those there are not.
+fn two_best(cosines: impl Iterator<Item = (ConceptId, f32)>) -> [f32; 2] {
+    let mut best: HashMap<ConceptId, f32> = HashMap::new();
+    for (concept, cosine) in cosines {
+        let best = best.entry(concept).or_insert(f32::NEG_INFINITY);
+        *best = best.max(cosine);
+    }
+    let mut sorted: Vec<f32> = best.into_values().collect();
+    sorted.sort_by(|left, right| right.total_cmp(left));
+    [0, 1].map(|rank| sorted.get(rank).copied().unwrap_or(0.0))
 }
 
 /// Explains a link from its sorted candidates; `of_vectors` is the name and the description of the dense score.
@@ -428,6 +463,16 @@ mod tests {
             Evidence { scored, dense_score: cosine, name_score: 0.0 }
         };
         vec![(candidate(0, lexical, cosine), true), (candidate(1, 0.0, 0.0), false)]
+    }
+
+    #[test]
+    fn the_second_nearest_is_another_concept() {
+        let of =
+            |cosines: &[(u32, f32)]| two_best(cosines.iter().map(|(concept, cosine)| (ConceptId(*concept), *cosine)));
+        assert_eq!(of(&[(1, 0.7), (1, 0.9), (2, 0.8)]), [0.9, 0.8]);
+        // A homonym: one name, two concepts.
+        assert_eq!(of(&[(1, 0.9), (2, 0.9)]), [0.9, 0.9]);
+        assert_eq!((of(&[(1, 0.9)]), of(&[])), ([0.9, 0.0], [0.0, 0.0]));
     }
 
     #[test]

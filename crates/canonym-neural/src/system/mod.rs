@@ -221,7 +221,7 @@ impl Models {
             (Some(model), None) => model.found_index(kb),
             (Some(model), Some(path)) => {
                 let index = NameIndex::open(path, cache_folder().as_deref()).context("cannot open the index")?;
-                index.check(kb, model.bundle.fingerprint)?;
+                model.check_index(&index, kb)?;
                 Some(Arc::new(index))
             }
             (None, None) => None,

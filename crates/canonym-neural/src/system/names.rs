@@ -67,7 +67,7 @@ impl NameModel {
         precision: Precision,
         progress: &mut dyn FnMut(usize, usize) -> Result<()>,
     ) -> Result<IndexReport> {
-        let (names, model) = (self.bundle.name_encoder()?, self.bundle.fingerprint);
+        let (names, model) = (self.bundle.name_encoder()?, self.bundle.names_fingerprint());
         IndexBuilder { kb, names: &names, model, precision }.build(out, progress)
     }
 
@@ -79,7 +79,7 @@ impl NameModel {
         let index = match &on.index {
             IndexChoice::Beside => self.found_index(&on.kb),
             IndexChoice::Opened(index) => {
-                index.check(&on.kb, self.bundle.fingerprint)?;
+                self.check_index(index, &on.kb)?;
                 Some(index.clone())
             }
             IndexChoice::Without => None,
@@ -87,12 +87,24 @@ impl NameModel {
         if let Some(index) = index {
             return Ok(FormVectors::Stored(index));
         }
-        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
+        let cache = VectorCache { folder: cache_folder(), model: self.bundle.names_fingerprint() };
         if on.kb.n_forms() <= MANY_FORMS || cache.file(&on.kb).is_some_and(|file| file.exists()) {
             return Ok(FormVectors::Indexed(name_vectors(&on.kb, &self.bundle, names)));
         }
         tracing::info!("names are embedded when first compared; `canonym index build` embeds all of them once");
         Ok(FormVectors::OnDemand(KeptVectors::default()))
+    }
+
+    /// Fails unless an index was built of `kb` with the name encoder of this model.
+    ///
+    /// # Errors
+    /// If the index has no vectors of these names by this encoder.
+    pub fn check_index(&self, index: &NameIndex, kb: &KnowledgeBase) -> Result<()> {
+        // Earlier versions wrote the fingerprint of the whole model.
+        match index.check(kb, self.bundle.fingerprint) {
+            Ok(()) => Ok(()),
+            Err(_) => index.check(kb, self.bundle.names_fingerprint()),
+        }
     }
 
     /// The index beside the file of a knowledge base. One that cannot be used is not, and that is said.
@@ -103,7 +115,7 @@ impl NameModel {
         }
         let open = || -> Result<Arc<NameIndex>> {
             let index = NameIndex::open(&path, cache_folder().as_deref())?;
-            index.check(kb, self.bundle.fingerprint)?;
+            self.check_index(&index, kb)?;
             Ok(Arc::new(index))
         };
         let ignored = |error: Error| {
@@ -163,7 +175,7 @@ impl LinkingModel for NameModel {
     }
 
     fn embedding_files(&self, kb: &KnowledgeBase) -> Vec<PathBuf> {
-        let cache = VectorCache { folder: cache_folder(), model: self.bundle.fingerprint };
+        let cache = VectorCache { folder: cache_folder(), model: self.bundle.names_fingerprint() };
         cache.file(kb).into_iter().collect()
     }
 
@@ -187,7 +199,7 @@ pub fn index_path(kb: &Path) -> PathBuf {
 
 /// Index over the embeddings of the forms of `kb`, which are cached.
 pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FlatIndex {
-    let cache = VectorCache { folder: cache_folder(), model: bundle.fingerprint };
+    let cache = VectorCache { folder: cache_folder(), model: bundle.names_fingerprint() };
     let sample = |n_names: usize| {
         let forms: Vec<&str> = (0..n_names).map(|form| kb.forms().get(form)).collect();
         names.encode(&forms);

@@ -21,9 +21,11 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
-use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out};
+use canonym_neural::bundle::dual_encoder::DualBundle;
+use canonym_neural::recipes::adapt::linker::{LinkerReport, NamesConfig};
+use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out, is_held_out};
 use canonym_neural::recipes::dual_encoder::fine_tuning;
-use canonym_neural::system::terminology::TERMINOLOGY;
+use canonym_neural::system::terminology::{STARTER, TERMINOLOGY};
 
 /// Environment variable set by a parent process: training ends when standard input closes.
 pub const ENDS_WITH_INPUT: &str = "CANONYM_ENDS_WITH_INPUT";
@@ -38,6 +40,9 @@ const MAX_STEPS: u64 = 600;
 
 /// One in this many complete documents is held out.
 const HOLD_OUT: usize = 5;
+
+/// One in this many of the others tunes the linker, if they are enough.
+const TUNE: usize = 5;
 
 /// Rounds of training; each ends with an evaluation on the held-out documents.
 const ROUNDS: u64 = 6;
@@ -69,6 +74,19 @@ struct Settings {
     steps: Option<u64>,
     /// One in this many documents is held out.
     hold_out: Option<usize>,
+    /// The model to start from.
+    from: StartFrom,
+}
+
+/// The model that a training starts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StartFrom {
+    /// The model in use.
+    #[default]
+    Current,
+    /// The model that the server was started with.
+    Base,
 }
 
 impl Settings {
@@ -77,7 +95,7 @@ impl Settings {
             true => Ok(Settings::default()),
             false => serde_json::from_value(settings.clone()).map_err(|error| {
                 Error::invalid(format!("invalid settings: {error}"))
-                    .with_hint("use `steps` and `hold_out`, both numbers")
+                    .with_hint("use `steps` and `hold_out`, both numbers, and `from`, which is `current` or `base`")
             }),
         }
     }
@@ -115,11 +133,18 @@ impl ProcessTrainer {
     }
 
     /// Splits the usable documents into complete and incomplete ones. Incomplete documents without annotations are left
-    /// out, and all incomplete ones if the model detects mentions: it would learn to miss unannotated mentions.
-    fn split<'a>(&self, documents: &'a [TrainingDocument]) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
+    /// out, and all incomplete ones if the model detects mentions: it would learn to miss unannotated mentions. So are those that will be held
+    /// out when they are complete, because later models go on from this one.
+    fn split<'a>(
+        &self,
+        documents: &'a [TrainingDocument],
+        hold_out: usize,
+    ) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
         let needs_all = self.context.as_ref().is_some_and(|model| model.finds);
-        let is_usable =
-            |one: &&TrainingDocument| one.is_finished || (!needs_all && !one.document.annotations.is_empty());
+        let is_usable = |one: &&TrainingDocument| {
+            let teaches = || !one.document.annotations.is_empty() && !is_held_out(&one.document.document.id, hold_out);
+            one.is_finished || (!needs_all && teaches())
+        };
         documents.iter().filter(is_usable).partition(|one| one.is_finished)
     }
 
@@ -140,15 +165,20 @@ impl ProcessTrainer {
     /// Number of steps and experiment file for a dual encoder. The name encoder is frozen, so the stored vectors of the
     /// terminology stay valid. Held-out documents that the model was trained on are left out of the dev set.
     fn fine_tuning(&self, training: &Training, settings: Settings, model: &ContextModel) -> Result<(u64, String)> {
-        let (complete, incomplete) = self.split(&training.documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
+        let (complete, incomplete) = self.split(&training.documents, hold_out);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
         let of = |wanted: bool| {
             complete.iter().zip(&is_held_out).filter(move |(_, is)| **is == wanted).map(|(one, _)| &one.document)
         };
         let learned: Vec<&AnnotatedDocument> = of(false).chain(incomplete.iter().map(|one| &one.document)).collect();
         let fingerprints: Vec<Fingerprints> = of(true).map(|one| Fingerprints::of(&one.document)).collect();
-        let is_seen = model.learned.only(Role::Trained).has_seen(&fingerprints);
+        let parent = training.parent.as_ref().filter(|_| settings.from == StartFrom::Current);
+        let mut known = model.learned.only(Role::Trained);
+        if let Some(parent) = parent {
+            known.join("", DualBundle::open(parent)?.learned.as_ref());
+        }
+        let is_seen = known.only(Role::Trained).has_seen(&fingerprints);
         let dev_documents: Vec<&AnnotatedDocument> =
             of(true).zip(is_seen).filter(|(_, is_seen)| !is_seen).map(|(one, _)| one).collect();
         let n_steps = settings.n_steps(learned.len());
@@ -161,7 +191,8 @@ impl ProcessTrainer {
         let dev = paths.pop().unwrap_or_default();
         let train = paths.pop().unwrap_or_default();
         let kb = self.kb().unwrap_or_else(|| Path::new(&self.model).join(TERMINOLOGY));
-        let (model, kb) = (absolute(Path::new(&self.model))?, absolute(&kb)?);
+        let from = parent.map_or(Path::new(&self.model), PathBuf::as_path);
+        let (model, kb) = (absolute(from)?, absolute(&kb)?);
         let adam =
             AdamConfig { learning_rate: 5e-5, warm_up: 0.1, schedule: Schedule::Linear, ..AdamConfig::default() };
         Ok((n_steps, fine_tuning(&model, &kb, train, dev, training.seed, run_of(n_steps, adam))?))
@@ -169,17 +200,23 @@ impl ProcessTrainer {
 
     fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
         let folder = &training.output;
-        let (complete, incomplete) = self.split(&training.documents);
+        let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
+        let (complete, incomplete) = self.split(&training.documents, hold_out);
+        let parent = training.parent.as_ref().filter(|_| settings.from == StartFrom::Current);
+        let from =
+            parent.map(|folder| absolute(folder)).transpose()?.map(|folder| folder.to_string_lossy().into_owned());
         let mut experiment = Experiment {
             system: SYSTEM.to_owned(),
             seed: training.seed,
-            // Always start from the model of the server: earlier decisions are in the documents, so nothing is forgotten and
-            // nothing drifts.
-            from: self.base_model().to_owned(),
+            // All documents are trained on each time, so earlier decisions are replayed. The counts of the prior are made anew.
+            prior_of: from.as_ref().map(|_| self.base_model().to_owned()),
+            from: from.unwrap_or_else(|| self.base_model().to_owned()),
             documents: Vec::new(),
             incomplete: Vec::new(),
-            hold_out: settings.hold_out.unwrap_or(HOLD_OUT),
-            kb: self.kb.clone(),
+            hold_out,
+            tune: TUNE,
+            names: Some(NamesConfig::default()),
+            kb: Some(self.kb.clone().unwrap_or_else(|| STARTER.into())),
             use_counts: 3,
             batch: TagsConfig { batch: 8, ..TagsConfig::default() },
             run: RunConfig::default(),
@@ -283,8 +320,8 @@ impl Trainer for ProcessTrainer {
 
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
         let settings = Settings::parse(settings)?;
-        let (complete, incomplete) = self.split(documents);
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
+        let (complete, incomplete) = self.split(documents, hold_out);
         let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
         let n_held_out = is_held_out.iter().filter(|is_held_out| **is_held_out).count();
         let learned = complete.iter().zip(&is_held_out).filter(|(_, is_held_out)| !**is_held_out).map(|(one, _)| one);
@@ -358,6 +395,16 @@ fn card(report: &Report) -> String {
     let mut card = format!(
         "{n_documents} complete and {n_incomplete} partly reviewed documents, {n_mentions} mentions; {n_held_out} held-out documents."
     );
+    if let Some(LinkerReport { n_documents, names, fusion, decision, .. }) = &report.linker {
+        let parts = [("name encoder", names), ("calibration", fusion), ("evidence weights", decision)];
+        let used: Vec<&str> = parts
+            .iter()
+            .filter(|(_, change)| change.is_some_and(|change| change.is_used))
+            .map(|(part, _)| *part)
+            .collect();
+        let used = if used.is_empty() { "unchanged, since nothing was better".to_owned() } else { used.join(", ") };
+        card += &format!(" Linker, tuned on {n_documents} further documents: {used}.");
+    }
     if !report.new_types.is_empty() {
         card += &format!(" New types: {}.", report.new_types.join(", "));
     }

@@ -29,6 +29,9 @@ pub const BEGIN: &str = "[Ms]";
 /// Marker after a mention.
 pub const END: &str = "[Me]";
 
+/// Token between name and definition of a concept.
+pub const ENTITY: &str = "[ENT]";
+
 /// Default window length, in wordpieces.
 pub const N_PIECES: usize = 128;
 
@@ -61,7 +64,19 @@ pub fn add_marks(
     parameters: &mut Parameters,
     rng: &mut SplitMix64,
 ) -> Result<()> {
-    [BEGIN, END].into_iter().try_for_each(|mark| pieces.add(mark).map(drop))?;
+    add_tokens(&[BEGIN, END], config, pieces, scope, parameters, rng)
+}
+
+/// Like [`add_marks`], with other tokens.
+pub fn add_tokens(
+    tokens: &[&str],
+    config: &mut BertConfig,
+    pieces: &mut Tokenizer,
+    scope: &str,
+    parameters: &mut Parameters,
+    rng: &mut SplitMix64,
+) -> Result<()> {
+    tokens.iter().try_for_each(|token| pieces.add(token).map(drop))?;
     let row = parameters.find(&format!("{scope}embedding.word"))?;
     let table = parameters.at_mut(row);
     // A checkpoint may have unused embedding rows; the markers take those first.
@@ -103,6 +118,39 @@ pub fn marked_window(pieces: &Tokenizer, text: &str, span: Range<usize>, n_piece
     rows.extend(&mention);
     rows.push(end);
     rows.extend(right);
+    rows.push(behind);
+    Ok(MarkedWindow { rows, first: place, last: place + mention.len() - 1 })
+}
+
+/// A window as published for TrainX: c = ⌈(`n_pieces` − n) / 2 − 1⌉ wordpieces on each side of the n of the mention with its markers, cut to
+/// `n_pieces`. A side that is short is not made up for by the other. Square brackets of the text become angle brackets, so that no text is
+/// read as a token. A mention that is too long loses wordpieces in its middle, so that both markers stay.
+pub fn trainx_window(pieces: &Tokenizer, text: &str, span: Range<usize>, n_pieces: usize) -> Result<MarkedWindow> {
+    let outside = || Error::invalid(format!("the text has no mention at {}..{}", span.start, span.end));
+    text.get(span.clone()).ok_or_else(outside)?;
+    let (first, behind) = pieces.ends()?;
+    let (begin, end) = (pieces.require(BEGIN)?, pieces.require(END)?);
+    let plain = |part: &str| part.replace('[', "<").replace(']', ">");
+    let n_pieces = n_pieces.max(N_MARKS + 1);
+    let mut mention = pieces.rows(&plain(&text[span.clone()]));
+    if mention.is_empty() {
+        mention.push(pieces.unknown);
+    }
+    let room = n_pieces - N_MARKS;
+    if mention.len() > room {
+        let n_cut = mention.len() - room;
+        let middle = room.div_ceil(2);
+        mention.drain(middle..middle + n_cut);
+    }
+    let n_each = (n_pieces - mention.len() - 2).saturating_sub(1) / 2;
+    let mut rows = vec![first];
+    rows.extend(from_right(pieces, &plain(&text[..span.start]), n_each));
+    rows.push(begin);
+    let place = rows.len();
+    rows.extend(&mention);
+    rows.push(end);
+    rows.extend(from_left(pieces, &plain(&text[span.end..]), n_each));
+    rows.truncate(n_pieces - 1);
     rows.push(behind);
     Ok(MarkedWindow { rows, first: place, last: place + mention.len() - 1 })
 }
@@ -157,6 +205,31 @@ fn is_blank(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_of_trainx_has_as_many_wordpieces_on_both_sides() {
+        let names = ["[UNK]", "[CLS]", "[SEP]", "[Ms]", "[Me]", "a", "b", "<", ">"].map(str::to_owned);
+        let pieces = Tokenizer::of(names.to_vec()).unwrap();
+        let of = |n_left: usize, n_mention: usize, n_right: usize| {
+            let text = "a ".repeat(n_left) + &"b ".repeat(n_mention) + &"a ".repeat(n_right);
+            let window = trainx_window(&pieces, &text, 2 * n_left..2 * (n_left + n_mention), 50).unwrap();
+            let at = |row: u32| window.rows.iter().position(|one| *one == row);
+            let (begin, end) = (at(3).unwrap(), at(4).unwrap());
+            assert_eq!((window.first, window.last), (begin + 1, end - 1));
+            (begin - 1, end - begin - 1, window.rows.len() - end - 2, window.rows.len())
+        };
+        // With markers n is 4: 22 wordpieces on each side; n is 5: 22, of which the last is cut.
+        assert_eq!(of(60, 2, 60), (22, 2, 22, 50));
+        assert_eq!(of(60, 3, 60), (22, 3, 21, 50));
+        // At the beginning of a text the right side gets no more.
+        assert_eq!(of(0, 2, 60), (0, 2, 22, 28));
+        // Both markers of a long mention stay.
+        assert_eq!(of(9, 80, 9), (0, 46, 0, 50));
+        // No text is read as a token.
+        let window = trainx_window(&pieces, "[ a ]", 2..3, 50).unwrap();
+        assert_eq!(window.rows, [1, 7, 3, 5, 4, 8, 2]);
+    }
+
     use crate::models::bert::tests::drawn_model;
     use crate::tensor::elementwise::Activation;
 

@@ -109,7 +109,8 @@ impl DualEncoder {
                     values.extend_from_slice(read.rows.row(start + first));
                     values.extend_from_slice(read.rows.row(start + last));
                 }
-                MentionVector::First => values.extend_from_slice(read.rows.row(start)),
+                // Models of marked windows detect no mentions, and embed given ones by `encode_mentions`.
+                MentionVector::First | MentionVector::Pooler => values.extend_from_slice(read.rows.row(start)),
                 MentionVector::Mean => {
                     let weight = 1.0 / (last + 1 - first) as f32;
                     let begin = values.len();
@@ -133,9 +134,14 @@ impl DualEncoder {
         windows: &[T],
         mentions: &[(usize, usize, usize)],
     ) -> Result<Matrix> {
-        if self.config.mention == MentionVector::First {
+        let pooling = match self.config.mention {
+            MentionVector::First => Some(Pooling::First),
+            MentionVector::Pooler => Some(Pooling::Pooler),
+            MentionVector::Ends | MentionVector::Mean => None,
+        };
+        if let Some(pooling) = pooling {
             let sequences = Sequences::pack(windows.iter().map(AsRef::as_ref));
-            let first = self.texts.encode_pooled(&sequences, Pooling::First)?;
+            let first = self.texts.encode_pooled(&sequences, pooling)?;
             let values = mentions.iter().flat_map(|(window, ..)| first.row(*window).iter().copied()).collect();
             return Ok(Matrix::new(mentions.len(), self.dim(), values));
         }
@@ -227,6 +233,18 @@ mod tests {
                 assert!(scores.iter().all(Vec::is_empty));
             }
         }
+    }
+
+    #[test]
+    fn pooled_windows_are_those_of_the_training_graph() {
+        let (config, parameters) = drawn(MentionVector::Pooler, NameVector::Pooler, None);
+        let windows: [&[u32]; 2] = [&[1, 2, 3, 4, 5], &[6, 7, 8]];
+        let places = [5, 0].map(|window| WindowSpan { window, first: window + 1, last: window + 1 });
+        let mut tape = Tape::new(&parameters);
+        let seen = config.read_windows(&mut tape, &Sequences::pack(windows), &places, None).unwrap();
+        let encoder = DualEncoder::new(&config, &parameters).unwrap();
+        let vectors = encoder.encode_mentions(&windows, &[(1, 1, 1), (0, 1, 1)]).unwrap();
+        assert_near(&vectors.values, &tape.value(seen.mentions.unwrap()).values);
     }
 
     #[test]

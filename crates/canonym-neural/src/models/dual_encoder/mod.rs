@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::autograd::{Tape, Var};
 use crate::models::bert::{BertConfig, Sequences};
+use crate::tensor::elementwise::Activation;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
@@ -76,6 +77,8 @@ pub enum MentionVector {
     Mean,
     /// `[CLS]` of a window with markers around the mention.
     First,
+    /// Pooler output of such a window, as in the published code of TrainX.
+    Pooler,
 }
 
 /// How a name is embedded.
@@ -129,7 +132,7 @@ pub struct Seen {
 impl DualEncoderConfig {
     /// Initialises the weights that `parameters` lacks, and removes unused poolers.
     pub fn init(&self, parameters: &mut Parameters, rng: &mut SplitMix64) {
-        for (scope, pools) in [(TEXT, false), (NAME, self.name == NameVector::Pooler)] {
+        for (scope, pools) in [(TEXT, self.mention == MentionVector::Pooler), (NAME, self.name == NameVector::Pooler)] {
             self.bert.init(parameters, scope, rng);
             if !pools {
                 *parameters = ["weight", "bias"]
@@ -159,6 +162,10 @@ impl DualEncoderConfig {
         if self.name == NameVector::Pooler {
             parameters.shaped(&format!("{NAME}pooler.weight"), dim, dim)?;
             parameters.shaped(&format!("{NAME}pooler.bias"), 1, dim)?;
+        }
+        if self.mention == MentionVector::Pooler {
+            parameters.shaped(&format!("{TEXT}pooler.weight"), dim, dim)?;
+            parameters.shaped(&format!("{TEXT}pooler.bias"), 1, dim)?;
         }
         if self.mention == MentionVector::Ends {
             parameters.shaped(&format!("{ENDS}.weight"), 2 * dim, dim)?;
@@ -206,6 +213,11 @@ impl DualEncoderConfig {
                 tape.segment_mean(pieces, &Arc::new(segments))
             }
             MentionVector::First => tape.gather(rows, mention_spans.iter().map(|span| row(span.window)).collect()),
+            MentionVector::Pooler => {
+                let first = tape.gather(rows, mention_spans.iter().map(|span| row(span.window)).collect());
+                let pooled = linear(tape, &format!("{TEXT}pooler"), first)?;
+                tape.activate(pooled, Activation::Tanh)
+            }
         };
         Ok(Seen { mentions: Some(mentions), spans })
     }
@@ -238,7 +250,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::autograd::differences::check;
     use crate::models::bert::tests::drawn_model;
-    use crate::tensor::elementwise::Activation;
 
     /// A small model with weights far enough from 0.
     pub(crate) fn drawn(
@@ -282,7 +293,7 @@ pub(crate) mod tests {
         let mention_spans =
             [(0, 1, 2), (0, 2, 2), (5, 5, 7)].map(|(window, first, last)| WindowSpan { window, first, last });
         let names = Sequences::pack([[3, 4].as_slice(), &[9]]);
-        for (mention, name, search) in KINDS {
+        for (mention, name, search) in KINDS.into_iter().chain([(MentionVector::Pooler, NameVector::Pooler, None)]) {
             let (config, parameters) = drawn(mention, name, search);
             check(&parameters, |tape| {
                 let seen = config.read_windows(tape, &windows, &mention_spans, Some(&mut SplitMix64::new(2))).unwrap();

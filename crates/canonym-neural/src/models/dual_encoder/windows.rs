@@ -10,7 +10,7 @@ use canonym_core::text::sentences::sentences;
 use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::models::cross_encoder::context::{MarkedWindow, marked_window};
+use crate::models::cross_encoder::context::{ENTITY, MarkedWindow, marked_window, trainx_window};
 use crate::tokenizer::{Token, Tokenizer};
 
 /// How texts are split.
@@ -27,13 +27,39 @@ pub struct WindowConfig {
     /// Whether each mention gets its own window, with markers around it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub marked: bool,
+    /// How a marked window is cut out of the text.
+    #[serde(skip_serializing_if = "Crop::is_default")]
+    pub crop: Crop,
+    /// Whether marked windows and described concepts are filled up with `[PAD]`, to which all wordpieces attend, as without an attention mask.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub padded: bool,
+}
+
+/// How a marked window is cut out of the text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Crop {
+    /// The mention in the middle; if one side of the context is short, the other gets the remaining space.
+    #[default]
+    Balanced,
+    /// As published for TrainX: the same number of wordpieces on both sides, see [`trainx_window`].
+    Trainx,
+}
+
+impl Crop {
+    fn is_default(&self) -> bool {
+        *self == Crop::default()
+    }
 }
 
 impl Default for WindowConfig {
     fn default() -> WindowConfig {
-        WindowConfig { pieces: 512, overlap: 128, mentions: None, marked: false }
+        WindowConfig { pieces: 512, overlap: 128, mentions: None, marked: false, crop: Crop::default(), padded: false }
     }
 }
+
+/// The wordpiece that fills windows.
+const PAD: &str = "[PAD]";
 
 /// A text split into windows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -91,6 +117,24 @@ impl Windower {
         rows
     }
 
+    /// `input_ids` of a concept as published for TrainX, at most as long as a window: name, [`ENTITY`], definition.
+    pub fn described(&self, name: &str, definition: &str) -> Vec<u32> {
+        let mut rows = vec![self.first];
+        rows.extend(self.pieces.rows(name));
+        rows.extend(self.pieces.find(ENTITY));
+        rows.extend(self.pieces.rows(definition));
+        rows.truncate(self.config.pieces - 1);
+        rows.push(self.behind);
+        self.fill(&mut rows);
+        rows
+    }
+
+    fn fill(&self, rows: &mut Vec<u32>) {
+        if self.config.padded {
+            rows.resize(self.config.pieces.max(rows.len()), self.pieces.find(PAD).unwrap_or_default());
+        }
+    }
+
     /// Windows of a text with given mentions, whose boundaries are wordpiece boundaries.
     pub fn with_mentions(&self, text: &str, mentions: &[Span]) -> Result<Windows> {
         if self.config.marked {
@@ -130,8 +174,13 @@ impl Windower {
     fn marked(&self, text: &str, mentions: &[Span]) -> Result<Windows> {
         let mut windows = Windows::default();
         for span in mentions {
-            let MarkedWindow { rows, first, last } =
-                marked_window(&self.pieces, text, span.start as usize..span.end as usize, self.config.pieces)?;
+            let window = match self.config.crop {
+                Crop::Balanced => marked_window,
+                Crop::Trainx => trainx_window,
+            };
+            let MarkedWindow { mut rows, first, last } =
+                window(&self.pieces, text, span.start as usize..span.end as usize, self.config.pieces)?;
+            self.fill(&mut rows);
             windows.places.push(Some(InWindow { window: windows.rows.len(), first, last }));
             windows.rows.push(rows);
         }
@@ -344,6 +393,25 @@ mod tests {
                 assert!(whole, "{mention:?} {mentions:?} {ranges:?}");
             }
         }
+    }
+
+    #[test]
+    fn published_windows_and_descriptions_are_filled_where_pads_are_attended() {
+        let names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[Ms]", "[Me]", "[ENT]", "a", "b"];
+        let config = WindowConfig { pieces: 8, marked: true, crop: Crop::Trainx, ..WindowConfig::default() };
+        let pieces = Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap();
+        let rows = |config: WindowConfig| {
+            let windower = Windower::new(pieces.clone(), config).unwrap();
+            let window = windower.with_mentions("a b", &[span(2, 3)]).unwrap().rows.remove(0);
+            [window, windower.described("a", "b"), windower.described("b", "a a a a a a")]
+        };
+        let expected = [vec![2, 7, 4, 8, 5, 3], vec![2, 7, 6, 8, 3], vec![2, 8, 6, 7, 7, 7, 7, 3]];
+        assert_eq!(rows(config), expected);
+        let filled = expected.map(|mut rows| {
+            rows.resize(8, 0);
+            rows
+        });
+        assert_eq!(rows(WindowConfig { padded: true, ..config }), filled);
     }
 
     #[test]

@@ -177,3 +177,42 @@ fn a_mention_that_is_linked_in_another_window_is_no_negative_here() {
     let Part::Windows(_, mentions) = &batch.parts[0] else { panic!("no window") };
     assert_eq!(mentions.len(), 2);
 }
+
+#[test]
+fn in_batch_negatives_are_the_concepts_of_the_other_mentions() {
+    let (model, _) = drawn(MentionVector::First, NameVector::First, None);
+    let (names, mut texts) = (names(), texts());
+    texts.truncate(4);
+    for (text, concept) in texts.iter_mut().zip([3, 5, 3, 6]) {
+        text.mentions.truncate(1);
+        text.mentions[0].concepts = vec![concept];
+    }
+    let candidates = |false_negatives: bool| {
+        let config =
+            LinkingConfig { n_random: 0, n_hard: 0, shared: true, in_batch: true, false_negatives, ..config(true) };
+        let objective = Linking::new(&model, config, &texts, &names, 11);
+        let batch = objective.batch(0, &mut SplitMix64::new(2));
+        let mut counts: Vec<usize> = batch.asked.iter().map(|(_, candidates)| candidates.len()).collect();
+        counts.sort_unstable();
+        counts
+    };
+    // As published, each mention has four candidates, whatever they are; else the concept of two mentions is none of their negatives, though
+    // two of its names may be in the batch.
+    assert_eq!(candidates(true), [4; 4]);
+    let masked = candidates(false);
+    assert!(masked[..2] == [3, 3] && masked[2..].iter().all(|n| (3..=4).contains(n)), "{masked:?}");
+}
+
+#[test]
+fn the_loss_in_a_batch_is_the_cross_entropy_of_the_diagonal() {
+    // The inner products are 2, 0 and 1, 1: losses .1269 and .6931.
+    let values = Values::of([
+        (MENTIONS, Matrix::new(2, 2, vec![2.0, 0.0, 1.0, 1.0])),
+        (NAMES, Matrix::new(2, 2, vec![1.0, 0.0, 0.0, 1.0])),
+    ]);
+    let asked = vec![(0, vec![0, 1]), (1, vec![1, 0])];
+    let batch = LinkingBatch { parts: Vec::new(), windows: Vec::new(), asked, concepts: Vec::new() };
+    let mut losses = Losses::default();
+    linking_loss(&batch, 1.0, &values, &mut losses);
+    assert!((losses.terms[0].1 - 0.4100).abs() < 5e-5, "{losses:?}");
+}

@@ -8,6 +8,32 @@ use canonym_core::eval::Entry;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::matching::{Counts, MatchConfig, Measure, count_entries};
 use canonym_core::text::Span;
+use serde::{Deserialize, Serialize};
+
+/// Seconds of an annotator for each kind of decision.
+///
+/// The defaults are estimates of the keystroke-level model (Card, Moran and Newell 1980) for the keys of the application: 1.35 s to decide,
+/// 0.28 s a key, 1.1 s to point. They contain no time of reading; measured times of a project are on its statistics page.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Costs {
+    /// Accept a prediction: decide, one key.
+    pub accept: f64,
+    /// Correct the concept or the boundaries: decide, open the picker, type four letters, decide, confirm.
+    pub correct: f64,
+    /// Add a mention: point at both ends, then as `correct`.
+    pub add: f64,
+    /// Reject a prediction: decide, one key.
+    pub reject: f64,
+    /// Read a thousand characters.
+    pub read: f64,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs { accept: 1.6, correct: 4.4, add: 6.6, reject: 1.6, read: 0.0 }
+    }
+}
 
 /// Decisions by kind. Each prediction is reviewed once.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -24,6 +50,8 @@ pub struct Effort {
     pub rejected: usize,
     /// Mentions without a matching prediction, which are added.
     pub added: usize,
+    /// Characters of the documents.
+    pub n_characters: usize,
     /// Counts of mentions and of linked mentions, for F1 as computed by `canonym eval`.
     pub mentions: Counts,
     pub links: Counts,
@@ -40,6 +68,7 @@ impl Add for Effort {
             moved_and_relinked: self.moved_and_relinked + other.moved_and_relinked,
             rejected: self.rejected + other.rejected,
             added: self.added + other.added,
+            n_characters: self.n_characters + other.n_characters,
             mentions: self.mentions + other.mentions,
             links: self.links + other.links,
         }
@@ -56,7 +85,8 @@ impl Effort {
         }
         let mut golds: Vec<(&[Span], IdSet, bool)> =
             ids_of.into_iter().map(|(spans, ids)| (spans, IdSet::parse(&ids), false)).collect();
-        let mut effort = Effort::default();
+        let n_characters = document.document.text.chars().count();
+        let mut effort = Effort { n_characters, ..Effort::default() };
         (effort.mentions, effort.links) = counts(document, predicted);
         let mut elsewhere = Vec::new();
         for one in predicted {
@@ -91,6 +121,16 @@ impl Effort {
     /// Decisions that change something.
     pub fn corrections(self) -> usize {
         self.relinked + self.moved + self.moved_and_relinked + self.rejected + self.added
+    }
+
+    /// Minutes of the annotator.
+    pub fn minutes(self, costs: &Costs) -> f64 {
+        let seconds = costs.accept * self.accepted as f64
+            + costs.correct * (self.relinked + self.moved + self.moved_and_relinked) as f64
+            + costs.add * self.added as f64
+            + costs.reject * self.rejected as f64
+            + costs.read * self.n_characters as f64 / 1000.0;
+        seconds / 60.0
     }
 
     /// Strict F1 of spans, and of spans with concepts.
@@ -154,11 +194,15 @@ mod tests {
             moved_and_relinked: 1,
             rejected: 1,
             added: 1,
+            n_characters: 0,
             mentions: Counts::one_to_one(5, 5, 2),
             links: Counts::one_to_one(5, 5, 1),
         };
         assert_eq!(effort, expected);
         assert_eq!((effort.decisions(), effort.corrections()), (7, 6));
+        let costs = Costs { accept: 1.0, correct: 10.0, add: 100.0, reject: 1000.0, read: 10_000.0 };
+        let effort = Effort { n_characters: 2000, ..effort };
+        assert!((60.0 * effort.minutes(&costs) - 21_141.0).abs() < 1e-6);
         // Two of five spans, one of five links.
         let (spans, links) = effort.f1();
         assert!((spans - 0.4).abs() < 1e-9 && (links - 0.2).abs() < 1e-9);

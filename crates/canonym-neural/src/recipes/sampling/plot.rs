@@ -2,7 +2,8 @@
 
 use canonym_core::eval::chart::{Axis, Chart, above, short, widened};
 
-use super::{FIGURES, Point, Run, SHARE};
+use super::savings::{FIGURES, SHARE};
+use super::{Point, Run};
 
 /// Size of a panel and its margins; two panels are drawn side by side.
 const WIDTH: f64 = 480.0;
@@ -22,6 +23,15 @@ const LINES: [(&str, &str); 6] = [
     ("#e69f00", "1 2"),
 ];
 
+/// Height of a row of the legend.
+const LEGEND: f64 = 18.0;
+
+/// Colour and dashes of a line; from the seventh on, colours come with other dashes.
+fn style(place: usize) -> (&'static str, &'static str) {
+    let n = LINES.len();
+    (LINES[place % n].0, LINES[(place + place / n) % n].1)
+}
+
 const GREY: &str = "#333333";
 
 /// Draws runs and those on all documents; `before` is the initial model of all runs.
@@ -32,7 +42,9 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
             names.push(&run.strategy);
         }
     }
-    let mut chart = Chart::new(2.0 * WIDTH, HEIGHT, "Strict F1 over decisions of an annotator, by strategy");
+    let legend_rows = names.len().div_ceil(LINES.len());
+    let height = HEIGHT + LEGEND * legend_rows.saturating_sub(1) as f64;
+    let mut chart = Chart::new(2.0 * WIDTH, height, "Strict F1 over decisions of an annotator, by strategy");
     for (place, (name, figure)) in FIGURES.into_iter().enumerate() {
         let panel = Panel::new(WIDTH * place as f64, runs, full, before, figure);
         panel.frame(&mut chart, &format!("{name}, strict F1 in %"));
@@ -40,13 +52,16 @@ pub fn draw(runs: &[Run], full: &[Run], before: &Point) -> String {
         let y = panel.score.at(goal);
         chart.polyline(&[(panel.decisions.from, y), (panel.decisions.to, y)], "#999999", "3 3");
         chart.text((panel.decisions.to, y - 4.0), "end", GREY, "95 % of the full-data score");
-        for (name, (colour, dashes)) in names.iter().zip(LINES.iter().cycle()) {
+        for (place, name) in names.iter().enumerate() {
+            let (colour, dashes) = style(place);
             let places = means(runs, name, figure).map(|(x, y)| (panel.decisions.at(x), panel.score.at(y)));
             chart.polyline(&places.collect::<Vec<_>>(), colour, dashes);
         }
     }
-    for (place, (name, (colour, dashes))) in names.iter().zip(LINES.iter().cycle()).enumerate() {
-        let (x, y) = (LEFT + 150.0 * place as f64, HEIGHT - 12.0);
+    for (place, name) in names.iter().enumerate() {
+        let (colour, dashes) = style(place);
+        let (column, row) = (place % LINES.len(), place / LINES.len());
+        let (x, y) = (LEFT + 150.0 * column as f64, HEIGHT - 12.0 + LEGEND * row as f64);
         chart.polyline(&[(x, y - 4.0), (x + 28.0, y - 4.0)], colour, dashes);
         chart.text((x + 34.0, y), "start", GREY, name);
     }
@@ -114,7 +129,8 @@ mod tests {
 
     #[test]
     fn each_strategy_has_a_line_in_both_panels() {
-        let point = |decisions, f1| Point { n_documents: 1, decisions, corrections: 0, spans_f1: f1, strict_f1: f1 };
+        let point =
+            |decisions, f1| Point { n_documents: 1, decisions, spans_f1: f1, strict_f1: f1, ..Point::default() };
         let run = |strategy: &str, seed, points: &[Point]| Run {
             strategy: strategy.to_owned(),
             seed,

@@ -1,11 +1,11 @@
 //! Fits the pipeline's decision weights on corpora that neither tagger nor name encoder was trained on.
 
 use canonym_core::eval::matching::{Counts, Score};
-use canonym_core::link::fit::logistic;
+use canonym_core::link::fit::{logistic, logistic_from};
 use serde::Serialize;
 
 use super::{SpanProposal, suppress_overlaps};
-use crate::models::decision::{Decision, Features};
+use crate::models::decision::{Decision, Features, probability};
 
 /// Span proposals of a corpus with gold labels.
 #[derive(Debug, Clone, Default)]
@@ -138,6 +138,46 @@ pub fn fit_decision(corpora: &[LabelledCorpus], beta: f64) -> (Decision, Vec<Fig
     (decision, figures)
 }
 
+/// Precision of the prior that weights stay as they are, in rows: its standard deviation is a half.
+const PRIOR: f64 = 4.0;
+
+/// Fits the weights of a decision anew to a small corpus, with a Gaussian prior at the weights that it has; thresholds stay. Also returns the
+/// log loss of mention and link by proposal, before and after; the latter by two-fold cross-fitting over documents.
+pub fn refit_decision(usual: &Decision, corpus: &LabelledCorpus) -> (Decision, [f64; 2]) {
+    let fitted = |corpus: &LabelledCorpus| {
+        let left = resolved(corpus, usual);
+        let rows = |right: fn(&(bool, bool)) -> bool| -> Vec<(Features, bool)> {
+            left.iter().map(|(proposal, is)| (proposal.factors.features(), right(is))).collect()
+        };
+        let penalty = PRIOR / left.len().max(1) as f64;
+        Decision {
+            mention: logistic_from(&usual.mention, &rows(|right| right.0), penalty),
+            link: logistic_from(&usual.link, &rows(|right| right.1), penalty),
+            ..*usual
+        }
+    };
+    let halves = [corpus.half(0), corpus.half(1)];
+    let loss = |decisions: [&Decision; 2]| {
+        let each = halves.iter().zip(decisions).map(|(half, decision)| log_loss(&resolved(half, usual), decision));
+        let (sum, n) = each.fold((0.0, 0), |(sum, n), (loss, more)| (sum + loss, n + more));
+        sum / n.max(1) as f64
+    };
+    let (of_first, of_second) = (fitted(&halves[0]), fitted(&halves[1]));
+    (fitted(corpus), [loss([usual, usual]), loss([&of_second, &of_first])])
+}
+
+/// Sum of the log loss of mention and link, and the number of proposals.
+fn log_loss(proposals: &Left<'_>, decision: &Decision) -> (f64, usize) {
+    let loss = |weights: &Features, proposal: &SpanProposal, is_right: bool| {
+        let p = f64::from(probability(weights, &proposal.factors.features())).clamp(1e-6, 1.0 - 1e-6);
+        -(if is_right { p } else { 1.0 - p }).ln()
+    };
+    let of = |(proposal, right): &(&SpanProposal, (bool, bool))| {
+        loss(&decision.mention, proposal, right.0) + loss(&decision.link, proposal, right.1)
+    };
+    (proposals.iter().map(of).sum(), proposals.len())
+}
+
 /// Two-fold cross-validation: the figures of each half of the documents use weights and thresholds fitted on the other half.
 pub fn figures_by_halves(corpora: &[LabelledCorpus], beta: f64) -> Vec<Figures> {
     let halves: [Vec<LabelledCorpus>; 2] = [0, 1].map(|half| corpora.iter().map(|corpus| corpus.half(half)).collect());
@@ -186,7 +226,6 @@ fn mention_counts(corpus: &LabelledCorpus, proposals: &Left<'_>, decision: &Deci
 mod tests {
     use super::*;
     use crate::models::decision::N_FEATURES;
-    use crate::models::decision::probability;
 
     #[test]
     fn weights_follow_the_labels() {
@@ -199,5 +238,17 @@ mod tests {
         let weights = logistic(&[rows.as_slice()], PENALTY);
         assert!(probability(&weights, &row(1.0)) > 0.9 && probability(&weights, &row(0.0)) < 0.1, "{weights:?}");
         assert_eq!(weights[2], 0.0);
+    }
+
+    #[test]
+    fn few_rows_hardly_move_weights_and_many_do() {
+        let mut start = [0.0; N_FEATURES];
+        start[0] = 2.0;
+        let mut features = [0.0; N_FEATURES];
+        features[0] = 1.0;
+        let of = |n: usize| logistic_from(&start, &vec![(features, false); n], PRIOR / n as f64)[0];
+        assert!((1.5..2.0).contains(&of(2)) && of(400) < -1.0, "{} {}", of(2), of(400));
+        // Features that no row has keep their weight.
+        assert_eq!(logistic_from(&[1.0, 3.0], &[([1.0, 0.0], true)], 1.0)[1], 3.0);
     }
 }

@@ -269,7 +269,22 @@ impl Pipeline {
 
     /// The output mentions of one document.
     pub fn decide(&self, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
-        self.given(&proposals).into_iter().map(|proposal| self.linked(proposal)).collect()
+        self.decide_with(&proposals).into_iter().map(|(_, linked)| linked).collect()
+    }
+
+    /// Like [`Pipeline::decide`], each output mention with the proposal that it was made of.
+    pub fn decide_with<'a>(&self, proposals: &'a [SpanProposal]) -> Vec<(&'a SpanProposal, LinkedMention)> {
+        self.given(proposals).into_iter().map(|proposal| (proposal, self.linked(proposal))).collect()
+    }
+
+    /// The linker of proposals.
+    pub fn linker(&self) -> &HybridLinker {
+        &self.linker
+    }
+
+    /// Probability that the span of a proposal is a mention.
+    pub fn p_mention(&self, proposal: &SpanProposal) -> f32 {
+        probability(&self.decision.mention, &proposal.factors.features())
     }
 
     /// Link threshold of a proposal.
@@ -381,6 +396,12 @@ const MAX_AROUND: f32 = 0.3;
 const MIN_TYPED: f32 = 0.3;
 
 impl SpanProposal {
+    /// Confidence of the recogniser alone, whatever the linker finds: the higher of the tagger's marginal probability of the span and the
+    /// dictionary's probability of the match.
+    pub fn recognition(&self) -> f32 {
+        self.tagged.1.max(self.dictionary_match.as_ref().map_or(0.0, |matched| matched.best().1))
+    }
+
     /// Whether it is an exact name of several words, ambiguous or not. Expanded abbreviations do not count.
     fn is_phrase(&self) -> bool {
         self.dictionary_match
