@@ -235,9 +235,9 @@ fn a_model_without_a_record_opens_and_says_so_until_one_is_written() {
     assert!(ok && told.contains("8 documents recorded"), "{told}");
     assert_eq!(std::fs::read_to_string(place.path(path)).unwrap(), whole);
     assert!(!said(&place, &judge("shapes/train.jsonl", &[])).0);
-    place.write(path, whole.replacen("\"documents\": \"", "\"documents\": \"x", 1));
+    place.write(path, whole.replacen("\"document_prints\": \"", "\"document_prints\": \"-", 1));
     let (ok, _, told) = said(&place, &judge("shapes/test.jsonl", &[]));
-    assert!(!ok && told.contains("16 hexadecimal digits"), "{told}");
+    assert!(!ok && told.contains("Base64 of numbers of 8 bytes"), "{told}");
 }
 
 /// The embedded models have a record, whatever their last fit was; the documents of real corpora are not needed to see that.

@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::support::Workplace;
 
 /// A disease and a drug that the starter does not have.
-const TEXT: &str = "Patients with Fanconi-Bickel syndrome received metformin and trabectedin.";
+const TEXT: &str = "Patients with Fanconi-Bickel syndrome received metformin and plitidepsin.";
 
 /// The mentions with their types and whether they are linked.
 fn mentions(place: &Workplace, arguments: &[&str], input: &str) -> Vec<String> {
@@ -23,7 +23,7 @@ fn mentions(place: &Workplace, arguments: &[&str], input: &str) -> Vec<String> {
 #[test]
 fn mentions_without_a_concept_are_given_or_dropped() {
     let place = Workplace::new();
-    let all = ["Fanconi-Bickel syndrome Disease nil", "metformin Drug linked", "trabectedin Chemical nil"];
+    let all = ["Fanconi-Bickel syndrome Disease nil", "metformin Drug linked", "plitidepsin Chemical nil"];
     assert_eq!(mentions(&place, &["--text", TEXT], ""), all);
     assert_eq!(mentions(&place, &["--text", TEXT, "--nil", "keep"], ""), all);
     assert_eq!(mentions(&place, &["--text", TEXT, "--nil", "drop"], ""), all[1..2]);
@@ -33,7 +33,7 @@ fn mentions_without_a_concept_are_given_or_dropped() {
         expect![[r#"
         status 0
         --- stdout
-        text  Patients with Fanconi-Bickel syndrome received metformin and trabectedin.
+        text  Patients with Fanconi-Bickel syndrome received metformin and plitidepsin.
           no mentions found
 
         --- stderr
