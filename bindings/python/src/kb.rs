@@ -192,7 +192,7 @@ impl KnowledgeBase {
     /// Finds concepts by id or name: exact names first, then names that start with the query, then similarly spelled ones.
     ///
     /// >>> canonym.KnowledgeBase.open().search("delirum", top_k=1)
-    /// [<SearchHit MESH:D003693 Delirium (fuzzy, 0.69)>]
+    /// [<SearchHit MESH:D003693 Delirium (fuzzy, 0.70)>]
     #[pyo3(signature = (query, top_k=10))]
     fn search(&self, py: Python<'_>, query: &str, top_k: usize) -> PyResult<Vec<SearchHit>> {
         let hit = |hit: &canonym::SearchHit| SearchHit {

@@ -1,7 +1,7 @@
 """Links mentions in biomedical text to the concepts of any terminology.
 
 >>> import canonym
->>> for mention in canonym.link("No delirium after surgery.", model="lexical"):
+>>> for mention in canonym.link("No delirium on Monday.", model="lexical"):
 ...     print(mention.text, mention.id, mention.negated)
 delirium MESH:D003693 True
 """
@@ -87,7 +87,7 @@ def link(
 
     >>> document = canonym.link("She has asthma.", model="lexical")
     >>> document[0]
-    <Mention asthma 8..14 MESH:D001249 Asthma (0.67)>
+    <Mention asthma 8..14 MESH:D001249 Asthma (0.69)>
     """
     kb = kb if kb is None or isinstance(kb, KnowledgeBase) else _os.fspath(kb)
     linked: Document | Documents = _system(_os.fspath(model), kb).annotate(texts)
