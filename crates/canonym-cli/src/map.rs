@@ -112,9 +112,19 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
     let mut input = Input::open(&arguments.file)?;
     let mut out = Lines::default();
+    if is_sssom {
+        // All names are read first, because the metadata declare the prefixes of their ids.
+        let mut lines: Vec<String> = Vec::new();
+        while let Some((_, line)) = input.next_line()? {
+            lines.push(line.to_owned());
+        }
+        let header = sssom::header(&kb, &arguments.model, lines.iter().map(|line| Subject::of_line(line).id));
+        out.write_all(header.as_bytes()).context("cannot write the result")?;
+        write_mappings(&kb, &linker, &lines, &mut out)?;
+        return out.flush().context("cannot write the result");
+    }
     let bar = progress::counter("names", None);
     let mut names: Vec<String> = Vec::with_capacity(BATCH);
-    let mut is_first = true;
     loop {
         names.clear();
         while names.len() < BATCH {
@@ -123,24 +133,8 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
                 None => break,
             }
         }
-        if is_sssom && std::mem::replace(&mut is_first, false) {
-            let subjects = names.iter().map(|line| Subject::of_line(line).id);
-            let header = sssom::header(&kb, &arguments.model, subjects);
-            out.write_all(header.as_bytes()).context("cannot write the result")?;
-        }
         if names.is_empty() {
             break;
-        }
-        if is_sssom {
-            let labels: Vec<&str> = names.iter().map(|line| Subject::of_line(line).label).collect();
-            let links = linker.link_names(&labels)?;
-            kb.container().check_unchanged()?;
-            for (line, link) in names.iter().zip(links) {
-                let rows = sssom::rows(&kb, Subject::of_line(line), &link, top_k);
-                out.write_all(rows.as_bytes()).context("cannot write the result")?;
-            }
-            bar.inc(names.len() as u64);
-            continue;
         }
         let links = link(&linker, &names, arguments.explain)?;
         kb.container().check_unchanged()?;
@@ -152,6 +146,30 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     }
     progress::finish(&bar, "names");
     out.flush().context("cannot write the result")
+}
+
+/// Writes the rows of names, and says which ids SSSOM does not allow.
+fn write_mappings(kb: &KnowledgeBase, linker: &NameLinker, lines: &[String], out: &mut Lines) -> anyhow::Result<()> {
+    let bar = progress::counter("names", Some(lines.len() as u64));
+    for batch in lines.chunks(BATCH) {
+        let labels: Vec<&str> = batch.iter().map(|line| Subject::of_line(line).label).collect();
+        let links = linker.link_names(&labels)?;
+        kb.container().check_unchanged()?;
+        for (line, link) in batch.iter().zip(links) {
+            let rows = sssom::rows(kb, Subject::of_line(line), &link, link.candidates.len());
+            out.write_all(rows.as_bytes()).context("cannot write the result")?;
+        }
+        bar.inc(batch.len() as u64);
+    }
+    progress::finish(&bar, "names");
+    let ids = lines.iter().map(|line| Subject::of_line(line).id);
+    let mut wrong = ids.filter(|id| !id.is_empty() && !sssom::is_curie(id));
+    if let Some(first) = wrong.next() {
+        let n = 1 + wrong.count();
+        let are = if n == 1 { "id is not a CURIE" } else { "ids are not CURIEs" };
+        progress::say(&format!("{n} {are} such as `LAB:12` (first `{}`); SSSOM tools reject such rows", first.escape_debug()));
+    }
+    Ok(())
 }
 
 fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<Vec<(Link, Option<Explanation>)>> {

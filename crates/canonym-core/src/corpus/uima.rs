@@ -3,6 +3,7 @@
 //! The rest of the XMI is not interpreted and stays as it is: predictions are elements before the view, whose list of
 //! members they join. Offsets of UIMA count UTF-16 units.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -143,6 +144,51 @@ impl<'a> Cas<'a> {
     }
 }
 
+/// The features that a type system declares for a type and its supertypes; `None` if it does not declare the type.
+///
+/// # Errors
+/// [`Error::Parse`] if the type system is not well-formed XML.
+pub fn features_of(type_system: &str, layer: &str) -> Result<Option<HashSet<String>>> {
+    let mut xml = XmlReader::new(Input::from_bytes("typeSystem", type_system.as_bytes().to_vec())?)?;
+    let mut types: HashMap<String, (String, Vec<String>)> = HashMap::new();
+    // Names of the open elements, the current type, and the text of the current element.
+    let (mut open, mut current, mut text) = (Vec::<String>::new(), String::new(), String::new());
+    loop {
+        match xml.next_event()? {
+            Event::Start(element) => {
+                open.push(element.name().rsplit(':').next().unwrap_or_default().to_owned());
+                text.clear();
+            }
+            Event::Text(more) => text.push_str(more),
+            Event::End => {
+                let name = open.pop().unwrap_or_default();
+                let value = std::mem::take(&mut text).trim().to_owned();
+                match (open.last().map_or("", String::as_str), name.as_str()) {
+                    ("typeDescription", "name") => {
+                        types.entry(value.clone()).or_default();
+                        current = value;
+                    }
+                    ("typeDescription", "supertypeName") => types.entry(current.clone()).or_default().0 = value,
+                    ("featureDescription", "name") => types.entry(current.clone()).or_default().1.push(value),
+                    _ => {}
+                }
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    if !types.contains_key(layer) {
+        return Ok(None);
+    }
+    let (mut found, mut next) = (HashSet::new(), layer.to_owned());
+    // A type is taken out when it is read, so that a cycle ends.
+    while let Some((supertype, features)) = types.remove(&next) {
+        found.extend(features);
+        next = supertype;
+    }
+    Ok(Some(found))
+}
+
 fn malformed(message: &str) -> Error {
     Error::parse(std::path::Path::new("document.xmi"), 1, message).with_hint("send a UIMA CAS as XMI")
 }
@@ -219,6 +265,24 @@ mod tests {
         "#]].assert_eq(&(written[at..].replace("/><", "/>\n<") + "\n"));
         assert!(Cas::read(&written).is_ok());
         assert_eq!(cas.with("Finding", &[]).unwrap(), XMI);
+    }
+
+    #[test]
+    fn features_are_those_of_a_type_and_its_supertypes() {
+        let kind = |name: &str, supertype: &str, feature: &str| {
+            let feature = format!("<featureDescription><name>{feature}</name><rangeTypeName>uima.cas.String</rangeTypeName></featureDescription>");
+            format!("<typeDescription><name>{name}</name><description/><supertypeName>{supertype}</supertypeName><features>{feature}</features></typeDescription>")
+        };
+        let types = kind("x.Sign", "x.Base", "value") + &kind("x.Base", "x.Sign", " value_score\n") + &kind("x.Other", "", "colour");
+        let types = format!(r#"<typeSystemDescription xmlns="http://uima.apache.org/resourceSpecifier"><types>{types}</types></typeSystemDescription>"#);
+        let check = |layer: &str, expected: Option<&[&str]>| {
+            let found = features_of(&types, layer).unwrap();
+            assert_eq!(found, expected.map(|names| names.iter().map(|&name| name.to_owned()).collect()), "{layer}");
+        };
+        check("x.Sign", Some(&["value", "value_score"]));
+        check("x.Other", Some(&["colour"]));
+        check("x.Missing", None);
+        assert!(features_of("<types>", "x.Sign").is_err());
     }
 
     #[test]

@@ -67,14 +67,15 @@ pub fn header<'a>(kb: &KnowledgeBase, model: &str, subjects: impl Iterator<Item 
     spaces.extend(fixed.map(|(prefix, space)| (prefix.to_owned(), space.to_owned())));
     let own = prefixes(kb);
     for prefix in own.iter().cloned().chain(subjects.filter_map(prefix_of).map(str::to_owned)) {
-        if spaces.len() < MAX_PREFIXES && is_word(&prefix) && !spaces.contains_key(&prefix) {
+        if spaces.len() < MAX_PREFIXES && is_prefix(&prefix) && !spaces.contains_key(&prefix) {
             let start = iri_start(kb, &prefix);
             spaces.insert(prefix, start);
         }
     }
     let mut text = "#curie_map:\n".to_owned();
     for (prefix, space) in spaces {
-        writeln!(text, "#  {prefix}: {space}").expect("a string takes all");
+        // In quotes, because YAML does not take values that end in a colon, and reads `NO` as false.
+        writeln!(text, "#  \"{prefix}\": \"{}\"", unquoted(&space)).expect("a string takes all");
     }
     let meta = kb.meta();
     let fingerprint = kb.container().fingerprint();
@@ -89,8 +90,7 @@ pub fn header<'a>(kb: &KnowledgeBase, model: &str, subjects: impl Iterator<Item 
         ("object_source_version", if releases.len() == 1 { releases[0].to_owned() } else { meta.version.clone() }),
     ];
     for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let quoted = value.replace(['\\', '"', '\n', '\r', '\t'], " ");
-        writeln!(text, "#{name}: \"{quoted}\"").expect("a string takes all");
+        writeln!(text, "#{name}: \"{}\"", unquoted(&value)).expect("a string takes all");
     }
     text + &COLUMNS.join("\t") + "\n"
 }
@@ -99,8 +99,23 @@ fn prefix_of(id: &str) -> Option<&str> {
     id.split_once(':').map(|(prefix, _)| prefix)
 }
 
-fn is_word(prefix: &str) -> bool {
-    !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+/// Whether a prefix may stand in a CURIE: a letter or `_`, then letters, digits, `_`, `.` and `-`.
+fn is_prefix(prefix: &str) -> bool {
+    prefix.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// Whether an id has the form that SSSOM asks for, such as `LAB:12`. Tools drop rows with other ids.
+pub fn is_curie(id: &str) -> bool {
+    let is_local = |local: &str| {
+        !local.is_empty() && local.chars().all(|letter| !letter.is_whitespace() && !"<>\"{}|^`\\".contains(letter))
+    };
+    id.split_once(':').is_some_and(|(prefix, local)| is_prefix(prefix) && is_local(local))
+}
+
+/// A text without what ends or escapes in quotes of YAML.
+fn unquoted(text: &str) -> String {
+    text.replace(['\\', '"', '\n', '\r', '\t'], " ")
 }
 
 /// Letters and digits of a name, for a URN.
@@ -241,17 +256,17 @@ mod tests {
 
     #[test]
     fn metadata_declares_the_prefixes() {
-        let text = header(&kb(), "my model", ["S:1", "bad prefix:2", "S:3"].into_iter());
+        let text = header(&kb(), "my model", ["S:1", "bad prefix:2", "7:3", "S:3"].into_iter());
         let text = text.replace(&format!("{:032x}", kb().container().fingerprint()), "[HASH]");
         expect![[r##"
             #curie_map:
-            #  DOID: http://purl.obolibrary.org/obo/DOID_
-            #  S: urn:canonym:S:
-            #  oboInOwl: http://www.geneontology.org/formats/oboInOwl#
-            #  rdfs: http://www.w3.org/2000/01/rdf-schema#
-            #  semapv: https://w3id.org/semapv/vocab/
-            #  skos: http://www.w3.org/2004/02/skos/core#
-            #  sssom: https://w3id.org/sssom/
+            #  "DOID": "http://purl.obolibrary.org/obo/DOID_"
+            #  "S": "urn:canonym:S:"
+            #  "oboInOwl": "http://www.geneontology.org/formats/oboInOwl#"
+            #  "rdfs": "http://www.w3.org/2000/01/rdf-schema#"
+            #  "semapv": "https://w3id.org/semapv/vocab/"
+            #  "skos": "http://www.w3.org/2004/02/skos/core#"
+            #  "sssom": "https://w3id.org/sssom/"
             #mapping_set_id: "urn:canonym:mappings:[HASH]:my-model"
             #mapping_set_title: "Names mapped to test"
             #license: "https://w3id.org/sssom/license/unspecified"
@@ -259,5 +274,15 @@ mod tests {
             #mapping_tool_version: "0.1.0"
             subject_id	subject_label	subject_type	predicate_id	object_id	object_label	mapping_justification	object_match_field	match_string	confidence
         "##]].assert_eq(&text);
+    }
+
+    #[test]
+    fn curies_have_a_prefix_and_a_local_part() {
+        for id in ["LAB:12", "_x:a/b", "NO:2", "a.b-c:d:e"] {
+            assert!(is_curie(id), "{id}");
+        }
+        for id in ["", "12", "1:4", "LAB:", ":4", "x y:1", "LAB:a b", "LAB:<a>"] {
+            assert!(!is_curie(id), "{id}");
+        }
     }
 }

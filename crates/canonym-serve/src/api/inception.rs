@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
-use canonym_core::corpus::uima::{Cas, Prediction};
+use canonym_core::corpus::uima::{Cas, Prediction, features_of};
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::{KnowledgeBase, code_system};
 use canonym_core::text::{Document, Span};
@@ -63,6 +63,10 @@ pub async fn predict(
     let value = Value::of(&value)?;
     let request: PredictRequest = json(&bytes(request, app.config.max_link_bytes).await?)?;
     let cas = Cas::read(&request.document.xmi)?;
+    let declared = match request.type_system.trim() {
+        "" => None,
+        types => features_of(types, &request.metadata.layer)?,
+    };
     check_text(&app, &cas.text)?;
     let document = Document { id: "text".to_owned(), text: cas.text.clone(), sections: Vec::new() };
     let n_bytes = document.text.len();
@@ -93,6 +97,7 @@ pub async fn predict(
             ("inception_internal_predicted".to_owned(), "true".to_owned()),
         ];
         features.extend(why.map(|why| (format!("{name}_score_explanation"), why)));
+        features.retain(|(name, _)| declared.as_ref().is_none_or(|declared| declared.contains(name)));
         predictions.push(Prediction { span, features });
     }
     Ok(Json(Predicted { document: cas.with(&metadata.layer, &predictions)? }))

@@ -10,6 +10,9 @@ pub struct PredictRequest {
     pub metadata: RecommenderMetadata,
     /// The document.
     pub document: RecommenderDocument,
+    /// The UIMA type system of the document. Only features that it declares for the layer are written.
+    #[serde(default, rename = "typeSystem")]
+    pub type_system: String,
 }
 
 /// The layer and feature that a recommender fills.

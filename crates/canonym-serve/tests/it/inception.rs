@@ -69,6 +69,24 @@ async fn mentions_become_annotations_of_the_layer() {
 }
 
 #[tokio::test]
+async fn features_that_the_type_system_lacks_are_left_out() {
+    let server = Server::temporary();
+    let feature = |name: &str| format!("<featureDescription><name>{name}</name></featureDescription>");
+    let features = feature("value") + &feature("value_score");
+    let layer = format!("<name>webanno.custom.Finding</name><features>{features}</features>");
+    let mut body = request("A delirium.", "characters");
+    body["typeSystem"] =
+        json!(format!("<typeSystemDescription><types><typeDescription>{layer}</typeDescription></types></typeSystemDescription>"));
+    let (status, answer) = ask(&server, "id/predict", &body).await;
+    assert_eq!(status, 200, "{answer}");
+    let document = answer["document"].as_str().unwrap();
+    assert!(document.contains(r#"value="T:2" value_score="0.9"/>"#), "{document}");
+    body["typeSystem"] = json!("<types>");
+    let (status, answer) = ask(&server, "id/predict", &body).await;
+    assert!(status == 400 && answer.to_string().contains("typeSystem"), "{status} {answer}");
+}
+
+#[tokio::test]
 async fn malformed_requests_and_training_are_refused() {
     let server = Server::temporary();
     let good = request("A delirium.", "tokens");
