@@ -167,7 +167,10 @@ fn write_mappings(kb: &KnowledgeBase, linker: &NameLinker, lines: &[String], out
     if let Some(first) = wrong.next() {
         let n = 1 + wrong.count();
         let are = if n == 1 { "id is not a CURIE" } else { "ids are not CURIEs" };
-        progress::say(&format!("{n} {are} such as `LAB:12` (first `{}`); SSSOM tools reject such rows", first.escape_debug()));
+        progress::say(&format!(
+            "{n} {are} such as `LAB:12` (first `{}`); SSSOM tools reject such rows",
+            first.escape_debug()
+        ));
     }
     Ok(())
 }

@@ -270,11 +270,19 @@ mod tests {
     #[test]
     fn features_are_those_of_a_type_and_its_supertypes() {
         let kind = |name: &str, supertype: &str, feature: &str| {
-            let feature = format!("<featureDescription><name>{feature}</name><rangeTypeName>uima.cas.String</rangeTypeName></featureDescription>");
-            format!("<typeDescription><name>{name}</name><description/><supertypeName>{supertype}</supertypeName><features>{feature}</features></typeDescription>")
+            let feature = format!(
+                "<featureDescription><name>{feature}</name><rangeTypeName>uima.cas.String</rangeTypeName></featureDescription>"
+            );
+            format!(
+                "<typeDescription><name>{name}</name><description/><supertypeName>{supertype}</supertypeName><features>{feature}</features></typeDescription>"
+            )
         };
-        let types = kind("x.Sign", "x.Base", "value") + &kind("x.Base", "x.Sign", " value_score\n") + &kind("x.Other", "", "colour");
-        let types = format!(r#"<typeSystemDescription xmlns="http://uima.apache.org/resourceSpecifier"><types>{types}</types></typeSystemDescription>"#);
+        let types = kind("x.Sign", "x.Base", "value")
+            + &kind("x.Base", "x.Sign", " value_score\n")
+            + &kind("x.Other", "", "colour");
+        let types = format!(
+            r#"<typeSystemDescription xmlns="http://uima.apache.org/resourceSpecifier"><types>{types}</types></typeSystemDescription>"#
+        );
         let check = |layer: &str, expected: Option<&[&str]>| {
             let found = features_of(&types, layer).unwrap();
             assert_eq!(found, expected.map(|names| names.iter().map(|&name| name.to_owned()).collect()), "{layer}");

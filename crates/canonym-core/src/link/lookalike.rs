@@ -30,6 +30,10 @@ const COMMON: u16 = 5;
 /// Minimum length of a misspelled word; shorter ones cannot be told from other words.
 const MIN_LENGTH: usize = 5;
 
+/// Words of names that say what kind of concept it is, as in `kidney structure (body structure)`.
+const HEADS: [&str; 8] =
+    ["structure", "finding", "procedure", "organism", "substance", "product", "entire", "unspecified"];
+
 /// Minimum length of a short word that a name must contain or abbreviate.
 const MIN_LENGTH_RARE: usize = 3;
 
@@ -105,38 +109,32 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
                 || is_rare(word) && !is_descriptive() && !is_misspelt()
                 || (is_rare_short(word) || is_in_symbol(word)) && !is_descriptive() && !stands_for())
     };
-    // A word that is itself a name is not short for a longer name: `laminin` is not laminin receptor.
-    let names_something =
-        |other: &str| is_rare(other) || !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain;
-    let is_shortened = || match mention_words.as_slice() {
-        [word] if word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) => {
-            name_words.iter().any(|other| names_something(other) && !same(other, word))
-        }
-        _ => false,
+    // One word is not short for a longer name: `laminin` is not laminin receptor, `diagnosis` not prenatal diagnosis. Disorder words and
+    // modifiers may be left out.
+    let is_part = |word: &str| {
+        let form = canonical(word);
+        let is_related = |other: &str| {
+            let other_form = canonical(other);
+            same(other, word)
+                || noun_of(&form).is_some_and(|noun| root(&noun) == root(&other_form))
+                || noun_of(&other_form).is_some_and(|noun| root(&noun) == root(&form))
+                || parts_of(&form).is_some_and(|parts| parts.iter().any(|part| **part == *other_form))
+                || is_misspelling(kb, word, other)
+                || HEADS.contains(&&*other_form)
+        };
+        let names_more = |other: &&str| {
+            !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain && !is_related(other)
+        };
+        name_words.len() > 1 && name_words.iter().any(names_more)
     };
-    // `diagnosis` is wider than prenatal diagnosis, and is not diagnostic imaging.
-    let is_wider = || match mention_words.as_slice() {
-        [word] if frequency(word) > COMMON => {
-            let word_form = canonical(word);
-            let is_related = |other: &&str| {
-                let other_form = canonical(other);
-                same(other, word)
-                    || noun_of(&word_form).is_some_and(|noun| root(&noun) == root(&other_form))
-                    || noun_of(&other_form).is_some_and(|noun| root(&noun) == root(&word_form))
-                    || parts_of(&word_form).is_some_and(|parts| parts.iter().any(|part| **part == *other_form))
-            };
-            let names_more = |other: &&str| {
-                !is_related(other) && !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain
-            };
-            name_words.iter().any(names_more)
-        }
+    let is_shortened = match mention_words.as_slice() {
+        [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
         _ => false,
     };
     // `non-diabetic` negates diabetes; for `post-operative pain` the prefix occurs in `Pain, Postoperative`.
     let mut prefixes = prefixes.iter();
     mention_words.iter().any(is_other)
-        || is_shortened()
-        || is_wider()
+        || is_shortened
         || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 

@@ -53,6 +53,8 @@ pub(crate) fn block_of(entity_type: &str) -> usize {
     BLOCKS[..OTHER].iter().position(|block| *block == name).unwrap_or(OTHER)
 }
 
+pub(crate) const SPECIES: usize = 3;
+pub(crate) const PROCESS: usize = 5;
 pub(crate) const OTHER: usize = 6;
 pub(crate) const UNTYPED: usize = 7;
 pub(crate) const SENSE: usize = 8;

@@ -75,8 +75,9 @@ async fn features_that_the_type_system_lacks_are_left_out() {
     let features = feature("value") + &feature("value_score");
     let layer = format!("<name>webanno.custom.Finding</name><features>{features}</features>");
     let mut body = request("A delirium.", "characters");
-    body["typeSystem"] =
-        json!(format!("<typeSystemDescription><types><typeDescription>{layer}</typeDescription></types></typeSystemDescription>"));
+    body["typeSystem"] = json!(format!(
+        "<typeSystemDescription><types><typeDescription>{layer}</typeDescription></types></typeSystemDescription>"
+    ));
     let (status, answer) = ask(&server, "id/predict", &body).await;
     assert_eq!(status, 200, "{answer}");
     let document = answer["document"].as_str().unwrap();

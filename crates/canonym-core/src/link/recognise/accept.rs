@@ -8,8 +8,9 @@ use super::scan::{Tier, WindowMatch, Word};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use crate::link::model::read_weights;
+use crate::text::normalise::fold;
 use crate::text::tokens::Gap;
-use crate::text::words::is_prefix;
+use crate::text::words::{is_linking_word, is_prefix};
 use crate::{Error, Result};
 
 /// Number of features of a sense candidate.
@@ -144,6 +145,9 @@ pub fn sense_candidates(
     }
     let mut candidates: Vec<SenseCandidate> = Vec::new();
     for (form, tier) in &found.forms {
+        if found.n_counted == 1 && lacks_function_words(kb.forms().get(form.0 as usize), text, words, found) {
+            continue;
+        }
         for name in kb.names_of_form(*form) {
             let concept = kb.concept_of(name);
             if !view.has(concept) {
@@ -175,6 +179,18 @@ fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
     let after = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
     before.is_some_and(|span| is_prefix(span.of(text))) || after.is_some_and(|span| span.of(text) == "like")
+}
+
+/// Whether a name of one word and function words, such as `the runs` or `vitamin A`, does not stand in the text as a whole.
+fn lacks_function_words(form: &str, text: &str, words: &[Word], found: &WindowMatch) -> bool {
+    let parts: Vec<&str> = form.split(' ').collect();
+    let Some(at) = parts.iter().position(|part| !is_linking_word(part)).filter(|_| parts.len() > 1 && !found.expanded)
+    else {
+        return false;
+    };
+    let start = found.first.checked_sub(at);
+    let window = start.and_then(|start| words.get(start..start + parts.len()));
+    window.is_none_or(|window| window.iter().zip(&parts).any(|(word, part)| fold(word.token.span.of(text)) != *part))
 }
 
 /// Whether a single word shares only its stem with a name, such as `solely` with `sole` or `organizing` with `organ`.

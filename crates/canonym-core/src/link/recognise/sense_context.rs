@@ -37,7 +37,7 @@ const OFF_TOPIC_DECAY: f32 = 4.0;
 /// Upper bound of the cue score.
 const MAX_CUE_SCORE: f32 = 7.0;
 /// Weight of a cue that contains the form.
-const COLLOCATION_WEIGHT: f32 = 8.0;
+const COLLOCATION_WEIGHT: f32 = 5.0;
 /// Weight of the document topic.
 const TOPIC_WEIGHT: f32 = 0.9;
 /// Weight of an occurrence of the long form in the document.

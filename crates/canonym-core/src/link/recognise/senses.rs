@@ -21,7 +21,7 @@ use crate::Result;
 use crate::input::Input;
 use crate::kb::lexicon::hash_form;
 use crate::kb::subset::KbView;
-use crate::kb::{ConceptId, NameId, Scope};
+use crate::kb::{ConceptId, FormId, NameId, Scope};
 use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::fold;
@@ -153,6 +153,8 @@ const MIN_OTHER_PRIOR: f32 = 0.03;
 const UNLISTED_PRIOR: f32 = 0.12;
 /// Factor on the odds of a sense whose concept has the form as preferred name.
 const PREFERRED_FACTOR: f32 = 3.0;
+/// Factor on the odds of the senses that a terminology has if it has neither the form nor its usual sense.
+const FOREIGN_FACTOR: f32 = 0.1;
 
 impl SenseInventory {
     /// The embedded inventory.
@@ -418,13 +420,19 @@ fn sense_match(
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
     // The weight of senses named like the form, but not in the knowledge base.
     let mut absent = 0.0;
+    let found_for = |sense: &Sense| concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
+    // A terminology that has neither the form nor its usual sense rarely has what is meant: `hair` is no hair cell.
+    let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior));
+    let lacks = |usual: &Sense| !usual.is_own && !found_for(usual).iter().any(|(concept, _)| view.has(*concept));
+    let is_foreign = is_word && named.is_empty() && usual.is_some_and(lacks);
     for (sense, score) in senses.iter().zip(scores) {
-        let found = concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
+        let found = found_for(sense);
         let mut weight = score.exp();
         let kept: Vec<&(ConceptId, NameId)> = found.iter().filter(|(concept, _)| view.has(*concept)).collect();
         if kept.iter().any(|(concept, _)| is_preferred(*concept)) {
             weight *= PREFERRED_FACTOR;
         }
+        weight *= if is_foreign && !kept.is_empty() { FOREIGN_FACTOR } else { 1.0 };
         sum += weight;
         match kept.first() {
             Some(first) => odds.push((Some(**first), weight)),
@@ -519,7 +527,12 @@ fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
         let long_words = words(kb, &Analysis::new(long), &mut scratch);
         let Some(found) = lookup(view, long, &long_words) else { continue };
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
-        for (form, _) in found.forms.iter().filter(|(_, tier)| *tier >= Tier::Permuted) {
+        // `cell attachment` is no attachment cell, but `Fibers, Muscle` are muscle fibers.
+        let has_comma = |form: FormId| kb.names_of_form(form).any(|name| kb.name(name).contains(','));
+        let is_inverted = |form: FormId| long.contains(',') || has_comma(form);
+        let agrees =
+            |(form, tier): &&(FormId, Tier)| *tier >= Tier::Ordered || *tier == Tier::Permuted && is_inverted(*form);
+        for (form, _) in found.forms.iter().filter(agrees) {
             let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
             // Preferred names come before synonyms of other concepts.
             let mut names: Vec<(ConceptId, NameId)> =

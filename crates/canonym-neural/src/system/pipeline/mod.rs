@@ -318,7 +318,7 @@ impl Pipeline {
     }
 
     /// The linked names nested in proposals that do not overlap: inside unlinked ones, and inside linked ones of another semantic type whose
-    /// name is neither a preferred nor a long one.
+    /// name is not a preferred one.
     fn nested_of_other_types<'a>(
         &self,
         given: &[&'a SpanProposal],
@@ -332,9 +332,7 @@ impl Pipeline {
         });
         let is_whole = |proposal: &SpanProposal| {
             let best = proposal.link.candidates.first();
-            let is_long = || proposal.is_name_of_words() && proposal.n_words() >= MIN_WHOLE;
             best.is_some_and(|best| best.name.is_some_and(|name| is_preferred(&self.kb, best.concept, name)))
-                || is_long()
         };
         nested_in(given, names, |proposal, outer| {
             self.is_nil(outer) || !is_whole(outer) && self.semantic_type(proposal) != self.semantic_type(outer)
@@ -394,9 +392,6 @@ const MIN_CHOOSING: f32 = 0.2;
 /// Highest tagger probability of a longer mention around a name that is linked for the dictionary alone.
 const MAX_AROUND: f32 = 0.3;
 
-/// Minimum number of words of an exact name that stays whole, such as `chronic kidney disease`.
-const MIN_WHOLE: usize = 3;
-
 /// Minimum tagger probability for using the tagger's entity type.
 const MIN_TYPED: f32 = 0.3;
 
@@ -437,11 +432,6 @@ impl SpanProposal {
         self.is_dictionary_link
             && !is_inside
             && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
-    }
-
-    /// Number of words of the dictionary match, function words aside.
-    fn n_words(&self) -> usize {
-        self.dictionary_match.as_ref().map_or(0, |matched| matched.n_words)
     }
 
     /// Whether the dictionary gives it only beside a longer match.
