@@ -101,7 +101,9 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let is_misspelt = || name_words.iter().any(|other| is_misspelling(kb, word, other));
         let stands_for = || {
             let is_slip = |other: &&str| is_short_misspelling(kb, word, other);
-            is_shorthand(word, &name_words) || name_words.iter().any(is_slip)
+            // `mint` is a word, and not short for minoxidil.
+            let is_word = mention_words.len() == 1 && WordFilter::embedded().has(word);
+            !is_word && is_shorthand(word, &name_words) || name_words.iter().any(is_slip)
         };
         !matches
             && (is_symbol
