@@ -264,12 +264,13 @@ def produce(epoch, seed, n_tokens, ready):
             ready.put(arrays(made, group))
 
 
-def loss_of(logits, labels, torch):
-    """Cross-entropy with label smoothing of 0.1, in the form of transformers."""
-    log = torch.log_softmax(logits.float(), dim=-1)
+def loss_of(model, sources, inputs, labels, torch):
+    """Cross-entropy of the counted tokens with label smoothing of 0.1, in the form of transformers."""
+    hidden = model.model(input_ids=sources, attention_mask=sources.ne(PAD), decoder_input_ids=inputs, use_cache=False).last_hidden_state
     counted = labels != -100
-    nll = -log.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)[counted].mean()
-    return 0.9 * nll - 0.1 * log.mean(dim=-1)[counted].mean(), nll
+    log = torch.log_softmax((model.lm_head(hidden[counted]) + model.final_logits_bias).float(), dim=-1)
+    nll = -log.gather(-1, labels[counted].unsqueeze(-1)).mean()
+    return 0.9 * nll - 0.1 * log.mean(), nll
 
 
 def save(model, folder, tokenizer, torch):
@@ -318,8 +319,7 @@ def train(arguments, producers, model, batch_note):
             group["lr"] = rate * max(factor, 1e-3)
         sources, inputs, labels = (torch.from_numpy(one).to(device).long() for one in pending)
         with torch.autocast(device, torch.bfloat16):
-            logits = model(input_ids=sources, attention_mask=sources.ne(PAD), decoder_input_ids=inputs).logits
-        loss, nll = loss_of(logits, labels, torch)
+            loss, nll = loss_of(model, sources, inputs, labels, torch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -387,8 +387,10 @@ def finetune(arguments):
     else:
         coder = Coder(arguments.prepared)
         model = BartForConditionalGeneration(shape(coder.tokenizer.get_vocab_size(), arguments.small))
-    with gzip.open(arguments.prepared / f"{arguments.corpus}.jsonl.gz", "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+    rows = []
+    for corpus in arguments.corpus.split("+"):
+        with gzip.open(arguments.prepared / f"{corpus}.jsonl.gz", "rt", encoding="utf-8") as file:
+            rows += [json.loads(line) for line in file]
     made = encoded(coder, [(source, False, mention, target) for _, source, mention, target in rows])
     train(arguments, start_producers(arguments, lambda rng: made), model, arguments.corpus)
     save(model, arguments.out, coder.tokenizer, torch)
@@ -396,7 +398,12 @@ def finetune(arguments):
 
 def join(arguments):
     parts = sorted(arguments.folder.glob("model.safetensors.[0-9][0-9]"))
-    (arguments.folder / "model.safetensors").write_bytes(b"".join(path.read_bytes() for path in parts))
+    data = b"".join(path.read_bytes() for path in parts)
+    length = int.from_bytes(data[:8], "little")
+    weights = [one for name, one in json.loads(data[8:8 + length] or "{}").items() if name != "__metadata__"]
+    if not weights or len(data) != 8 + length + max(one["data_offsets"][1] for one in weights):
+        raise SystemExit(f"{arguments.folder}: parts are missing; found {len(parts)}")
+    (arguments.folder / "model.safetensors").write_bytes(data)
 
 
 def main():

@@ -28,6 +28,8 @@ use canonym_core::link::recognise::{
     keep_disjoint, nested_in,
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym_core::text::normalise::{canonical, fold};
+use canonym_core::text::words::{WordKind, kind_of};
 use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
@@ -102,7 +104,7 @@ pub struct Pipeline {
 const MIN_RESEARCH: f32 = 0.5;
 
 /// Pseudo-count of the exact name match against the mention prior.
-const EXACT_PRIOR: f32 = 4.0;
+const EXACT_PRIOR: f32 = 8.0;
 
 /// Number of concepts sampled to determine the entity types that a knowledge base covers.
 const N_ASKED: usize = 400;
@@ -186,12 +188,13 @@ impl Pipeline {
             }
             self.choose(proposal);
             self.drop_lookalikes(proposal);
-            // Outside research articles, an unambiguous name keeps its concept, and the prior of an undefined short form is not used.
+            // How corpora link a name counts little against an unambiguous name, and not at all outside of research articles, for names of
+            // several words, undefined short forms, and forms whose sense the context tells.
             let is_name = proposal.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
             let is_research = proposal.research >= MIN_RESEARCH;
-            if is_name && is_research {
+            if is_name && is_research && proposal.n_words() < MIN_WHOLE {
                 self.prior.weigh_against(EXACT_PRIOR, &proposal.name, &mut proposal.link.candidates);
-            } else if is_research || !is_name && !is_acronym(&proposal.name) && !is_read(proposal) {
+            } else if !is_name && !is_read(proposal) && (is_research || !is_acronym(&proposal.name)) {
                 self.prior.weigh(&proposal.name, &mut proposal.link.candidates);
             }
         }
@@ -318,7 +321,7 @@ impl Pipeline {
     }
 
     /// The linked names nested in proposals that do not overlap: inside unlinked ones, and inside linked ones of another semantic type whose
-    /// name is not a preferred one.
+    /// name is neither a preferred one nor that of a disorder of three words or more.
     fn nested_of_other_types<'a>(
         &self,
         given: &[&'a SpanProposal],
@@ -333,6 +336,7 @@ impl Pipeline {
         let is_whole = |proposal: &SpanProposal| {
             let best = proposal.link.candidates.first();
             best.is_some_and(|best| best.name.is_some_and(|name| is_preferred(&self.kb, best.concept, name)))
+                || proposal.is_name_of_words() && proposal.n_words() >= MIN_WHOLE && proposal.is_headed_by_disorder()
         };
         nested_in(given, names, |proposal, outer| {
             self.is_nil(outer) || !is_whole(outer) && self.semantic_type(proposal) != self.semantic_type(outer)
@@ -392,6 +396,10 @@ const MIN_CHOOSING: f32 = 0.2;
 /// Highest tagger probability of a longer mention around a name that is linked for the dictionary alone.
 const MAX_AROUND: f32 = 0.3;
 
+/// Minimum number of words of an exact name that corpora do not overrule, and of the name of a disorder that stays whole, such as `chronic
+/// kidney disease`.
+const MIN_WHOLE: usize = 3;
+
 /// Minimum tagger probability for using the tagger's entity type.
 const MIN_TYPED: f32 = 0.3;
 
@@ -432,6 +440,17 @@ impl SpanProposal {
         self.is_dictionary_link
             && !is_inside
             && self.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous)
+    }
+
+    /// Number of words of the dictionary match, function words aside.
+    fn n_words(&self) -> usize {
+        self.dictionary_match.as_ref().map_or(0, |matched| matched.n_words)
+    }
+
+    /// Whether its last word is a general word for disorders: disease, failure, injury.
+    fn is_headed_by_disorder(&self) -> bool {
+        let last = self.name.split_whitespace().next_back().unwrap_or_default();
+        kind_of(&canonical(&fold(last))) == WordKind::Disorder
     }
 
     /// Whether the dictionary gives it only beside a longer match.
