@@ -33,6 +33,7 @@ const CHROMIUM: &str = "MESH:D002857";
 const RASH: &str = "MESH:D005076";
 const STROKE: &str = "MESH:D020521";
 const BURNS: &str = "MESH:D002056";
+const HEARTBURN: &str = "MESH:D006356";
 
 /// Mentions of several pieces stand with `…` between them.
 const CASES: &[Case] = &[
@@ -56,7 +57,7 @@ const CASES: &[Case] = &[
     ("Mr K was seen in the clinic with his daughter.", &[], &[POTASSIUM]),
     ("Labs: Na 138, K 4.5, Cr 1.8, glucose 95.", &[("Cr", CREATININE)], &[CHROMIUM]),
     ("It was a rash decision, and a stroke of luck that it went well.", &[], &[RASH, STROKE]),
-    ("I had bad hart burn after dinner.", &[], &[BURNS]),
+    ("I had bad hart burn after dinner.", &[("hart burn", HEARTBURN)], &[BURNS]),
 ];
 
 /// Concepts whose names or letters turn up where something else is meant.

@@ -127,7 +127,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let names_more = |other: &&str| {
             !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain && !is_related(other)
         };
-        name_words.len() > 1 && name_words.iter().any(names_more)
+        let is_word = word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) || frequency(word) > COMMON;
+        (is_word || name_words.len() > 1) && name_words.iter().any(names_more)
     };
     let is_shortened = match mention_words.as_slice() {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),

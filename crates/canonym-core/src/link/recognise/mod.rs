@@ -23,7 +23,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
-pub use self::nested::{Nested, Overlapping, SpanSet, drop_inside_pieces, is_preferred, keep_disjoint, nested_in};
+pub use self::nested::{
+    Nested, Overlapping, SpanSet, drop_inside_pieces, is_other_type, is_preferred, keep_disjoint, nested_in,
+};
 use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
 use self::senses::{SenseConcepts, SenseInventory, SenseMatch};

@@ -21,6 +21,13 @@ pub enum Nested {
     All,
 }
 
+/// Whether the semantic types of two concepts differ. A symptom is not told from a disease: `heart burn` holds no burn.
+pub fn is_other_type(one: Option<&str>, other: Option<&str>) -> bool {
+    let kind =
+        |of: Option<&str>| if of == Some("Symptom") { Some("Disease".to_owned()) } else { of.map(str::to_owned) };
+    kind(one) != kind(other)
+}
+
 /// Whether a name of a concept is its preferred one.
 pub fn is_preferred(kb: &KnowledgeBase, concept: ConceptId, name: NameId) -> bool {
     kb.name(name) == kb.preferred_name(concept)
@@ -181,7 +188,7 @@ pub(super) fn add_other_types(kb: &KnowledgeBase, kept: &mut Vec<DictionaryMatch
     let type_of = |entry: &DictionaryMatch| kb.types(entry.best().0.concept).next();
     let is_whole = |entry: &DictionaryMatch| is_preferred(kb, entry.best().0.concept, entry.best().0.name);
     let is_reported = |entry: &DictionaryMatch, outer: &DictionaryMatch| {
-        !is_whole(outer) && type_of(entry).is_none_or(|of_entry| Some(of_entry) != type_of(outer))
+        !is_whole(outer) && type_of(entry).is_none_or(|of_entry| is_other_type(Some(of_entry), type_of(outer)))
     };
     let nested = longest(nested_in(kept, nested, is_reported)).0;
     kept.extend(nested.into_iter().map(|entry| DictionaryMatch { is_nested: true, ..entry }));

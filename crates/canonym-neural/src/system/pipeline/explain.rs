@@ -47,8 +47,12 @@ impl Pipeline {
             };
             let mut parts: Vec<Contribution> = FEATURES.iter().enumerate().map(part).collect();
             let sum: f64 = parts.iter().map(|part| part.log_odds).sum();
-            let given = f64::from(self.decision.link(proposal).clamp(1e-6, 1.0 - 1e-6));
-            let more = (given / (1.0 - given)).ln() - sum;
+            let log_odds = |probability: f32| {
+                let kept = f64::from(probability.clamp(1e-6, 1.0 - 1e-6));
+                (kept / (1.0 - kept)).ln()
+            };
+            let (given, before) = (self.decision.link(proposal), self.decision.link_uncalibrated(proposal));
+            let more = log_odds(before) - sum;
             if more.abs() > 1e-3 {
                 let (name, sentence) = if proposal.stated > 0.0 {
                     ("abbreviations", "abbreviation file (`--abbreviations`)")
@@ -60,6 +64,10 @@ impl Pipeline {
                     ("least", "minimum score of a name that the dictionary links")
                 };
                 parts.push(contribution(name, sentence, 1.0, more));
+            }
+            if before > given {
+                let lowered = log_odds(given) - log_odds(before);
+                parts.push(contribution("calibration", "calibration of high scores", 1.0, lowered));
             }
             parts
         };

@@ -45,6 +45,11 @@ impl Decision {
 
     /// Probability that span and concept are both correct.
     pub fn link(&self, proposal: &SpanProposal) -> f32 {
+        soften(self.link_uncalibrated(proposal))
+    }
+
+    /// The same before high probabilities are lowered.
+    pub(super) fn link_uncalibrated(&self, proposal: &SpanProposal) -> f32 {
         if proposal.link.candidates.is_empty() {
             return 0.0;
         }
@@ -57,11 +62,11 @@ impl Decision {
             proposal.research < MIN_RESEARCH
                 || KEPT.map(|block| proposal.factors.blocks[block]).iter().sum::<f32>() > 0.5
         };
-        soften(match proposal.is_phrase() {
+        match proposal.is_phrase() {
             true => weighed.max(MIN_PHRASE),
             false if proposal.is_dictionary_name() && is_kept() => weighed.max(MIN_EXACT),
             false => weighed,
-        })
+        }
     }
 }
 

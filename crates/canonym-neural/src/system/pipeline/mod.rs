@@ -24,8 +24,8 @@ use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{
-    DictionaryAnnotator, DictionaryMatch, Nested, Overlapping, RecogniseConfig, drop_inside_pieces, is_preferred,
-    keep_disjoint, nested_in,
+    DictionaryAnnotator, DictionaryMatch, Nested, Overlapping, RecogniseConfig, drop_inside_pieces, is_other_type,
+    is_preferred, keep_disjoint, nested_in,
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::normalise::{canonical, fold};
@@ -339,7 +339,8 @@ impl Pipeline {
                 || proposal.is_name_of_words() && proposal.n_words() >= MIN_WHOLE && proposal.is_headed_by_disorder()
         };
         nested_in(given, names, |proposal, outer| {
-            self.is_nil(outer) || !is_whole(outer) && self.semantic_type(proposal) != self.semantic_type(outer)
+            let types = (self.semantic_type(proposal), self.semantic_type(outer));
+            self.is_nil(outer) || !is_whole(outer) && is_other_type(types.0.as_deref(), types.1.as_deref())
         })
     }
 
