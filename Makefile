@@ -54,7 +54,8 @@ python: wheel
 spark: wheel
 	bindings/python/scripts/spark.sh $(PYTHON)
 
-# Tries the services of a server with the clients that users have: of the Model Context Protocol, FHIR and Gilda.
+# Tries the services of a server with the clients that users have (Model Context Protocol, FHIR, INCEpTION, Gilda), and reads outputs with
+# their libraries: pandas, polars, DuckDB, sssom, fhir.resources and others.
 clients:
 	$(CARGO) build -p canonym-cli
 	benches/clients/check.sh $(PYTHON) target/debug/canonym

@@ -72,7 +72,7 @@ class Cluster:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=5) as answer:
             return json.load(answer)
 
-    def _wait(self, is_done, seconds=60):
+    def _wait(self, is_done, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
