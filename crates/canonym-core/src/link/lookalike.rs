@@ -101,9 +101,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         let is_misspelt = || name_words.iter().any(|other| is_misspelling(kb, word, other));
         let stands_for = || {
             let is_slip = |other: &&str| is_short_misspelling(kb, word, other);
-            // `mint` is a word, and not short for minoxidil.
-            let is_word = mention_words.len() == 1 && WordFilter::embedded().has(word);
-            !is_word && is_shorthand(word, &name_words) || name_words.iter().any(is_slip)
+            is_shorthand(word, &name_words) || name_words.iter().any(is_slip)
         };
         !matches
             && (is_symbol
@@ -128,7 +126,11 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
             !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain && !is_related(other)
         };
         let is_word = word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) || frequency(word) > COMMON;
-        (is_word || name_words.len() > 1) && name_words.iter().any(names_more)
+        // `copd` is no part of its long form.
+        let abbreviates = || {
+            is_rare_short(word) && !name_words.iter().any(|other| same(other, word)) && is_shorthand(word, &name_words)
+        };
+        (is_word || name_words.len() > 1) && name_words.iter().any(names_more) && !abbreviates()
     };
     let is_shortened = match mention_words.as_slice() {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
