@@ -21,11 +21,10 @@ pub enum Nested {
     All,
 }
 
-/// Whether the semantic types of two concepts differ. A symptom is not told from a disease: `heart burn` holds no burn.
-pub fn is_other_type(one: Option<&str>, other: Option<&str>) -> bool {
-    let kind =
-        |of: Option<&str>| if of == Some("Symptom") { Some("Disease".to_owned()) } else { of.map(str::to_owned) };
-    kind(one) != kind(other)
+/// Whether the semantic type of a nested mention differs from that of the longer one. A disease inside a symptom does not count: `hart burn`
+/// holds no burn, but `barky cough`, a sign of croup, holds a cough.
+pub fn is_other_type(nested: Option<&str>, outer: Option<&str>) -> bool {
+    nested != outer && (nested, outer) != (Some("Disease"), Some("Symptom"))
 }
 
 /// Whether a name of a concept is its preferred one.
