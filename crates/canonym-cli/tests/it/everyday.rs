@@ -33,6 +33,10 @@ const CHROMIUM: &str = "MESH:D002857";
 const RASH: &str = "MESH:D005076";
 const STROKE: &str = "MESH:D020521";
 const BURNS: &str = "MESH:D002056";
+const WILSON: &str = "MESH:D006527";
+const LIONS: &str = "MESH:D008045";
+const TURKEYS: &str = "MESH:D014422";
+const RHUBARB: &str = "MESH:D012250";
 const HEARTBURN: &str = "MESH:D006356";
 
 /// Mentions of several pieces stand with `…` between them.
@@ -58,6 +62,8 @@ const CASES: &[Case] = &[
     ("Labs: Na 138, K 4.5, Cr 1.8, glucose 95.", &[("Cr", CREATININE)], &[CHROMIUM]),
     ("It was a rash decision, and a stroke of luck that it went well.", &[], &[RASH, STROKE]),
     ("I had bad hart burn after dinner.", &[("hart burn", HEARTBURN)], &[BURNS]),
+    ("John T. Burns of Wilson Street saw the Lions play in Turkey.", &[], &[BURNS, WILSON, LIONS, TURKEYS]),
+    ("Seen by rheum for burns of both hands.", &[("burns", BURNS)], &[RHUBARB]),
 ];
 
 /// Concepts whose names or letters turn up where something else is meant.

@@ -36,6 +36,9 @@ const MAX_WINDOW_WORDS: usize = 8;
 /// Maximum number of start or end positions of a window on each side of a conjunction.
 const MAX_SIDES: usize = 4;
 
+/// Words between conjuncts.
+const CONJUNCTIONS: [&str; 4] = ["and", "or", "nor", "&"];
+
 /// Words that end a window. Sorted, lower case.
 #[rustfmt::skip]
 const BARRIERS: [&str; 90] = [
@@ -103,6 +106,11 @@ struct Token {
 
 /// Readings of the text in `span`, best first, each a list of parts in order; empty if it is not a coordination.
 pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
+    split_composite_where(text, span, |_| true)
+}
+
+/// Like [`split_composite`], without readings of which a part is a whole conjunct that `may_be_name` rejects; it gets the words.
+pub fn split_composite_where(text: &str, span: Span, may_be_name: impl Fn(&[Span]) -> bool) -> Vec<Vec<Part>> {
     let tokens = tokens(text, span);
     if tokens.len() > 2 * MAX_WORDS || tokens.iter().any(|token| token.kind == Kind::Barrier) {
         return Vec::new();
@@ -111,18 +119,22 @@ pub fn split_composite(text: &str, span: Span) -> Vec<Vec<Part>> {
     if let Some(reading) = prefix_ellipsis(text, &conjuncts) {
         return vec![reading];
     }
-    let n_first = conjuncts[0].len();
-    let n_last = conjuncts[conjuncts.len() - 1].len();
-    let mut ranked = Vec::new();
+    let (first, last) = (&conjuncts[0], &conjuncts[conjuncts.len() - 1]);
+    // Without shared words behind it, the first conjunct is a part; without shared words before it, the last one is.
+    let (is_first, is_last) = (may_be_name(first), may_be_name(last));
     // `left kidney and both lungs`: `both` starts a new conjunct, so words of the first conjunct are not shared.
-    for n_left in 0..if begins_anew { 1 } else { n_first } {
-        for n_right in 0..n_last {
-            ranked.push((penalty(text, &conjuncts, n_left, n_right), n_left, n_right));
-        }
+    let n_left = if begins_anew { 1 } else { first.len() };
+    if !is_first && last.len() == 1 || !is_last && n_left == 1 {
+        return Vec::new();
     }
+    let form = Form::of(text, &conjuncts);
+    let shared = (0..n_left).flat_map(|n_left| (0..last.len()).map(move |n_right| (n_left, n_right)));
+    let mut ranked: Vec<_> = shared.map(|(n_left, n_right)| (form.penalty(n_left, n_right), n_left, n_right)).collect();
     ranked.sort_unstable();
     ranked.truncate(MAX_READINGS);
-    ranked.into_iter().map(|(_, n_left, n_right)| read_parts(text, &conjuncts, n_left, n_right)).collect()
+    let may_be = |(_, n_left, n_right): &(usize, usize, usize)| (*n_right > 0 || is_first) && (*n_left > 0 || is_last);
+    let readings = ranked.into_iter().filter(may_be);
+    readings.map(|(_, n_left, n_right)| read_parts(text, &conjuncts, n_left, n_right)).collect()
 }
 
 /// Candidate windows around the conjunctions of a sentence; the widest first for each conjunction.
@@ -146,12 +158,11 @@ pub fn coordinations(text: &str, sentence: Span) -> Vec<Span> {
 
 fn windows_around(text: &str, tokens: &[Token], row: usize) -> Vec<Span> {
     let is_open = |token: &Token| match token.kind {
-        Kind::Word => BARRIERS.binary_search(&lower(text, token.span).as_str()).is_err(),
+        Kind::Word => !is_listed(&BARRIERS, token.span.of(text)),
         Kind::Conjunction | Kind::Comma => true,
         Kind::Barrier => false,
     };
-    let is_edge =
-        |token: &Token| token.kind == Kind::Word && INNER.binary_search(&lower(text, token.span).as_str()).is_err();
+    let is_edge = |token: &Token| token.kind == Kind::Word && !is_listed(&INNER, token.span.of(text));
     let reach = 2 * MAX_WINDOW_WORDS;
     let left: Vec<usize> = (0..row).rev().take(reach).take_while(|&at| is_open(&tokens[at])).collect();
     let right: Vec<usize> = (row + 1..tokens.len()).take(reach).take_while(|&at| is_open(&tokens[at])).collect();
@@ -196,10 +207,8 @@ fn tokens(text: &str, span: Span) -> Vec<Token> {
 fn push_word(text: &str, span: Span, tokens: &mut Vec<Token>) {
     let word = span.of(text);
     let base = span.start as usize;
-    let kind_of = |word: &str| match word.to_lowercase().as_str() {
-        "and" | "or" | "nor" | "&" => Kind::Conjunction,
-        _ => Kind::Word,
-    };
+    let is_conjunction = |word: &str| CONJUNCTIONS.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let kind_of = |word: &str| if is_conjunction(word) { Kind::Conjunction } else { Kind::Word };
     if word.eq_ignore_ascii_case("and/or") {
         tokens.push(Token { span, kind: Kind::Conjunction });
         return;
@@ -348,42 +357,64 @@ fn inner_cut(word: &str) -> Option<usize> {
     known.map(|prefix| prefix.len()).max().or_else(combining)
 }
 
-/// Penalty of a reading by its form; lower is better.
-fn penalty(text: &str, conjuncts: &[Vec<Span>], n_left: usize, n_right: usize) -> usize {
-    let last_row = conjuncts.len() - 1;
-    let bodies: Vec<&[Span]> = (0..=last_row).map(|row| body(conjuncts, row, n_left, n_right)).collect();
-    let (first, last) = (bodies[0], bodies[last_row]);
-    // Conjuncts tend to have equal length and form.
-    let unequal: usize = bodies[..last_row].iter().map(|body| body.len().abs_diff(last.len())).sum();
-    let mut penalty = 10 + 2 * unequal + usize::from(n_left > 0 && n_right > 0) + usize::from(n_left > 0);
-    let first_word = lower(text, first[0]);
-    let last_word = lower(text, last[0]);
-    let is_one = |body: &[Span]| body.len() == 1 && is_label(body[0].of(text));
-    penalty = match (is_one(first), is_one(last)) {
-        (true, true) => penalty - 6,
-        (true, false) | (false, true) => penalty + 3,
-        (false, false) => penalty,
-    };
-    if first.len() > 1 && first.len() == last.len() && first_word == last_word {
-        penalty -= 3;
+/// What the penalties of all readings of a coordination have in common.
+struct Form {
+    /// The words of the first and the last conjunct in lower case.
+    first: Vec<String>,
+    last: Vec<String>,
+    /// Whether each of them is a number or letter.
+    first_labels: Vec<bool>,
+    last_labels: Vec<bool>,
+    /// Numbers of words of the conjuncts between.
+    between: Vec<usize>,
+    /// Whether the first conjunct ends like a noun, or else like an adjective.
+    is_noun: bool,
+    is_adjective: bool,
+}
+
+impl Form {
+    fn of(text: &str, conjuncts: &[Vec<Span>]) -> Form {
+        let last_row = conjuncts.len() - 1;
+        let lowered = |row: usize| conjuncts[row].iter().map(|span| lower(text, *span)).collect::<Vec<String>>();
+        let labels = |row: usize| conjuncts[row].iter().map(|span| is_label(span.of(text))).collect();
+        let first = lowered(0);
+        let word = first.last().map(String::as_str).unwrap_or_default();
+        let stem = word.strip_suffix('s').unwrap_or(word);
+        let ends_with = |ends: &[&str]| ends.iter().any(|end| word.ends_with(end) || stem.ends_with(end));
+        let (is_noun, is_adjective) = (ends_with(&NOUN_ENDS), ends_with(&ADJECTIVE_ENDS));
+        let between = conjuncts[1..last_row].iter().map(Vec::len).collect();
+        let (first_labels, last_labels) = (labels(0), labels(last_row));
+        Form { last: lowered(last_row), first, first_labels, last_labels, between, is_noun, is_adjective }
     }
-    // "cancer of the breast": shared words end with a preposition and article.
-    let is_joint = |span: &Span| matches!(lower(text, *span).as_str(), "of" | "the" | "in" | "to" | "type");
-    if conjuncts[0][..n_left].last().is_some_and(is_joint) {
-        penalty -= 3;
-    }
-    penalty += 3 * first.iter().filter(|span| is_joint(span) && lower(text, **span) != "type").count();
-    let ends_with = |ends: &[&str]| {
-        let word = first.last().map(|span| lower(text, *span)).unwrap_or_default();
-        let stem = word.strip_suffix('s').unwrap_or(&word);
-        ends.iter().any(|end| word.ends_with(end) || stem.ends_with(end))
-    };
-    if ends_with(&NOUN_ENDS) {
-        penalty + if n_right > 0 { 3 } else { 0 }
-    } else if ends_with(&ADJECTIVE_ENDS) {
-        penalty + if n_right > 0 { 0 } else { 3 }
-    } else {
-        penalty
+
+    /// Penalty of the reading in which the first `n_left` and the last `n_right` words are shared; lower is better.
+    fn penalty(&self, n_left: usize, n_right: usize) -> usize {
+        let (first, n_last) = (&self.first[n_left..], self.last.len() - n_right);
+        // Conjuncts tend to have equal length and form.
+        let lengths = std::iter::once(first.len()).chain(self.between.iter().copied());
+        let unequal: usize = lengths.map(|length| length.abs_diff(n_last)).sum();
+        let mut penalty = 10 + 2 * unequal + usize::from(n_left > 0 && n_right > 0) + usize::from(n_left > 0);
+        let is_first_label = first.len() == 1 && self.first_labels[n_left];
+        let is_last_label = n_last == 1 && self.last_labels[0];
+        penalty = match (is_first_label, is_last_label) {
+            (true, true) => penalty - 6,
+            (true, false) | (false, true) => penalty + 3,
+            (false, false) => penalty,
+        };
+        if first.len() > 1 && first.len() == n_last && first[0] == self.last[0] {
+            penalty -= 3;
+        }
+        // "cancer of the breast": shared words end with a preposition and article.
+        let is_joint = |word: &str| matches!(word, "of" | "the" | "in" | "to" | "type");
+        if self.first[..n_left].last().is_some_and(|word| is_joint(word)) {
+            penalty -= 3;
+        }
+        penalty += 3 * first.iter().filter(|word| is_joint(word) && *word != "type").count();
+        match (self.is_noun, self.is_adjective) {
+            (true, _) => penalty + if n_right > 0 { 3 } else { 0 },
+            (false, true) => penalty + if n_right > 0 { 0 } else { 3 },
+            (false, false) => penalty,
+        }
     }
 }
 
@@ -398,6 +429,12 @@ fn is_label(word: &str) -> bool {
 /// A letter followed by digits: "C6", "B12".
 fn is_letter_and_digits(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase()) && word[1..].chars().all(|c| c.is_ascii_digit())
+}
+
+/// Whether a sorted list in lower case has a word, ignoring ASCII case.
+fn is_listed(list: &[&str], word: &str) -> bool {
+    let lower = || word.bytes().map(|byte| byte.to_ascii_lowercase());
+    list.binary_search_by(|known| known.bytes().cmp(lower())).is_ok()
 }
 
 fn lower(text: &str, span: Span) -> String {

@@ -11,6 +11,7 @@ pub mod context;
 pub mod normalise;
 pub mod notes;
 pub mod offsets;
+pub mod proper_names;
 pub mod register;
 pub mod sentences;
 pub mod tags;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::subset::{KbView, Subset};
@@ -36,6 +36,12 @@ const OF_NAMES: &str = "name embedding similarity";
 /// Names per batch.
 const BATCH: usize = 4096;
 
+/// Number of names whose links are kept; when it is reached, all are dropped.
+const MAX_KEPT: usize = 1 << 16;
+
+/// Maximum length in bytes of a name whose link is kept.
+const MAX_KEPT_BYTES: usize = 120;
+
 /// Links names by lexical and dense similarity.
 #[derive(Debug)]
 pub struct HybridLinker {
@@ -49,6 +55,39 @@ pub struct HybridLinker {
     /// The forms in `subset`, for searches in an index file.
     filter: Option<RowFilter>,
     prior: KbMentionPrior,
+    kept: KeptLinks,
+}
+
+/// Links of names that were met before. Names repeat: of those in a thousand abstracts, two in three are in the next thousand as well.
+#[derive(Debug, Default)]
+struct KeptLinks(Mutex<HashMap<Box<str>, Link>>);
+
+impl KeptLinks {
+    /// The links of names, from `link` if they are new; it gets the new names and returns their links in order.
+    fn links(&self, names: &[&str], link: impl FnOnce(&[&str]) -> Vec<Link>) -> Vec<Link> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links: Vec<Option<Link>> = {
+            let kept = lock();
+            names.iter().map(|name| kept.get(*name).cloned()).collect()
+        };
+        let of = |links: &[Option<Link>]| {
+            let missing = names.iter().zip(links).filter(|(_, link)| link.is_none());
+            missing.map(|(name, _)| *name).collect::<Vec<&str>>()
+        };
+        let new = of(&links);
+        if !new.is_empty() {
+            let found = link(&new);
+            let mut kept = lock();
+            if kept.len() + new.len() > MAX_KEPT {
+                kept.clear();
+            }
+            let short = new.iter().zip(&found).filter(|(name, _)| name.len() <= MAX_KEPT_BYTES).take(MAX_KEPT);
+            kept.extend(short.map(|(name, link)| (Box::from(*name), link.clone())));
+            let mut found = found.into_iter();
+            links.iter_mut().filter(|link| link.is_none()).for_each(|link| *link = found.next());
+        }
+        links.into_iter().map(Option::unwrap_or_default).collect()
+    }
 }
 
 impl HybridLinker {
@@ -68,7 +107,8 @@ impl HybridLinker {
             assert_eq!(index.n_rows(), kb.n_forms(), "a vector for each form");
         }
         let prior = KbMentionPrior::default();
-        HybridLinker { kb, ranking, names, vectors, fusion, config, subset: None, filter: None, prior }
+        let kept = KeptLinks::default();
+        HybridLinker { kb, ranking, names, vectors, fusion, config, subset: None, filter: None, prior, kept }
     }
 
     /// The knowledge base.
@@ -90,7 +130,7 @@ impl HybridLinker {
             }
             _ => None,
         };
-        HybridLinker { subset, filter, ..self }
+        HybridLinker { subset, filter, kept: KeptLinks::default(), ..self }
     }
 
     /// Adds a mention prior, which ranks the candidates of mentions in text.
@@ -105,11 +145,10 @@ impl HybridLinker {
         link.nil = link.candidates.first().is_none_or(|best| best.p_link < self.config.min_score);
     }
 
-    /// Links names without context, in order. Repeated names are linked once.
+    /// Links names without context, in order. Repeated names are linked once, also those of earlier calls.
     pub fn link_names<T: AsRef<str> + Sync>(&self, names: &[T]) -> Vec<Link> {
-        each_once(names, |distinct| {
-            self.evidence(distinct).into_par_iter().map(|evidence| self.decide(evidence)).collect()
-        })
+        let link = |new: &[&str]| self.evidence(new).into_par_iter().map(|evidence| self.decide(evidence)).collect();
+        each_once(names, |distinct| self.kept.links(distinct, link))
     }
 
     /// The candidates of each name, ordered by concept.

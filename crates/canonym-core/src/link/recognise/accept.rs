@@ -183,11 +183,11 @@ fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
 
 /// Whether a name of one word and function words, such as `the runs` or `vitamin A`, does not stand in the text as a whole.
 fn lacks_function_words(form: &str, text: &str, words: &[Word], found: &WindowMatch) -> bool {
-    let parts: Vec<&str> = form.split(' ').collect();
-    let Some(at) = parts.iter().position(|part| !is_linking_word(part)).filter(|_| parts.len() > 1 && !found.expanded)
-    else {
+    if found.expanded || !form.contains(' ') {
         return false;
-    };
+    }
+    let parts: Vec<&str> = form.split(' ').collect();
+    let Some(at) = parts.iter().position(|part| !is_linking_word(part)) else { return false };
     let start = found.first.checked_sub(at);
     let window = start.and_then(|start| words.get(start..start + parts.len()));
     window.is_none_or(|window| window.iter().zip(&parts).any(|(word, part)| fold(word.token.span.of(text)) != *part))
@@ -219,9 +219,13 @@ pub(super) fn case_agrees(name: &str, surface: &str) -> bool {
 }
 
 fn same_letters(name: &str, surface: &str) -> bool {
-    let letters = |text: &str| text.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>();
-    let (name, surface) = (letters(name), letters(surface));
-    name == surface || surface.strip_suffix('s') == Some(&name)
+    fn letters(text: &str) -> impl Iterator<Item = char> {
+        text.chars().filter(|letter| letter.is_alphanumeric())
+    }
+    let mut surface = letters(surface);
+    letters(name).all(|letter| surface.next() == Some(letter))
+        && matches!(surface.next(), None | Some('s'))
+        && surface.next().is_none()
 }
 
 /// At least two letters, all upper case except for a final `s`.

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use super::scan::{Tier, WindowMatch, Word, lookup};
+use crate::kb::lexicon::bag_key;
 use crate::kb::subset::KbView;
 use crate::text::Span;
 use crate::text::analysis::Analysis;
-use crate::text::composite::{Part, coordinations, split_composite};
+use crate::text::composite::{Part, coordinations, split_composite_where};
 
 /// A discontinuous name in a text.
 pub struct Coordinated {
@@ -25,6 +26,9 @@ pub fn coordinated(view: KbView<'_>, analysis: &Analysis<'_>, words: &[Word]) ->
     let mut seen: HashSet<Vec<Span>> = HashSet::new();
     let sentences = analysis.sentences().iter();
     for part in sentences.flat_map(|sentence| around_conjunctions(text, words, *sentence)) {
+        let begin = words.partition_point(|word| word.token.span.start < part.start);
+        let end = words.partition_point(|word| word.token.span.start < part.end);
+        let words = &words[begin..end];
         for window in coordinations(text, part) {
             if !all_known(text, words, window) {
                 continue;
@@ -33,7 +37,9 @@ pub fn coordinated(view: KbView<'_>, analysis: &Analysis<'_>, words: &[Word]) ->
             let to_names = |expansion: Vec<Part>| -> Option<Vec<Coordinated>> {
                 expansion.into_iter().map(|part| name_of(view, text, words, part.spans)).collect()
             };
-            let Some(parts) = split_composite(text, window).into_iter().find_map(to_names) else { continue };
+            let may_be_name = |spans: &[Span]| has_bag(view, words, spans);
+            let readings = split_composite_where(text, window, may_be_name);
+            let Some(parts) = readings.into_iter().find_map(to_names) else { continue };
             for part in parts {
                 if part.spans.len() > 1 && seen.insert(part.spans.clone()) {
                     all.push(part);
@@ -99,13 +105,26 @@ fn all_known(text: &str, words: &[Word], window: Span) -> bool {
 /// Words that join conjuncts.
 const JOINING: [&str; 6] = ["and", "or", "both", "either", "neither", "nor"];
 
+/// The words inside a span.
+fn inside(words: &[Word], span: Span) -> impl Iterator<Item = &Word> {
+    let first = words.partition_point(|word| word.token.span.start < span.start);
+    words[first..].iter().take_while(move |word| word.token.span.end <= span.end)
+}
+
+/// Whether some name has just the words of these spans, in any order; those of most parts are no name.
+fn has_bag(view: KbView<'_>, words: &[Word], spans: &[Span]) -> bool {
+    let counted = spans.iter().flat_map(|span| inside(words, *span)).filter(|word| !word.hashes.linking);
+    !view.kb.roots().get(bag_key(counted.map(|word| word.hashes.root))).is_empty()
+}
+
 fn name_of(view: KbView<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
+    if !has_bag(view, words, &spans) {
+        return None;
+    }
     let mut own = Vec::new();
     for span in &spans {
-        let first = words.partition_point(|word| word.token.span.start < span.start);
-        let inside = words[first..].iter().take_while(|word| word.token.span.end <= span.end);
         let before = own.len();
-        own.extend(inside.copied());
+        own.extend(inside(words, *span).copied());
         // Part of a word has no hashes, so the expansion is skipped.
         let covered = own.get(before).is_some_and(|word| word.token.span.start == span.start)
             && own.last().is_some_and(|word| word.token.span.end == span.end);

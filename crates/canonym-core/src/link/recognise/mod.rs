@@ -10,6 +10,7 @@ mod coordination;
 pub mod fit;
 mod nested;
 pub mod scan;
+mod sense_concepts;
 mod sense_context;
 pub mod senses;
 mod spelling;
@@ -28,7 +29,8 @@ pub use self::nested::{
 };
 use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
-use self::senses::{SenseConcepts, SenseInventory, SenseMatch};
+use self::sense_concepts::SenseConcepts;
+use self::senses::{SenseInventory, SenseMatch};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
 use crate::Result;
 use crate::kb::subset::{KbView, Subset};
@@ -36,6 +38,7 @@ use crate::kb::{ConceptId, KnowledgeBase};
 use crate::link::explain::Explanation;
 use crate::text::analysis::Analysis;
 use crate::text::notes::{covers, non_mentions_near};
+use crate::text::proper_names::is_proper_name;
 use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
 
@@ -430,22 +433,8 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         let outside = non_mentions_near(text, doubtful.into_iter());
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
-    entries.retain(|entry| !is_person(text, span(entry)));
+    entries.retain(|entry| !is_proper_name(text, span(entry)));
 }
-
-/// Whether a capitalised word is a person's name because it follows a title: `Mr K`, `Dr. Foot`.
-fn is_person(text: &str, span: Span) -> bool {
-    let (before, inside) = (&text[..span.start as usize], span.of(text));
-    let title = || before.trim_end_matches(['.', ' ']).rsplit(|letter: char| !letter.is_alphanumeric()).next();
-    inside.starts_with(char::is_uppercase)
-        && before.ends_with(' ')
-        && !before.ends_with("  ")
-        && !inside.contains(' ')
-        && title().is_some_and(|title| TITLES.contains(&title))
-}
-
-/// Titles of people.
-const TITLES: [&str; 8] = ["Dr", "Miss", "Mr", "Mrs", "Ms", "Mx", "Prof", "Professor"];
 
 /// Whether a match is in an upper-case line or clause, as in headings; examines at most [`MAX_HEADING_CHARS`] characters
 /// on either side.

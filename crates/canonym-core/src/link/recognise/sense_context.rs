@@ -7,7 +7,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::scan::Word;
-use super::senses::{Hashed, Phrase, Sense, SenseInventory};
+use super::senses::{Phrase, Sense, SenseInventory};
 use super::word_topics::WordTopics;
 
 /// Number of bits of the filter of words in a text.
@@ -54,14 +54,12 @@ pub(super) struct DocumentContext<'a> {
     inventory: &'a SenseInventory,
     /// Hashes of the roots of the words, in order.
     roots: Vec<u64>,
-    /// Hashes of the canonical words, in order.
-    canonical: Vec<u64>,
+    /// Topic scores of the known words, in order.
+    word_topics: Vec<Option<&'static [u8]>>,
     /// Whether each word starts with a digit.
     is_number: Vec<bool>,
     /// Hashes of the roots with their positions, sorted.
     positions: Vec<(u64, u32)>,
-    /// The range of each word in `positions`.
-    ranges: HashMap<u64, (u32, u32), Hashed>,
     /// The first and last positions of each phrase that was looked up in the whole document.
     ends: RefCell<HashMap<*const Phrase, Option<(usize, usize)>>>,
     /// Bit set of root hashes, a pre-filter; most cues do not occur in a text.
@@ -96,15 +94,9 @@ impl<'a> DocumentContext<'a> {
         let is_number = words.iter().map(|word| word.token.span.of(text).starts_with(|of: char| of.is_ascii_digit()));
         let is_number = is_number.collect();
         let roots: Vec<u64> = words.iter().map(|word| word.hashes.root).collect();
-        let canonical = words.iter().map(|word| word.hashes.canonical).collect();
+        let word_topics = words.iter().map(|word| inventory.word_topics.of(word.hashes.canonical)).collect();
         let mut positions: Vec<(u64, u32)> = roots.iter().copied().zip(0..).collect();
         positions.sort_unstable();
-        let mut ranges: HashMap<u64, (u32, u32), Hashed> = HashMap::default();
-        let mut start = 0;
-        for uses in positions.chunk_by(|(one, _), (other, _)| one == other) {
-            ranges.insert(uses[0].0, (start, start + uses.len() as u32));
-            start += uses.len() as u32;
-        }
         let mut has = [0; N_BITS / 64];
         positions.iter().for_each(|(hash, _)| has[bit(*hash) / 64] |= 1 << (bit(*hash) % 64));
         let total: f32 = counts.iter().sum();
@@ -119,10 +111,9 @@ impl<'a> DocumentContext<'a> {
         DocumentContext {
             inventory,
             roots,
-            canonical,
+            word_topics,
             is_number,
             positions,
-            ranges,
             ends,
             has,
             topics,
@@ -137,24 +128,25 @@ impl<'a> DocumentContext<'a> {
     }
 
     /// The occurrences of the words with this root, sorted by position.
-    fn firsts(&self, hash: u64) -> &[(u64, u32)] {
+    fn uses(&self, hash: u64) -> &[(u64, u32)] {
         if !self.may_have(hash) {
             return &[];
         }
-        let range = self.ranges.get(&hash).copied().unwrap_or_default();
-        &self.positions[range.0 as usize..range.1 as usize]
+        let start = self.positions.partition_point(|(one, _)| *one < hash);
+        let n = self.positions[start..].iter().take_while(|(one, _)| *one == hash).count();
+        &self.positions[start..start + n]
     }
 
-    /// The positions in `firsts` at which all words of a phrase occur.
-    fn positions<'b>(&'b self, phrase: &'b Phrase, firsts: &'b [(u64, u32)]) -> impl Iterator<Item = usize> + 'b {
-        let positions = firsts.iter().take(MAX_USES).map(|(_, position)| *position as usize);
+    /// The positions at which all words of a phrase occur, with its anchor at one of `uses`.
+    fn positions<'b>(&'b self, phrase: &'b Phrase, uses: &'b [(u64, u32)]) -> impl Iterator<Item = usize> + 'b {
+        let positions = uses.iter().take(MAX_USES).filter_map(|(_, at)| (*at as usize).checked_sub(phrase.anchor));
         positions.filter(|position| self.roots[*position..].starts_with(&phrase.roots))
     }
 
-    /// The first and the last position in `firsts` at which all words of a phrase occur, looked up once a document.
-    fn ends(&self, phrase: &'a Phrase, firsts: &[(u64, u32)]) -> Option<(usize, usize)> {
+    /// The first and the last position of a phrase with its anchor at one of `uses`, looked up once a document.
+    fn ends(&self, phrase: &'a Phrase, uses: &[(u64, u32)]) -> Option<(usize, usize)> {
         *self.ends.borrow_mut().entry(std::ptr::from_ref(phrase)).or_insert_with(|| {
-            let mut positions = self.positions(phrase, firsts);
+            let mut positions = self.positions(phrase, uses);
             let first = positions.next()?;
             Some((first, positions.last().unwrap_or(first)))
         })
@@ -168,26 +160,27 @@ impl<'a> DocumentContext<'a> {
         let prepared = sense.prepared();
         let form = &self.roots[at.clone()];
         cues += if prepared.has_number && self.is_number_after(at.end) { near } else { 0.0 };
-        for (cue, first) in prepared.firsts.iter().enumerate().filter(|(_, first)| self.may_have(**first)) {
-            let (cue, firsts) = (&prepared.cues[cue], self.firsts(*first));
-            if firsts.is_empty() {
+        for (cue, anchor) in prepared.anchors.iter().enumerate().filter(|(_, anchor)| self.may_have(**anchor)) {
+            let (cue, uses) = (&prepared.cues[cue], self.uses(*anchor));
+            if uses.is_empty() {
                 continue;
             }
             // The form itself is not a cue, but a cue may extend beyond it.
             let is_other = |position: &usize| !at.contains(position) || !at.contains(&(position + cue.roots.len() - 1));
-            let from = firsts.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < at.start);
-            let until = firsts[from..].iter().take(MAX_USES);
-            let n_near = until.take_while(|(_, position)| (*position as usize) < at.end + NEAR_WINDOW).count();
+            let (start, end) = (at.start + cue.anchor, at.end + cue.anchor);
+            let from = uses.partition_point(|(_, position)| (*position as usize) + NEAR_WINDOW < start);
+            let until = uses[from..].iter().take(MAX_USES);
+            let n_near = until.take_while(|(_, position)| (*position as usize) < end + NEAR_WINDOW).count();
             // Cues that contain the form, such as `a stroke of luck`.
             let holds = |position: &usize| *position < at.end && at.start < position + cue.roots.len();
-            let around: Vec<usize> = self.positions(cue, &firsts[from..from + n_near]).filter(is_other).collect();
+            let around: Vec<usize> = self.positions(cue, &uses[from..from + n_near]).filter(is_other).collect();
             // `hearing aids` elsewhere says nothing about `AIDS` here.
             let has_form = || cue.roots.windows(form.len()).any(|words| words == form);
             if around.iter().any(holds) {
                 collocation = COLLOCATION_WEIGHT;
             } else if !has_form() {
                 let elsewhere =
-                    || self.ends(cue, firsts).is_some_and(|(first, last)| is_other(&first) || is_other(&last));
+                    || self.ends(cue, uses).is_some_and(|(first, last)| is_other(&first) || is_other(&last));
                 cues += if !around.is_empty() {
                     near
                 } else if elsewhere() {
@@ -203,7 +196,7 @@ impl<'a> DocumentContext<'a> {
         let is_spelled = prepared.long_forms.iter().any(|long| {
             // A form that is its own long form does not count as an occurrence of it.
             let is_form = self.roots[at.start..].starts_with(&long.roots);
-            !is_form && self.ends(long, self.firsts(long.roots[0])).is_some()
+            !is_form && self.ends(long, self.uses(long.anchor_root())).is_some()
         });
         let spelled = if is_spelled { LONG_FORM_WEIGHT } else { 0.0 };
         PRIOR_WEIGHT * sense.prior.max(0.005).ln()
@@ -218,7 +211,7 @@ impl<'a> DocumentContext<'a> {
     pub(super) fn words_near(&self, at: &Range<usize>) -> Vec<&'static [u8]> {
         let near = at.start.saturating_sub(NEAR_WINDOW)..(at.end + NEAR_WINDOW).min(self.roots.len());
         let others = near.filter(|position| !at.contains(position));
-        others.filter_map(|position| self.inventory.word_topics.of(self.canonical[position])).collect()
+        others.filter_map(|position| self.word_topics[position]).collect()
     }
 
     /// Score of the topics of a sense in the words near the form.

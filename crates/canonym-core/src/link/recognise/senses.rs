@@ -6,6 +6,7 @@
 //! form. A cue that contains the form (`stroke of luck`) weighs more; the cue `#` means that a number follows the form.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,16 +15,17 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::accept::{case_agrees, is_acronym};
-use super::scan::{ScanScratch, Tier, Word, lookup, words};
+use super::common::frequency;
+use super::scan::Word;
+use super::sense_concepts::{Named, SenseConcepts};
 use super::sense_context::DocumentContext;
 use super::word_topics::WordTopics;
 use crate::Result;
 use crate::input::Input;
-use crate::kb::lexicon::hash_form;
+use crate::kb::lexicon::hash_token;
 use crate::kb::subset::KbView;
-use crate::kb::{ConceptId, FormId, NameId, Scope};
+use crate::kb::{ConceptId, NameId, Scope};
 use crate::text::Span;
-use crate::text::analysis::Analysis;
 use crate::text::normalise::fold;
 
 const SENSES: &str = include_str!("../../../assets/senses.tsv");
@@ -51,14 +53,19 @@ impl Sense {
         &self.topics
     }
 
+    /// Its index in the inventory.
+    pub(super) fn number(&self) -> usize {
+        self.number as usize
+    }
+
     pub(super) fn prepared(&self) -> &Prepared {
         self.prepared.get_or_init(|| {
             let mut cues: Vec<Phrase> = self.cues().filter_map(Phrase::of).collect();
             // Two cues of one root count once.
             cues.sort_unstable();
-            cues.dedup();
+            cues.dedup_by(|one, other| one.roots == other.roots);
             Prepared {
-                firsts: cues.iter().map(|cue| cue.roots[0]).collect(),
+                anchors: cues.iter().map(Phrase::anchor_root).collect(),
                 has_number: parts(self.cues).any(|cue| cue == NUMBER),
                 long_forms: self.long_forms().filter_map(Phrase::of).collect(),
                 cues,
@@ -82,8 +89,8 @@ impl Sense {
 pub(super) struct Prepared {
     /// Words and phrases that suggest it.
     pub(super) cues: Vec<Phrase>,
-    /// The root of the first word of each; most cues do not occur in a text, and only these are read.
-    pub(super) firsts: Vec<u64>,
+    /// The root of the anchor of each; most cues do not occur in a text, and only these are read.
+    pub(super) anchors: Vec<u64>,
     /// Whether a number after the form suggests it.
     pub(super) has_number: bool,
     /// Its long forms.
@@ -95,14 +102,32 @@ pub(super) struct Prepared {
 pub(super) struct Phrase {
     /// Hashes of the roots of its words; at least one.
     pub(super) roots: Box<[u64]>,
+    /// The index of its rarest word, by which it is looked up.
+    pub(super) anchor: usize,
 }
 
 impl Phrase {
     /// `None` if the text has no words.
     pub(super) fn of(text: &str) -> Option<Phrase> {
-        let roots: Box<[u64]> = hash_form(&fold(text)).iter().map(|word| word.root).collect();
-        (!roots.is_empty()).then_some(Phrase { roots })
+        let folded = fold(text);
+        let words = || folded.split(' ').filter(|word| !word.is_empty());
+        let roots: Box<[u64]> = words().map(root_of).collect();
+        let anchor = words().enumerate().min_by_key(|(_, word)| frequency(word))?.0;
+        Some(Phrase { roots, anchor })
     }
+
+    /// The root of the anchor.
+    pub(super) fn anchor_root(&self) -> u64 {
+        self.roots[self.anchor]
+    }
+}
+
+/// The hash of the root of a folded word; a thread computes each once, as cues have many words in common.
+fn root_of(word: &str) -> u64 {
+    thread_local! {
+        static ROOTS: RefCell<HashMap<u64, u64, Hashed>> = RefCell::default();
+    }
+    ROOTS.with_borrow_mut(|roots| *roots.entry(xxh3_64(word.as_bytes())).or_insert_with(|| hash_token(word).root))
 }
 
 /// A form with its senses.
@@ -130,17 +155,6 @@ pub struct SenseMatch {
     pub concepts: Vec<(ConceptId, NameId, f32)>,
     /// Whether the form comes from the user's file.
     pub is_own: bool,
-}
-
-/// Cache of the concepts of each sense in one knowledge base.
-#[derive(Debug, Default)]
-pub struct SenseConcepts(Vec<OnceLock<Vec<(ConceptId, NameId)>>>);
-
-impl SenseConcepts {
-    /// An empty cache.
-    pub fn new(inventory: &SenseInventory) -> SenseConcepts {
-        SenseConcepts((0..inventory.n_senses).map(|_| OnceLock::new()).collect())
-    }
 }
 
 /// The cue for a number after the form.
@@ -293,6 +307,11 @@ impl SenseInventory {
         }
     }
 
+    /// Number of senses that were ever added.
+    pub(super) fn n_senses(&self) -> usize {
+        self.n_senses
+    }
+
     /// Number of forms.
     pub fn n_forms(&self) -> usize {
         self.forms.values().map(Vec::len).sum()
@@ -377,21 +396,6 @@ struct FormUse<'a> {
     senses: &'a [Sense],
 }
 
-/// Whether a long form has the word, or one of the same stem: embryonic, Embryo, Mammalian. `mets` is not short for Metastasis.
-fn is_alike(form: &str, long: &str) -> bool {
-    let n_shared = |word: &str| {
-        form.chars().zip(word.chars().flat_map(char::to_lowercase)).take_while(|(one, other)| one == other).count()
-    };
-    let n = form.chars().count();
-    let is_stem = |word: &str| {
-        n_shared(word) == n && word.chars().count() == n || n_shared(word) >= MIN_STEM.max(n.saturating_sub(3))
-    };
-    long.split(|letter: char| !letter.is_alphanumeric()).any(is_stem)
-}
-
-/// Minimum number of letters that two words of one stem share.
-const MIN_STEM: usize = 4;
-
 /// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the
 /// weight of senses that are no concepts.
 fn sense_match(
@@ -403,50 +407,40 @@ fn sense_match(
 ) -> Option<SenseMatch> {
     let FormUse { span, written, form, senses } = *form_use;
     let is_word = form.chars().all(char::is_lowercase);
-    let mut named: Vec<(ConceptId, NameId)> = Vec::new();
-    if let Some(known) = view.kb.find_form(&fold(form)) {
-        for name in view.kb.names_of_form(known) {
-            let concept = view.kb.concept_of(name);
-            let is_meant = view.has(concept) && case_agrees(view.kb.name(name), written);
-            if is_meant && named.iter().all(|(one, _)| *one != concept) {
-                named.push((concept, name));
-            }
+    let mut named: Vec<Named> = Vec::new();
+    for (concept, name) in concepts.of_form(view, form, senses) {
+        let is_meant = view.has(*concept) && case_agrees(view.kb.name(*name), written);
+        if is_meant && named.iter().all(|(one, _)| one != concept) {
+            named.push((*concept, *name));
         }
     }
     let is_preferred = |concept: ConceptId| {
         named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
     };
-    let mut odds: Vec<(Option<(ConceptId, NameId)>, f32)> = Vec::new();
+    let mut odds: Vec<(Option<Named>, f32)> = Vec::new();
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
     // The weight of senses named like the form, but not in the knowledge base.
     let mut absent = 0.0;
-    let found_for = |sense: &Sense| concepts.0[sense.number as usize].get_or_init(|| concepts_of(view, sense));
+    let found_for = |sense: &Sense| concepts.of_sense(view, sense, senses).iter().filter(|named| view.has(named.0));
     // A terminology that has neither the form nor its usual sense rarely has what is meant: `hair` is no hair cell.
     let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior));
-    let lacks = |usual: &Sense| !usual.is_own && !found_for(usual).iter().any(|(concept, _)| view.has(*concept));
+    let lacks = |usual: &Sense| !usual.is_own && found_for(usual).next().is_none();
     let is_foreign = is_word && named.is_empty() && usual.is_some_and(lacks);
     for (sense, score) in senses.iter().zip(scores) {
-        let found = found_for(sense);
         let mut weight = score.exp();
-        let kept: Vec<&(ConceptId, NameId)> = found.iter().filter(|(concept, _)| view.has(*concept)).collect();
-        if kept.iter().any(|(concept, _)| is_preferred(*concept)) {
+        if found_for(sense).any(|(concept, _)| is_preferred(*concept)) {
             weight *= PREFERRED_FACTOR;
         }
-        weight *= if is_foreign && !kept.is_empty() { FOREIGN_FACTOR } else { 1.0 };
+        let first = found_for(sense).next();
+        weight *= if is_foreign && first.is_some() { FOREIGN_FACTOR } else { 1.0 };
         sum += weight;
-        match kept.first() {
-            Some(first) => odds.push((Some(**first), weight)),
-            None => {
-                odds.push((None, weight));
-                absent += if is_word && sense.long_forms().any(|long| is_alike(form, long)) { weight } else { 0.0 };
-            }
-        }
+        odds.push((first.copied(), weight));
+        absent += if first.is_none() && is_word && concepts.is_alike(form, sense) { weight } else { 0.0 };
     }
     // The user's senses of a form replace all others.
     let is_own = senses.iter().any(|sense| sense.is_own);
     let is_listed = |concept: ConceptId| odds.iter().any(|(one, _)| one.is_some_and(|(known, _)| known == concept));
-    let unlisted: Vec<(ConceptId, NameId)> =
-        named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
+    let unlisted: Vec<Named> = named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
     // The terminology may name the meant concept otherwise: an embryo need not be called mammalian.
     let inherited = absent / unlisted.len().max(1) as f32;
     for (concept, name) in unlisted {
@@ -517,32 +511,4 @@ fn is_capitalised(written: &str, form: &str) -> bool {
     let (mut one, mut other) = (written.chars(), form.chars());
     let first = one.next().zip(other.next());
     first.is_some_and(|(one, other)| one.to_lowercase().eq(other.to_lowercase())) && one.as_str() == other.as_str()
-}
-
-/// The concepts of a sense: those of its first long form that is a name.
-fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
-    let kb = view.kb;
-    let mut scratch = ScanScratch::default();
-    for long in sense.long_forms() {
-        let long_words = words(kb, &Analysis::new(long), &mut scratch);
-        let Some(found) = lookup(view, long, &long_words) else { continue };
-        let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
-        // `cell attachment` is no attachment cell, but `Fibers, Muscle` are muscle fibers.
-        let has_comma = |form: FormId| kb.names_of_form(form).any(|name| kb.name(name).contains(','));
-        let is_inverted = |form: FormId| long.contains(',') || has_comma(form);
-        let agrees =
-            |(form, tier): &&(FormId, Tier)| *tier >= Tier::Ordered || *tier == Tier::Permuted && is_inverted(*form);
-        for (form, _) in found.forms.iter().filter(agrees) {
-            let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
-            // Preferred names come before synonyms of other concepts.
-            let mut names: Vec<(ConceptId, NameId)> =
-                names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
-            names.sort_by_key(|(_, name)| kb.scope(*name) != Scope::Preferred);
-            concepts.extend(names.into_iter().filter(|(concept, _)| view.has(*concept)));
-        }
-        if !concepts.is_empty() {
-            return concepts;
-        }
-    }
-    Vec::new()
 }

@@ -15,7 +15,7 @@ const MAX_SCORE: f32 = 2.0;
 const KEY: usize = 4;
 
 /// Number of leading bits of a hash that select a bucket of records.
-const BUCKET_BITS: u32 = 13;
+const BUCKET_BITS: u32 = 16;
 
 /// The scores of all words for `n_topics` topics.
 #[derive(Debug, Clone, Default)]

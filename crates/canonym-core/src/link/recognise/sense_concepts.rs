@@ -1,0 +1,115 @@
+//! The concepts that a knowledge base has for the senses of the inventory.
+
+use std::sync::OnceLock;
+
+use super::accept::case_agrees;
+use super::scan::{ScanScratch, Tier, lookup, words};
+use super::senses::{Sense, SenseInventory};
+use crate::kb::subset::KbView;
+use crate::kb::{ConceptId, FormId, NameId, Scope};
+use crate::text::analysis::Analysis;
+use crate::text::normalise::fold;
+
+/// A concept with the name that matched.
+pub(super) type Named = (ConceptId, NameId);
+
+/// Cache of the concepts of the senses and forms in one knowledge base, by the number of the sense, or of the first sense of a form.
+#[derive(Debug, Default)]
+pub struct SenseConcepts {
+    of_long_forms: Vec<OnceLock<Vec<Named>>>,
+    of_senses: Vec<OnceLock<Vec<Named>>>,
+    of_forms: Vec<OnceLock<Vec<Named>>>,
+    /// Whether a long form of the sense is like the form.
+    is_alike: Vec<OnceLock<bool>>,
+}
+
+impl SenseConcepts {
+    /// An empty cache.
+    pub fn new(inventory: &SenseInventory) -> SenseConcepts {
+        fn empty<T>(n: usize) -> Vec<OnceLock<T>> {
+            (0..n).map(|_| OnceLock::new()).collect()
+        }
+        let n = inventory.n_senses();
+        SenseConcepts { of_long_forms: empty(n), of_senses: empty(n), of_forms: empty(n), is_alike: empty(n) }
+    }
+
+    /// The concepts of the first long form that is a name.
+    fn of_long_forms(&self, view: KbView<'_>, sense: &Sense) -> &[Named] {
+        self.of_long_forms[sense.number()].get_or_init(|| concepts_of(view, sense))
+    }
+
+    /// The concepts of a sense among those of its form: `Turkey`, the country, is not Turkeys if that is a sense of its own.
+    pub(super) fn of_sense(&self, view: KbView<'_>, sense: &Sense, senses: &[Sense]) -> &[Named] {
+        let has_exactly = |sense: &Sense, name: NameId| {
+            let name = fold(view.kb.name(name));
+            sense.long_forms().any(|long| fold(long) == name)
+        };
+        let is_taken = |named: &&Named| {
+            let others = senses.iter().filter(|other| other.number() != sense.number());
+            let mut same = others.flat_map(|other| {
+                let found = self.of_long_forms(view, other).iter();
+                found.filter(|(concept, _)| *concept == named.0).map(move |(_, name)| (other, *name))
+            });
+            same.any(|(other, name)| has_exactly(other, name)) && !has_exactly(sense, named.1)
+        };
+        self.of_senses[sense.number()]
+            .get_or_init(|| self.of_long_forms(view, sense).iter().filter(|named| !is_taken(named)).copied().collect())
+    }
+
+    /// The concepts that have the form as a name, whatever its case.
+    pub(super) fn of_form(&self, view: KbView<'_>, form: &str, senses: &[Sense]) -> &[Named] {
+        let find = || {
+            let known = view.kb.find_form(&fold(form));
+            let names = known.into_iter().flat_map(|known| view.kb.names_of_form(known));
+            names.map(|name| (view.kb.concept_of(name), name)).collect()
+        };
+        senses.first().map_or(&[], |first| self.of_forms[first.number()].get_or_init(find))
+    }
+
+    pub(super) fn is_alike(&self, form: &str, sense: &Sense) -> bool {
+        *self.is_alike[sense.number()].get_or_init(|| sense.long_forms().any(|long| is_alike(form, long)))
+    }
+}
+
+/// Whether a long form has the word, or one of the same stem: embryonic, Embryo, Mammalian. `mets` is not short for Metastasis.
+fn is_alike(form: &str, long: &str) -> bool {
+    let n_shared = |word: &str| {
+        form.chars().zip(word.chars().flat_map(char::to_lowercase)).take_while(|(one, other)| one == other).count()
+    };
+    let n = form.chars().count();
+    let is_stem = |word: &str| {
+        n_shared(word) == n && word.chars().count() == n || n_shared(word) >= MIN_STEM.max(n.saturating_sub(3))
+    };
+    long.split(|letter: char| !letter.is_alphanumeric()).any(is_stem)
+}
+
+/// Minimum number of letters that two words of one stem share.
+const MIN_STEM: usize = 4;
+
+/// The concepts of a sense: those of its first long form that is a name.
+fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
+    let kb = view.kb;
+    let mut scratch = ScanScratch::default();
+    for long in sense.long_forms() {
+        let long_words = words(kb, &Analysis::new(long), &mut scratch);
+        let Some(found) = lookup(view, long, &long_words) else { continue };
+        let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
+        // `cell attachment` is no attachment cell, but `Fibers, Muscle` are muscle fibers.
+        let has_comma = |form: FormId| kb.names_of_form(form).any(|name| kb.name(name).contains(','));
+        let is_inverted = |form: FormId| long.contains(',') || has_comma(form);
+        let agrees =
+            |(form, tier): &&(FormId, Tier)| *tier >= Tier::Ordered || *tier == Tier::Permuted && is_inverted(*form);
+        for (form, _) in found.forms.iter().filter(agrees) {
+            let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
+            // Preferred names come before synonyms of other concepts.
+            let mut names: Vec<(ConceptId, NameId)> =
+                names.filter(|(_, name)| case_agrees(kb.name(*name), long)).collect();
+            names.sort_by_key(|(_, name)| kb.scope(*name) != Scope::Preferred);
+            concepts.extend(names.into_iter().filter(|(concept, _)| view.has(*concept)));
+        }
+        if !concepts.is_empty() {
+            return concepts;
+        }
+    }
+    Vec::new()
+}
