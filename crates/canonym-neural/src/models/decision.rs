@@ -95,7 +95,14 @@ pub struct Decision {
     /// The same for research articles, if it differs; texts in between are interpolated.
     #[serde(alias = "least_research", default, skip_serializing_if = "Option::is_none")]
     pub min_link_research: Option<f32>,
+    /// Whether unlinked mentions of [`DESCRIBED`] types are left out outside of research articles, because the weights were fitted on such articles:
+    /// elsewhere half of those that a large terminology lacks are ordinary words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlinked_names_only: bool,
 }
+
+/// Types whose mentions are often described in ordinary words, unlike names of substances, genes and organisms.
+pub const DESCRIBED: [&str; 4] = ["Anatomy", "Disease", "Procedure", "Process"];
 
 impl Decision {
     /// Initial weights of the fit: tagger score for mentions, tagger and linker score for links.
@@ -112,7 +119,7 @@ impl Decision {
             (mention[WIDTH * block + 5], link[WIDTH * block + 5]) = (1.0, 1.0);
             block += 1;
         }
-        Decision { mention, link, min_mention: 0.5, min_link: 0.4, min_link_research: None }
+        Decision { mention, link, min_mention: 0.5, min_link: 0.4, min_link_research: None, unlinked_names_only: false }
     };
 }
 

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use crate::bundle::{Bundle, DECISION_PART, FILE, TAGGER_PART, TaggerManifest};
 use crate::layers::crf::bilou::labels_of;
+use crate::models::decision::Decision;
 use crate::models::mention_prior::MentionPrior;
 use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::features::Words;
@@ -322,7 +323,9 @@ pub fn learn(
     for document in complete.iter().chain(incomplete) {
         count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| prior.add(name, id)));
     }
-    let manifest = TaggerManifest { label_sets: label_sets.all.clone(), ..manifest.clone() };
+    // The tagger has learned from texts of this kind.
+    let decision = Decision { unlinked_names_only: false, ..manifest.decision };
+    let manifest = TaggerManifest { label_sets: label_sets.all.clone(), decision, ..manifest.clone() };
     let bundle = bundle.clone().with_tagger(&tagger.extractor, &prior, &weights, manifest);
     Ok(Learned { bundle, types, new_types: label_sets.added, n_mentions })
 }

@@ -50,6 +50,9 @@ pub struct Experiment {
     beta: f64,
     /// Corpora for fitting the feature weights, held out from both trainings.
     held_out: Vec<HeldOutConfig>,
+    /// Whether unlinked mentions of types that ordinary words describe are output in research articles only.
+    #[serde(default)]
+    unlinked_names_only: bool,
     /// Whether the tagger is finally retrained on all corpora, including its held-out ones.
     #[serde(default)]
     refit: bool,
@@ -153,7 +156,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         status::say(&format!("{} …", config.name));
         labelled.push(evaluate(config, documents, root, &bundle)?);
     }
-    let (decision, figures) = fit_decision(&labelled, experiment.beta);
+    let (mut decision, figures) = fit_decision(&labelled, experiment.beta);
+    decision.unlinked_names_only = experiment.unlinked_names_only;
     let by_halves = figures_by_halves(&labelled, experiment.beta);
     status::say(&format!("{decision:?}"));
     let mut held_out = with_tagger(&trained, decision);

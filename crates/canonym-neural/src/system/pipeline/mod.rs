@@ -34,7 +34,7 @@ use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
 
 use self::features::factors;
-use crate::models::decision::{Decision, Factors, probability};
+use crate::models::decision::{DESCRIBED, Decision, Factors, probability};
 use crate::models::mention_prior::KbMentionPrior;
 use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
 use crate::system::hybrid::HybridLinker;
@@ -102,6 +102,9 @@ pub struct Pipeline {
 
 /// From this score on, a text counts as a research article, and the mention prior applies to every name.
 const MIN_RESEARCH: f32 = 0.5;
+
+/// From this number of concepts on, a terminology has most of what everyday text mentions.
+const MANY_CONCEPTS: usize = 10_000;
 
 /// Pseudo-count of the exact name match against the mention prior.
 const EXACT_PRIOR: f32 = 8.0;
@@ -304,6 +307,7 @@ impl Pipeline {
         };
         let mut given: Vec<&SpanProposal> =
             proposals.iter().filter(|proposal| decision.gives(proposal) || is_asked(proposal)).collect();
+        given.retain(|proposal| is_asked(proposal) || self.is_believable(proposal));
         if self.config.nested != Nested::All {
             let all = given.clone();
             given.retain(|proposal| !proposal.is_nested());
@@ -342,6 +346,18 @@ impl Pipeline {
             let types = (self.semantic_type(proposal), self.semantic_type(outer));
             self.is_nil(outer) || !is_whole(outer) && is_other_type(types.0.as_deref(), types.1.as_deref())
         })
+    }
+
+    /// Whether a proposal is linked, or may be output unlinked: what a large terminology lacks is rarely a mention unless it is a name, such as
+    /// that of a rare disorder.
+    fn is_believable(&self, proposal: &SpanProposal) -> bool {
+        let of_tagger = self.recognizer.label_sets[proposal.tagged.0].name.as_deref();
+        !self.decision.unlinked_names_only
+            || proposal.research >= MIN_RESEARCH
+            || self.kb.n_concepts() < MANY_CONCEPTS
+            || proposal.name.contains(' ') && proposal.is_headed_by_disorder()
+            || !of_tagger.is_some_and(|of| DESCRIBED.contains(&of))
+            || !self.is_nil(proposal)
     }
 
     /// Whether a proposal is not linked.
