@@ -136,10 +136,18 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
         _ => false,
     };
+    // `cerebellar peduncle` is no cerebral peduncle.
+    let mut pairs = mention_words.iter().zip(&name_words).filter(|(one, other)| !same(one, other));
+    let is_modified = mention_words.len() == name_words.len()
+        && mention_words.len() > 1
+        && pairs.next().is_some_and(|(one, other)| {
+            is_adjective(one) && is_adjective(other) && !is_misspelling(kb, one, other) && pairs.next().is_none()
+        });
     // `non-diabetic` negates diabetes; for `post-operative pain` the prefix occurs in `Pain, Postoperative`.
     let mut prefixes = prefixes.iter();
     mention_words.iter().any(is_other)
         || is_shortened
+        || is_modified
         || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
@@ -174,6 +182,11 @@ const MISSPELT: f32 = 0.6;
 
 /// Factor on the probabilities of candidates that only look alike.
 const DISTRUST: f32 = 0.1;
+
+/// Whether a word has an ending of adjectives.
+fn is_adjective(word: &str) -> bool {
+    word.len() >= MIN_LENGTH && ["al", "ar", "ary", "ic", "ive", "ous"].iter().any(|ending| word.ends_with(ending))
+}
 
 fn is_rare(word: &str) -> bool {
     word.len() >= MIN_LENGTH

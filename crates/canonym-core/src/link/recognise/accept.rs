@@ -156,7 +156,7 @@ pub fn sense_candidates(
             if !found.expanded && !case_agrees(kb.name(name), surface) {
                 continue;
             }
-            if *tier == Tier::Root && found.n_counted == 1 && is_verb_or_adverb(surface, kb.name(name)) {
+            if *tier == Tier::Root && found.n_counted == 1 && only_shares_stem(surface, kb.name(name)) {
                 continue;
             }
             let features = features(kb, text, words, found, *tier, name);
@@ -173,12 +173,18 @@ pub fn sense_candidates(
     candidates
 }
 
-/// Whether the window is part of a longer word, such as `eclampsia` in `pre-eclampsia` or `flu` in `flu-like`.
+/// Whether the window is part of a longer word or number, such as `eclampsia` in `pre-eclampsia`, `flu` in `flu-like` or `Cr 3` in `Cr 3.4`.
 fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let is_joined = |word: &Word| word.token.before == Gap::Hyphen && !word.expanded;
     let before = found.first.checked_sub(1).filter(|_| is_joined(&words[found.first])).map(|at| words[at].token.span);
-    let after = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span);
-    before.is_some_and(|span| is_prefix(span.of(text))) || after.is_some_and(|span| span.of(text) == "like")
+    let after = words.get(found.last + 1).filter(|next| is_joined(next)).map(|next| next.token.span.of(text));
+    let surface = found.span(words).of(text);
+    // The hyphen of `CTX-M` and the point of `3.4`.
+    let is_letter = |next: &str| next.len() == 1 && next.starts_with(|letter: char| letter.is_ascii_uppercase());
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_cut = |next: &str| digits(words[found.last].token.span.of(text)) && digits(next);
+    before.is_some_and(|span| is_prefix(span.of(text)))
+        || after.is_some_and(|next| next == "like" || is_acronym(surface) && is_letter(next) || is_cut(next))
 }
 
 /// Whether a name of one word and function words, such as `the runs` or `vitamin A`, does not stand in the text as a whole.
@@ -193,11 +199,14 @@ fn lacks_function_words(form: &str, text: &str, words: &[Word], found: &WindowMa
     window.is_none_or(|window| window.iter().zip(&parts).any(|(word, part)| fold(word.token.span.of(text)) != *part))
 }
 
-/// Whether a single word shares only its stem with a name, such as `solely` with `sole` or `organizing` with `organ`.
-fn is_verb_or_adverb(surface: &str, name: &str) -> bool {
+/// Whether a single word shares only its stem with a name, such as `solely` with `sole`, `organizing` with `organ` or `laminitis` with `lamins`.
+fn only_shares_stem(surface: &str, name: &str) -> bool {
     let (surface, name) = (surface.to_lowercase(), name.to_lowercase());
-    VERBAL.iter().any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
+    VERBAL.iter().chain(&DISORDERS).any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
 }
+
+/// Suffixes of disorders and operations.
+const DISORDERS: [&str; 9] = ["itis", "osis", "oma", "emia", "aemia", "pathy", "ectomy", "otomy", "plasty"];
 
 /// Suffixes of verbs and adverbs.
 const VERBAL: [&str; 8] = ["ly", "ing", "ed", "ize", "izes", "ise", "ises", "ating"];

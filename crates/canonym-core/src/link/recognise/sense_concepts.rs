@@ -99,7 +99,10 @@ fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
         let is_inverted = |form: FormId| long.contains(',') || has_comma(form);
         let agrees =
             |(form, tier): &&(FormId, Tier)| *tier >= Tier::Ordered || *tier == Tier::Permuted && is_inverted(*form);
-        for (form, _) in found.forms.iter().filter(agrees) {
+        // `Immunoglobulin A` is not named Immunoglobulin.
+        let best = found.forms.iter().map(|(_, tier)| *tier).max();
+        let is_best = |(_, tier): &&(FormId, Tier)| Some(*tier) == best || best != Some(Tier::Folded);
+        for (form, _) in found.forms.iter().filter(agrees).filter(is_best) {
             let names = kb.names_of_form(*form).map(|name| (kb.concept_of(name), name));
             // Preferred names come before synonyms of other concepts.
             let mut names: Vec<(ConceptId, NameId)> =
