@@ -92,7 +92,10 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     if name_words.concat() == mention_words.concat() {
         return false;
     }
-    let same = |one: &str, other: &str| root(&canonical(one)) == root(&canonical(other));
+    let same = |one: &str, other: &str| {
+        let (one, other) = (canonical(one), canonical(other));
+        root(&one) == root(&other) && ends_alike(&one, &other)
+    };
     let is_other = |word: &&str| {
         let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
             || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
@@ -182,6 +185,15 @@ const MISSPELT: f32 = 0.6;
 
 /// Factor on the probabilities of candidates that only look alike.
 const DISTRUST: f32 = 0.1;
+
+/// Whether both words of one stem end as the same kind of disorder or operation, or neither does: `laminitis` is no form of `lamins`.
+fn ends_alike(one: &str, other: &str) -> bool {
+    DISORDER_ENDINGS.iter().all(|ending| one.ends_with(ending) == other.ends_with(ending))
+}
+
+/// Suffixes of disorders and operations.
+pub(super) const DISORDER_ENDINGS: [&str; 9] =
+    ["itis", "osis", "oma", "emia", "aemia", "pathy", "ectomy", "otomy", "plasty"];
 
 /// Whether a word has an ending of adjectives.
 fn is_adjective(word: &str) -> bool {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::scan::{Tier, WindowMatch, Word};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use crate::link::lookalike::DISORDER_ENDINGS;
 use crate::link::model::read_weights;
 use crate::text::normalise::fold;
 use crate::text::tokens::Gap;
@@ -202,11 +203,8 @@ fn lacks_function_words(form: &str, text: &str, words: &[Word], found: &WindowMa
 /// Whether a single word shares only its stem with a name, such as `solely` with `sole`, `organizing` with `organ` or `laminitis` with `lamins`.
 fn only_shares_stem(surface: &str, name: &str) -> bool {
     let (surface, name) = (surface.to_lowercase(), name.to_lowercase());
-    VERBAL.iter().chain(&DISORDERS).any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
+    VERBAL.iter().chain(&DISORDER_ENDINGS).any(|ending| surface.ends_with(ending) && !name.ends_with(ending))
 }
-
-/// Suffixes of disorders and operations.
-const DISORDERS: [&str; 9] = ["itis", "osis", "oma", "emia", "aemia", "pathy", "ectomy", "otomy", "plasty"];
 
 /// Suffixes of verbs and adverbs.
 const VERBAL: [&str; 8] = ["ly", "ing", "ed", "ize", "izes", "ise", "ises", "ating"];

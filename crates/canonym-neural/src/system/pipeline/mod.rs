@@ -357,7 +357,8 @@ impl Pipeline {
             || self.kb.n_concepts() < MANY_CONCEPTS
             || proposal.name.contains(' ') && proposal.is_headed_by_disorder()
             || !of_tagger.is_some_and(|of| DESCRIBED.contains(&of))
-            || !self.is_nil(proposal)
+            // Whatever threshold the user asks for.
+            || self.decision.link(proposal) >= self.decision.link_threshold(proposal) && !proposal.link.candidates.is_empty()
     }
 
     /// Whether a proposal is not linked.
