@@ -128,17 +128,21 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
             arguments.data.display()
         ));
     };
-    canonym_serve::run(&app, address, listening).map_err(|error| {
-        let hint = "the port may be in use; try another one with `--bind`";
-        canonym_core::Error::invalid(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
-    })
+    canonym_serve::run(&app, address, listening).map_err(|error| listen_error(address, &error))
+}
+
+/// The error of an address that cannot be listened on.
+pub fn listen_error(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+    let hint = "the port may be in use; try another one with `--bind`";
+    canonym_core::Error::invalid(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
 }
 
 fn public_url(text: &str) -> Result<PublicUrl, String> {
     text.parse().map_err(|error: ApiError| format!("{}; {}", error.message, error.hint.unwrap_or_default()))
 }
 
-fn address(text: &str) -> anyhow::Result<SocketAddr> {
+/// The address that a text names.
+pub fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let hint = "use an address and a port, such as 127.0.0.1:7878";
     let mut found =
         text.to_socket_addrs().map_err(|error| usage(format!("invalid address `{text}`: {error}"), hint))?;

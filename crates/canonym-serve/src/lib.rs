@@ -34,5 +34,5 @@ pub mod wire;
 
 pub use engine::{Engine, LinkOptions, Mentions, Nil, Trainer};
 pub use error::ApiError;
-pub use server::{open, run};
+pub use server::{open, run, run_mcp};
 pub use state::{App, PublicUrl, ServeConfig};

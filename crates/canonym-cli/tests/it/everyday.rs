@@ -38,6 +38,15 @@ const LIONS: &str = "MESH:D008045";
 const TURKEYS: &str = "MESH:D014422";
 const RHUBARB: &str = "MESH:D012250";
 const HEARTBURN: &str = "MESH:D006356";
+const FOOT_AND_MOUTH: &str = "MESH:D005536";
+const FOOT_DISEASES: &str = "MESH:D005534";
+const CURETTAGE: &str = "MESH:D004107";
+const LIVER: &str = "MESH:D008099";
+const HYPOTENSION: &str = "MESH:D007022";
+const HEPATITIS_C: &str = "MESH:D006526";
+const HEPARIN: &str = "MESH:D006493";
+const SEPTIC_ARTHRITIS: &str = "MESH:D001170";
+const WEIGHT: &str = "MESH:D001835";
 
 /// Mentions of several pieces stand with `…` between them.
 const CASES: &[Case] = &[
@@ -64,6 +73,12 @@ const CASES: &[Case] = &[
     ("I had bad hart burn after dinner.", &[("hart burn", HEARTBURN)], &[BURNS]),
     ("John T. Burns of Wilson Street saw the Lions play in Turkey.", &[], &[BURNS, WILSON, LIONS, TURKEYS]),
     ("Seen by rheum for burns of both hands.", &[("burns", BURNS)], &[RHUBARB]),
+    ("Foot and mouth disease was ruled out in the cattle.", &[("Foot and mouth disease", FOOT_AND_MOUTH)], &[FOOT_DISEASES]),
+    ("The vet put him on Hill's c/d and a course of enrofloxacin.", &[], &[CURETTAGE]),
+    ("There is a hypodense lesion in the liver.", &[("liver", LIVER)], &[HYPOTENSION]),
+    ("Hep C Ab positive, RNA pending.", &[("Hep C", HEPATITIS_C)], &[HEPARIN]),
+    ("The blister on my heel has gone septic.", &[], &[SEPTIC_ARTHRITIS]),
+    ("Tablets with 5 to 40 % by weight of rivaroxaban.", &[], &[WEIGHT]),
 ];
 
 /// Concepts whose names or letters turn up where something else is meant.

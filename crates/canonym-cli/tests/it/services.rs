@@ -24,7 +24,11 @@ impl Running {
     fn start_with(place: &Workplace, options: &[&str]) -> Running {
         let arguments = ["serve", "--kb", "shapes.kb", "--bind", "127.0.0.1:0", "--data", "kept"];
         let arguments: Vec<&str> = arguments.iter().chain(options).copied().collect();
-        let mut child = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+        Running::of(place, &arguments)
+    }
+
+    fn of(place: &Workplace, arguments: &[&str]) -> Running {
+        let mut child = place.command(arguments).stdin(Stdio::null()).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let address = loop {
             let mut line = String::new();
@@ -243,4 +247,42 @@ fn packaging_names_options_that_exist() {
         let told = String::from_utf8_lossy(&done.stderr);
         assert!(!told.contains("Unknown") && !told.contains("Failed to parse"), "{told}");
     }
+}
+
+#[test]
+fn tools_over_http_are_for_programs_of_this_machine() {
+    let place = Workplace::with_shapes();
+    let options = ["mcp", "--kb", "shapes.kb", "--model", "lexical", "--bind"];
+    let with = |address| options.into_iter().chain([address]).collect::<Vec<&str>>();
+    let server = Running::of(&place, &with("127.0.0.1:0"));
+    let params = json!({"name": "ground_terms", "arguments": {"terms": ["pie"]}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let post = |path: &str, host: &str, more: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}");
+        let types = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+        write!(stream, "{head}{types}Content-Length: {}\r\n\r\n{call}", call.len()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = post("/mcp", &server.address, "");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("structuredContent"), "{answer}");
+    for (host, more) in [("example.org", ""), (server.address.as_str(), "Origin: http://example.org\r\n")] {
+        let answer = post("/mcp", host, more);
+        assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    }
+    assert!(post("/api/v1/projects", &server.address, "").starts_with("HTTP/1.1 404"));
+    let output = place.run(&with("0.0.0.0:0"), "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && told.contains("is reachable from other machines"), "{told}");
+}
+
+#[test]
+fn tools_over_http_end_with_a_signal() {
+    let place = Workplace::with_shapes();
+    let mut server =
+        Running::of(&place, &["mcp", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0"]);
+    Command::new("kill").arg(server.child.id().to_string()).status().unwrap();
+    assert!(server.child.wait().unwrap().success());
 }

@@ -34,6 +34,19 @@ const MIN_LENGTH: usize = 5;
 const HEADS: [&str; 8] =
     ["structure", "finding", "procedure", "organism", "substance", "product", "entire", "unspecified"];
 
+/// Modifiers that make a narrower concept of a disorder.
+const NARROWING: [&str; 7] = ["benign", "chronic", "invasive", "malignant", "recurrent", "resistant", "subacute"];
+
+/// The last word of names of measurements.
+const MEASUREMENT: &str = "measurement";
+
+/// Words of mentions that may be measurements.
+const MEASURED: [&str; 10] =
+    ["amount", "assay", "concentration", "count", "index", "level", "measurement", "rate", "ratio", "test"];
+
+/// Prefixes of adjectives of degree.
+const DEGREES: [&str; 3] = ["hyper", "hypo", "iso"];
+
 /// Minimum length of a short word that a name must contain or abbreviate.
 const MIN_LENGTH_RARE: usize = 3;
 
@@ -71,9 +84,14 @@ fn bits(word: &str, n_bytes: usize) -> impl Iterator<Item = usize> {
     (0..N_HASHES).map(move |n| (first.wrapping_add(n.wrapping_mul(step)) % (8 * n_bytes as u64)) as usize)
 }
 
-/// Whether a folded word occurs in `kb`, in an open terminology, or in general language.
+/// Whether a folded word occurs in `kb`, in an open terminology, or in general language, or is a prefix of degree and such a word:
+/// `hypodense`.
 pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
-    frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
+    let is_known = |word: &str| {
+        frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
+    };
+    let rests = DEGREES.iter().filter_map(|prefix| word.strip_prefix(prefix));
+    is_known(word) || rests.filter(|rest| rest.len() >= MIN_LENGTH).any(is_known)
 }
 
 /// Whether a rare word, number or symbol of the mention has no counterpart in the name, so the two only look alike.
@@ -126,7 +144,9 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
                 || HEADS.contains(&&*other_form)
         };
         let names_more = |other: &&str| {
-            !is_linking_word(other) && kind_of(&canonical(other)) == WordKind::Plain && !is_related(other)
+            let form = canonical(other);
+            let is_more = kind_of(&form) == WordKind::Plain || NARROWING.contains(&&*form);
+            !is_linking_word(other) && is_more && !is_related(other)
         };
         let is_word = word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) || frequency(word) > COMMON;
         // `copd` is no part of its long form.
@@ -139,6 +159,9 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
         _ => false,
     };
+    // `prolactin` is no prolactin measurement.
+    let is_measured = name_words.len() > 1 && name_words.last().is_some_and(|last| canonical(last) == MEASUREMENT);
+    let is_unmeasured = is_measured && mention_words.iter().all(|word| !MEASURED.contains(&&*canonical(word)));
     // `cerebellar peduncle` is no cerebral peduncle.
     let mut pairs = mention_words.iter().zip(&name_words).filter(|(one, other)| !same(one, other));
     let is_modified = mention_words.len() == name_words.len()
@@ -151,6 +174,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     mention_words.iter().any(is_other)
         || is_shortened
         || is_modified
+        || is_unmeasured
         || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
@@ -351,6 +375,9 @@ mod tests {
             ("nondiabetic", "diabetic"),
             ("laminin", "Receptors, Laminin"),
             ("Factor XIII", "Factor XIIIa"),
+            ("hypodense", "Hypotense"),
+            ("nasopharyngitis", "Chronic nasopharyngitis"),
+            ("Lewy body dementia", "Lewy body dementia measurement"),
         ] {
             assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
         }
@@ -359,6 +386,8 @@ mod tests {
             ("ibuprofen sodium", "Ibuprofen"),
             ("diabtes mellitus", "Diabetes Mellitus"),
             ("predinsone", "Prednisone"),
+            ("appendicitis", "Acute appendicitis"),
+            ("serum prolactin level", "prolactin measurement"),
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
         }

@@ -427,7 +427,7 @@ fn annotations(predicted: &Predicted) -> Vec<Annotation> {
 
 /// The predictions in a document.
 fn predicted(pipeline: &Pipeline, text: &Document, proposals: &[SpanProposal]) -> Predicted {
-    let decided = pipeline.decide_with(proposals);
+    let decided = pipeline.decide_with(&text.text, proposals);
     let names: Vec<&str> = decided.iter().map(|(proposal, _)| proposal.name.as_str()).collect();
     let cosines = pipeline.linker().two_nearest(&names);
     let mention = |((proposal, linked), cosines): (&(&SpanProposal, LinkedMention), [f32; 2])| Prediction {

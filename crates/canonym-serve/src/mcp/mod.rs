@@ -56,14 +56,23 @@ impl McpServer {
         })
     }
 
-    /// The protocol over HTTP, without sessions.
+    /// The protocol over HTTP, without sessions. Hosts and origins have to be checked before.
     pub fn http(self, max_body: usize) -> StreamableHttpService<McpServer, NeverSessionManager> {
-        // Hosts and origins are checked before the request gets here.
-        let config = StreamableHttpServerConfig::default()
-            .disable_allowed_hosts()
-            .with_legacy_session_mode(false)
-            .with_json_response(true)
-            .with_max_request_body_bytes(max_body);
+        self.over_http(StreamableHttpServerConfig::default().disable_allowed_hosts(), max_body)
+    }
+
+    /// The protocol over HTTP for programs of this machine: other hosts are refused, which prevents DNS rebinding, and web pages.
+    pub fn http_of_this_machine(self, max_body: usize) -> StreamableHttpService<McpServer, NeverSessionManager> {
+        self.over_http(StreamableHttpServerConfig::default().enforce_origin_validation(), max_body)
+    }
+
+    fn over_http(
+        self,
+        config: StreamableHttpServerConfig,
+        max_body: usize,
+    ) -> StreamableHttpService<McpServer, NeverSessionManager> {
+        let config =
+            config.with_legacy_session_mode(false).with_json_response(true).with_max_request_body_bytes(max_body);
         StreamableHttpService::new(move || Ok(self.clone()), Arc::default(), config)
     }
 }

@@ -30,7 +30,7 @@ pub fn coordinated(view: KbView<'_>, analysis: &Analysis<'_>, words: &[Word]) ->
         let end = words.partition_point(|word| word.token.span.start < part.end);
         let words = &words[begin..end];
         for window in coordinations(text, part) {
-            if !all_known(text, words, window) {
+            if !all_known(text, words, window) || is_name(view, text, words, window) {
                 continue;
             }
             // Expansions are ordered best first, so the first one that consists of names is taken.
@@ -100,6 +100,13 @@ fn all_known(text: &str, words: &[Word], window: Span) -> bool {
     let first = words.partition_point(|word| word.token.span.start < window.start);
     let mut inside = words[first..].iter().take_while(|word| word.token.span.end <= window.end);
     inside.all(|word| may_be_inside(text, word))
+}
+
+/// Whether a coordination is an exact name itself: foot and mouth disease is no disease of the foot.
+fn is_name(view: KbView<'_>, text: &str, words: &[Word], window: Span) -> bool {
+    let words: Vec<Word> = inside(words, window).copied().collect();
+    let found = lookup(view, text, &words);
+    found.is_some_and(|found| found.forms.iter().any(|(_, tier)| *tier == Tier::Folded))
 }
 
 /// Words that join conjuncts.

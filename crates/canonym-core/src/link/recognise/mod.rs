@@ -25,7 +25,8 @@ use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
 pub use self::nested::{
-    Nested, Overlapping, SpanSet, drop_inside_pieces, is_other_type, is_preferred, keep_disjoint, nested_in,
+    Nested, Overlapping, SpanSet, drop_inside_pieces, is_all_but_letters, is_other_type, is_preferred, keep_disjoint,
+    nested_in,
 };
 use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
@@ -240,7 +241,7 @@ impl DictionaryAnnotator {
             let (kept, nested) = longest(spotted);
             spotted = kept;
             if self.config.nested == Nested::OtherTypes {
-                add_other_types(&self.kb, &mut spotted, nested);
+                add_other_types(&self.kb, text, &mut spotted, nested);
             }
         }
         for part in coordination::coordinated(self.view(), analysis, &words) {

@@ -104,6 +104,14 @@ pub fn nested_in<T: Overlapping>(outer: &[T], entries: Vec<T>, is_reported: impl
     entries.into_iter().filter(reported).collect()
 }
 
+/// Whether a span lacks only letters, digits and signs of a longer one, as `Hep` of `Hep C`.
+pub fn is_all_but_letters(text: &str, nested: Span, outer: Span) -> bool {
+    let part = |start: u32, end: u32| text.get(start as usize..end as usize).unwrap_or_default();
+    let rest = [part(outer.start, nested.start), part(nested.end, outer.end)];
+    let mut words = rest.into_iter().flat_map(|rest| rest.split(|letter: char| !letter.is_alphanumeric()));
+    words.all(|word| word.len() < 2 || word.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Drops mentions inside one piece of a discontinuous mention that is `certain`, as `diabetes` in `type 1 and 2 diabetes`, unless they are
 /// `kept`.
 pub fn drop_inside_pieces<T: Overlapping>(
@@ -183,11 +191,18 @@ pub(super) fn drop_crossing(text: &str, spotted: &mut Vec<DictionaryMatch>) {
 const MAX_NEAR: usize = 32;
 
 /// Adds to matches that do not overlap those nested in them whose semantic type differs or is unknown.
-pub(super) fn add_other_types(kb: &KnowledgeBase, kept: &mut Vec<DictionaryMatch>, nested: Vec<DictionaryMatch>) {
+pub(super) fn add_other_types(
+    kb: &KnowledgeBase,
+    text: &str,
+    kept: &mut Vec<DictionaryMatch>,
+    nested: Vec<DictionaryMatch>,
+) {
     let type_of = |entry: &DictionaryMatch| kb.types(entry.best().0.concept).next();
     let is_whole = |entry: &DictionaryMatch| is_preferred(kb, entry.best().0.concept, entry.best().0.name);
     let is_reported = |entry: &DictionaryMatch, outer: &DictionaryMatch| {
-        !is_whole(outer) && type_of(entry).is_none_or(|of_entry| is_other_type(Some(of_entry), type_of(outer)))
+        !is_whole(outer)
+            && !is_all_but_letters(text, entry.span, outer.span)
+            && type_of(entry).is_none_or(|of_entry| is_other_type(Some(of_entry), type_of(outer)))
     };
     let nested = longest(nested_in(kept, nested, is_reported)).0;
     kept.extend(nested.into_iter().map(|entry| DictionaryMatch { is_nested: true, ..entry }));

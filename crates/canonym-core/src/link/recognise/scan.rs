@@ -305,6 +305,10 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     if canonical.iter().zip(&window_hashes).all(|(hash, word)| *hash == word.canonical) {
         return Some(Tier::Ordered);
     }
+    // Letters in another order are another name: `c/d and` is not D and C.
+    if window.iter().all(|word| word.hashes.linking || word.token.span.len() < 2) {
+        return None;
+    }
     let in_window = sorted(&mut window_hashes.iter().map(|word| word.canonical));
     if sorted(&mut canonical.into_iter()) == in_window {
         return Some(Tier::Permuted);

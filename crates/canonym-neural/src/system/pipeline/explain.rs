@@ -17,7 +17,7 @@ impl Pipeline {
         let of_document = |(document, proposals): (&Document, Vec<SpanProposal>)| {
             let text = document.text.as_str();
             let (map, analysis) = (OffsetMap::new(text), Analysis::new(text));
-            let given = self.given(&proposals);
+            let given = self.given(text, &proposals);
             given.iter().map(|proposal| self.explain_proposal(text, &map, analysis.short_forms(), proposal)).collect()
         };
         documents.par_iter().zip(proposals).map(of_document).collect()

@@ -24,8 +24,8 @@ use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{
-    DictionaryAnnotator, DictionaryMatch, Nested, Overlapping, RecogniseConfig, drop_inside_pieces, is_other_type,
-    is_preferred, keep_disjoint, nested_in,
+    DictionaryAnnotator, DictionaryMatch, Nested, Overlapping, RecogniseConfig, drop_inside_pieces, is_all_but_letters,
+    is_other_type, is_preferred, keep_disjoint, nested_in,
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::normalise::{canonical, fold};
@@ -274,13 +274,17 @@ impl Pipeline {
     }
 
     /// The output mentions of one document.
-    pub fn decide(&self, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
-        self.decide_with(&proposals).into_iter().map(|(_, linked)| linked).collect()
+    pub fn decide(&self, text: &str, proposals: Vec<SpanProposal>) -> Vec<LinkedMention> {
+        self.decide_with(text, &proposals).into_iter().map(|(_, linked)| linked).collect()
     }
 
     /// Like [`Pipeline::decide`], each output mention with the proposal that it was made of.
-    pub fn decide_with<'a>(&self, proposals: &'a [SpanProposal]) -> Vec<(&'a SpanProposal, LinkedMention)> {
-        self.given(proposals).into_iter().map(|proposal| (proposal, self.linked(proposal))).collect()
+    pub fn decide_with<'a>(
+        &self,
+        text: &str,
+        proposals: &'a [SpanProposal],
+    ) -> Vec<(&'a SpanProposal, LinkedMention)> {
+        self.given(text, proposals).into_iter().map(|proposal| (proposal, self.linked(proposal))).collect()
     }
 
     /// The linker of proposals.
@@ -299,7 +303,7 @@ impl Pipeline {
     }
 
     /// The proposals that are output, after overlap suppression, in text order.
-    fn given<'a>(&self, proposals: &'a [SpanProposal]) -> Vec<&'a SpanProposal> {
+    fn given<'a>(&self, text: &str, proposals: &'a [SpanProposal]) -> Vec<&'a SpanProposal> {
         let decision = &self.decision;
         // A user's threshold below that of the model keeps less certain links.
         let is_asked = |proposal: &SpanProposal| {
@@ -316,7 +320,7 @@ impl Pipeline {
             drop_inside_pieces(&mut given, |proposal| !self.is_nil(proposal), |proposal| proposal.is_conjunct);
             // In a terminology of one type, nested names are mostly parts of longer names that it lacks.
             if self.config.nested == Nested::OtherTypes && self.types().len() > 1 {
-                let nested = self.nested_of_other_types(&given, all);
+                let nested = self.nested_of_other_types(text, &given, all);
                 given.extend(suppress_overlaps(nested, |proposal| proposal, decision));
             }
         }
@@ -328,6 +332,7 @@ impl Pipeline {
     /// name is neither a preferred one nor that of a disorder of three words or more.
     fn nested_of_other_types<'a>(
         &self,
+        text: &str,
         given: &[&'a SpanProposal],
         all: Vec<&'a SpanProposal>,
     ) -> Vec<&'a SpanProposal> {
@@ -344,7 +349,9 @@ impl Pipeline {
         };
         nested_in(given, names, |proposal, outer| {
             let types = (self.semantic_type(proposal), self.semantic_type(outer));
-            self.is_nil(outer) || !is_whole(outer) && is_other_type(types.0.as_deref(), types.1.as_deref())
+            let is_other = || is_other_type(types.0.as_deref(), types.1.as_deref());
+            self.is_nil(outer)
+                || !is_whole(outer) && is_other() && !is_all_but_letters(text, proposal.span, outer.span)
         })
     }
 
@@ -494,7 +501,8 @@ impl Annotator for Pipeline {
 
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let proposals = self.proposals(documents);
-        Ok(proposals.into_par_iter().map(|proposals| self.decide(proposals)).collect())
+        let of_document = |(document, proposals): (&Document, _)| self.decide(&document.text, proposals);
+        Ok(documents.par_iter().zip(proposals).map(of_document).collect())
     }
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
