@@ -69,6 +69,8 @@ pub enum Loss {
     Hypothetical,
     /// What no resource holds of relatives: drugs, observations, and what they do not have.
     Relative,
+    /// Substances that the patient does not tolerate, which are not taken.
+    Allergen,
     /// Documents that are dropped.
     Document,
     /// Content that only the source format can represent.
@@ -193,6 +195,7 @@ fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
         }
         Loss::Hypothetical => ("hypothetical mention", "hypothetical mentions", left_out),
         Loss::Relative => ("mention about a relative", "mentions about relatives", left_out),
+        Loss::Allergen => ("drug in an allergy", "drugs in allergies", left_out),
         Loss::Document => ("document without mentions", "documents without mentions", left_out),
         Loss::Residue => ("format-specific element", "format-specific elements", "dropped"),
     }

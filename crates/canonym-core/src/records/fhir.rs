@@ -11,7 +11,7 @@
 //! | family | FamilyMemberHistory | left out | left out |
 //! | hypothetical | left out | left out | left out |
 //!
-//! What a relative does not have is left out, too. Each resource names its code with system URI, release and display, and
+//! What a relative does not have is left out, too, and so are drugs that the patient does not tolerate. Each resource names its code with system URI, release and display, and
 //! its place in the note by the extension `derivation-reference`; a DocumentReference stands for the note. The patient
 //! is not known here: `subject` has only a display text.
 
@@ -26,6 +26,7 @@ use crate::corpus::table::{CodePoints, code_points};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::kb::KnowledgeBase;
 use crate::kb::code_system::{Coding, canonical_id, canonical_prefix, coding_of_id};
+use crate::text::context::allergens::Allergens;
 
 /// URI of the tag of candidates, and start of our own extensions.
 const OWN: &str = "urn:canonym";
@@ -65,7 +66,8 @@ impl FhirResources {
     /// Appends the lines of a document to `out`; returns what was left out.
     pub fn write(&self, kb: &KnowledgeBase, document: &AnnotatedDocument, out: &mut Vec<u8>) -> Losses {
         let mut losses = Losses::default();
-        let (mut n_untyped, mut n_hypothetical, mut n_relative) = (0, 0, 0);
+        let (mut n_untyped, mut n_hypothetical, mut n_relative, mut n_allergens) = (0, 0, 0, 0);
+        let allergens = Allergens::new(&document.document.text);
         let is_bundle = self.layout == Layout::Bundles;
         let note_id = resource_id(&document.document.id, None);
         let reference = match is_bundle {
@@ -93,6 +95,10 @@ impl FhirResources {
                 }
                 Resource::Condition => condition(code, asserted),
                 Resource::Observation => observation(code, asserted),
+                Resource::MedicationStatement if allergens.contains(&annotation.spans) => {
+                    n_allergens += 1;
+                    continue;
+                }
                 Resource::MedicationStatement => medication(code, asserted),
             };
             let id = resource_id(&document.document.id, Some(place));
@@ -101,6 +107,7 @@ impl FhirResources {
         losses.count(Loss::ResourceType, n_untyped, document);
         losses.count(Loss::Hypothetical, n_hypothetical, document);
         losses.count(Loss::Relative, n_relative, document);
+        losses.count(Loss::Allergen, n_allergens, document);
         let mut line = |value: &Value| {
             serde_json::to_writer(&mut *out, value).expect("strings and numbers in memory are always JSON");
             out.push(b'\n');

@@ -18,6 +18,7 @@
 //! assert_eq!(contexts.of(&[Span::new(25, 30)]).negation, Negation::Affirmed);
 //! ```
 
+pub mod allergens;
 mod signs;
 mod triggers;
 mod units;
@@ -354,6 +355,27 @@ mod tests {
         let start = text.find(what).unwrap();
         let document = Document { text: text.to_owned(), ..Document::default() };
         Contexts::new(&document).of(&[Span::new(start, start + what.len())]).attributes().collect()
+    }
+
+    #[test]
+    fn drugs_that_were_not_given_are_negated() {
+        for (text, what) in [
+            ("Aspirin was not given.", "Aspirin"),
+            ("Aspirin was not administered.", "Aspirin"),
+            ("Metformin was withheld.", "Metformin"),
+            ("Refused ibuprofen.", "ibuprofen"),
+            ("Warfarin discontinued.", "Warfarin"),
+            ("Hold lisinopril today.", "lisinopril"),
+        ] {
+            assert_eq!(context(text, what), [("negation", "negated")], "{text}");
+        }
+        assert_eq!(context("A man with asthma discontinued prednisone.", "asthma"), []);
+    }
+
+    #[test]
+    fn doubt_at_the_end_of_a_sentence_is_about_what_is_before() {
+        assert_eq!(context("Cough, possibly.", "Cough"), [("negation", "possible")]);
+        assert_eq!(context("Cough, possibly pneumonia.", "Cough"), []);
     }
 
     #[test]

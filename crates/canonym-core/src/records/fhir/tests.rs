@@ -271,3 +271,14 @@ fn ids_are_those_that_fhir_allows() {
     assert_eq!((url.len(), &url[23..24]), (45, "8"));
     assert_ne!(url, full_url("7", Some(0)));
 }
+
+#[test]
+fn drugs_that_are_not_tolerated_are_not_taken() {
+    let mut document = mention("Colchicine", "X:1", "");
+    document.document.text.push_str(" allergy.");
+    let writer = FhirResources { types: ResourceTypes::default(), layout: Layout::Resources };
+    let mut out = Vec::new();
+    let losses = writer.write(&kb(), &document, &mut out);
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 1);
+    expect!["1 drug in an allergy was dropped (first in document `7`)"].assert_eq(&losses.lines().collect::<Vec<_>>().join("; "));
+}

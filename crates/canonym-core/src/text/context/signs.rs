@@ -41,7 +41,7 @@ pub(super) struct Source<'a> {
     pub(super) signed: &'a [u32],
 }
 
-/// Reads the words of a unit, after an empty word for the start.
+/// Reads the words of a unit, between empty words for its start and its end.
 pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words: &mut Vec<UnitWord>) {
     let Source { triggers, text, signed } = source;
     words.clear();
@@ -67,6 +67,7 @@ pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words
     }
     let gap = Span { start: end, end: unit.end.max(end) };
     reader.push_signs(gap, tokens.last().copied(), None, words);
+    words.push(reader.special("END", unit.end, unit.end));
 }
 
 /// Positions of lines that start with a plus or a minus sign, in lists that contain both; sorted.

@@ -65,10 +65,10 @@ impl Direction {
     }
 }
 
-/// Words for non-words: the start of a sentence, a question mark before a word, numbers, signs before words, answers
+/// Words for non-words: the start and the end of a sentence, a question mark before a word, numbers, signs before words, answers
 /// after words, and the colon after `negative`.
-pub(super) const SPECIAL: [&str; 10] =
-    ["START", "?", "NUM", "YEAR", "PLUS", "MINUS", "PLUSMINUS", "YES", "NO", "COLON"];
+pub(super) const SPECIAL: [&str; 11] =
+    ["START", "END", "?", "NUM", "YEAR", "PLUS", "MINUS", "PLUSMINUS", "YES", "NO", "COLON"];
 
 /// Bit of a termination that also ends the effect of headings.
 pub(super) const HEADED: usize = 7;
@@ -133,6 +133,7 @@ const TRIGGERS: &[Row] = &[
         "(denies|denied|never|without) (takes|taking|use of)", "no longer (takes|taking|on)",
     ]),
     (&[Negated], Forward, NOT, &["not", "cannot have", "(|currently|now) not on"]),
+    (&[Negated], Forward, 2, &["(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues)"]),
     (&[Negated], Both, BACK, &["(|very|highly) unlikely", "absent", "nil", "ruled out"]),
     (&[Negated], Backward, BACK, &[
         "(is|was|are|were|has been|have been|been) ruled out",
@@ -140,6 +141,8 @@ const TRIGGERS: &[Row] = &[
         "(is|was|are|were|has been|have been|) (not|never) (present|seen|found|detected|identified|noted|observed|demonstrated|reported|evident|appreciated|visualized|visualised|visible|confirmed|heard|felt|palpable|palpated|elicited)",
         "(could not|cannot|can not|couldn t) be (seen|found|detected|identified|demonstrated|appreciated|visualized|visualised|confirmed|elicited)",
         "(is|was|are|were) (absent|negative|lacking|denied|nonexistent|unremarkable)", "(has|have) been (absent|denied|negative)",
+        "(is|was|are|were|be|been) (not|never) (given|administered|started|prescribed|used|indicated)", "(not|never) (given|administered|taken|started) END",
+        "(is|was|are|were|be|been|being) (withheld|held|discontinued|stopped|refused|omitted)",
         "none", "negative", "NO", "MINUS ve",
         "(has|have|had) (|now|since|completely|fully) resolved", "(is|are|was|were) (|now|completely) (resolved|gone)", "resolved",
         "(has|have|had) (disappeared|cleared|subsided|abated)",
@@ -168,7 +171,9 @@ const TRIGGERS: &[Row] = &[
         "(must|should|has to|have to|needs to|to) be (considered|excluded|ruled out)", "(is|was) unclear", "(is|was) uncertain",
         "not yet confirmed",
     ]),
+    (&[Negated], Backward, 3, &["(withheld|held|discontinued|stopped|refused|declined|omitted) END"]),
     (&[Possible], Both, BACK, &["suspected"]),
+    (&[Possible], Backward, 3, &["(possible|possibly|probable|probably|perhaps|presumably|likely|maybe) END"]),
     (&[Possible], Both, 3, &["versus", "vs"]),
     (&[Historical], Forward, 0, &[
         "(history|hx|histories) (of|for|significant for|notable for|remarkable for|positive for|includes|included|including)", "h o", "hx", "history",
