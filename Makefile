@@ -50,9 +50,10 @@ image:
 python: wheel
 	bindings/python/scripts/check.sh $(PYTHON)
 
-# Installs the wheel with PySpark, Ray and Dask and tests linking on a cluster of this machine; needs Java 17.
+# Installs the wheel with PySpark, Ray and Dask and tests linking on a cluster of this machine; needs Java 17. With
+# SPARK_TESTS=tests/test_spark.py only PySpark is tested.
 spark: wheel
-	bindings/python/scripts/spark.sh $(PYTHON)
+	bindings/python/scripts/spark.sh $(PYTHON) $(SPARK_TESTS)
 
 # Tries the services of a server with the clients that users have (Model Context Protocol, FHIR, INCEpTION, Gilda), and reads outputs with
 # their libraries: pandas, polars, DuckDB, sssom, fhir.resources and others.

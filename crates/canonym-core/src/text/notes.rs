@@ -107,6 +107,7 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
     let mut earlier: Option<char> = None;
     let mut at = span.start as usize;
     let mut word = Span::new(at, at);
+    let title = if at == 0 { headings::title_end(text) } else { 0 };
     while at < span.end as usize
         && let Some(letter) = text[at..].chars().next()
     {
@@ -115,7 +116,14 @@ fn find_within(text: &str, span: Span, found: &mut Vec<NonMention>) -> usize {
                 && earlier.is_some_and(char::is_alphanumeric))
             || (previous == Some(':') && earlier.is_some_and(|letter| letter.is_ascii_digit()));
         let is_start = letter.is_alphanumeric() || matches!(letter, '×' | '(' | '.');
-        let step = if is_start && !is_inside {
+        let step = if is_start
+            && !is_inside
+            && at < title
+            && let Some(len) = headings::title_word(&text[at..])
+        {
+            found.push(NonMention { span: Span::new(at, at + len), kind: NonMentionKind::Heading });
+            len
+        } else if is_start && !is_inside {
             step_at(Cursor { text, at, position, word: word.of(text) }, found)
         } else if previous == Some('.') && letter.is_uppercase() {
             glued_heading(text, at, found)
@@ -283,6 +291,19 @@ mod tests {
         for text in texts {
             assert_eq!(non_mentions(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn titles_of_notes_are_no_mentions() {
+        check("UROLOGY CONSULT - inpatient\nSurgery planned.", expect!["Heading:UROLOGY | Heading:CONSULT"]);
+        check("ED TRIAGE 02:14. Chest pain.", expect!["Heading:TRIAGE | Time:02:14"]);
+        check("VASCULAR / PODIATRY LIMB SALVAGE CLINIC", expect!["Heading:PODIATRY | Heading:CLINIC"]);
+        keeps(&[
+            "Surgery went well.",
+            "RADIOLOGY IS FUN",
+            "NASAL DISCHARGE AND COUGH FOR THREE DAYS WITH FEVER",
+            "Seen in clinic.\nUROLOGY CONSULT",
+        ]);
     }
 
     #[test]

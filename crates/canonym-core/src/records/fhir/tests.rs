@@ -280,5 +280,6 @@ fn drugs_that_are_not_tolerated_are_not_taken() {
     let mut out = Vec::new();
     let losses = writer.write(&kb(), &document, &mut out);
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 1);
-    expect!["1 drug in an allergy was dropped (first in document `7`)"].assert_eq(&losses.lines().collect::<Vec<_>>().join("; "));
+    expect!["1 drug in an allergy was dropped (first in document `7`)"]
+        .assert_eq(&losses.lines().collect::<Vec<_>>().join("; "));
 }

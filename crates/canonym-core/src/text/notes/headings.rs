@@ -88,6 +88,48 @@ fn ends_heading(rest: &str, end: usize, is_line_start: bool) -> bool {
     is_line_start && is_capital && (after.is_empty() || after.starts_with(['\n', '\r']))
 }
 
+/// Words of document kinds in titles of notes, in upper case. Sorted.
+#[rustfmt::skip]
+const KINDS: [&str; 22] = [
+    "ADMISSION", "ASSESSMENT", "CLERKING", "CLINIC", "CONSULT", "CONSULTATION", "DISCHARGE", "FOLLOW", "HANDOVER", "LETTER",
+    "NOTE", "NOTES", "OPERATIVE", "PROGRESS", "REFERRAL", "REPORT", "REVIEW", "ROUND", "SUMMARY", "TRIAGE", "VISIT", "WARD",
+];
+
+/// Departments and other words in titles of notes, in upper case. Sorted.
+#[rustfmt::skip]
+const DEPARTMENTS: [&str; 48] = [
+    "ANAESTHESIA", "ANAESTHETIC", "ANESTHESIA", "AUDIOLOGY", "CARDIOLOGY", "DENTAL", "DENTISTRY", "DERMATOLOGY", "DIETETICS",
+    "EMERGENCY", "ENDOCRINE", "ENDOCRINOLOGY", "GASTROENTEROLOGY", "GENERAL", "GENETICS", "GERIATRIC", "GERIATRICS",
+    "GYNAECOLOGY", "GYNECOLOGY", "HAEMATOLOGY", "HEMATOLOGY", "HOSPICE", "HOSPITAL", "INFECTIOUS", "INPATIENT", "MEDICINE", "NEONATAL",
+    "NEPHROLOGY", "NEUROLOGY", "NEUROSURGERY", "NURSING", "OBSTETRICS", "ONCOLOGY", "OPHTHALMOLOGY", "ORTHOPAEDICS",
+    "ORTHOPEDICS", "OUTPATIENT", "PAEDIATRICS", "PALLIATIVE", "PATHOLOGY", "PEDIATRICS", "PHYSIOTHERAPY", "PODIATRY",
+    "PSYCHIATRY", "RADIOLOGY", "RHEUMATOLOGY", "SURGERY", "UROLOGY",
+];
+
+/// End in bytes of the title at the start of a document: words in upper case of which one is a kind of document, as in
+/// `UROLOGY CONSULT - inpatient`; 0 if there is none.
+pub(super) fn title_end(text: &str) -> usize {
+    let line = &text[..text.find(['\n', '\r']).unwrap_or(text.len())];
+    let line = &line[..line.floor_char_boundary(MAX_TITLE)];
+    let end = line.find(char::is_lowercase).unwrap_or(line.len());
+    let is_kind = |word: &str| KINDS.binary_search(&word).is_ok();
+    let is_short = words_of(&line[..end]).nth(MAX_WORDS).is_none();
+    if is_short && words_of(&line[..end]).any(is_kind) { end } else { 0 }
+}
+
+/// Length in bytes of the word at the start of `rest` if it only says what a document is, as those of titles do.
+pub(super) fn title_word(rest: &str) -> Option<usize> {
+    let word = words_of(rest).next().filter(|word| rest.starts_with(*word))?;
+    (KINDS.binary_search(&word).is_ok() || DEPARTMENTS.binary_search(&word).is_ok()).then_some(word.len())
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Maximum length of a title in bytes.
+const MAX_TITLE: usize = 80;
+
 /// Length in bytes of the list number at the start of `rest`: `2.`, `(3)`.
 pub(super) fn list_number(rest: &str) -> Option<usize> {
     let open = usize::from(rest.starts_with('('));
@@ -108,7 +150,7 @@ mod tests {
 
     #[test]
     fn headings_are_sorted_words() {
-        assert!(HEADINGS.is_sorted());
+        assert!(HEADINGS.is_sorted() && KINDS.is_sorted() && DEPARTMENTS.is_sorted());
         for heading in HEADINGS {
             let words: Vec<&str> = tokenize(heading).iter().map(|token| token.span.of(heading)).collect();
             assert_eq!(words.join(" "), heading);
