@@ -37,13 +37,15 @@ PYTHON_TOOLS ?= target/python-tools
 wheel:
 	bindings/python/scripts/wheel.sh $(PYTHON) $(PYTHON_TOOLS) $(PROFILE)
 
-# What is released, in target/release-files: an archive, the wheel, and checksums. PROFILE=dev packs what `make test` built.
+# What is released, in target/release-files: an archive with a program that needs no library of the system on Linux, the wheel, and
+# checksums. PROFILE=dev packs what `make test` built, which needs them, to try the packing.
 dist: wheel
 	packaging/dist.sh $(PROFILE)
 
-# The server as an image from scratch; CONTAINERS is podman or docker.
+# The server as an image from scratch; CONTAINERS is podman or docker, with BuildKit. Podman reads .containerignore, Docker the other file.
 CONTAINERS ?= podman
 image:
+	cmp .containerignore packaging/Containerfile.dockerignore
 	$(CONTAINERS) build -f packaging/Containerfile -t canonym .
 
 # Installs the wheel in a new virtual environment and runs the tests and doctests of the package.

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Builds what is released into target/release-files: an archive with program, manual pages, completions and licences, the wheel, and checksums.
-# dist.sh PROFILE; the wheel has been built before.
+# dist.sh PROFILE; the wheel has been built before. On Linux the program holds the C library, so that it runs on any distribution
+# (static.sh, which says what it needs); that of the profile `dev` does not, and only tries the packing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=$1
-cargo build --locked --profile "$profile" -p canonym-cli
-folder=$profile
-[ "$profile" = dev ] && folder=debug
-program=target/$folder/canonym
+if [ "$(uname -s)" = Linux ] && [ "$profile" != dev ]; then
+    packaging/static.sh "$profile"
+    program=target/$(uname -m)-unknown-linux-gnu/$profile/canonym
+else
+    cargo build --locked --profile "$profile" -p canonym-cli
+    folder=$profile
+    [ "$profile" = dev ] && folder=debug
+    program=target/$folder/canonym
+fi
 version=$("$program" --version | cut -d ' ' -f 2)
 name=canonym-$version-$(uname -m)-$(uname -s | tr '[:upper:]' '[:lower:]')
 out=target/release-files

@@ -20,6 +20,7 @@ use pyo3::types::{PyCapsule, PyList};
 
 use crate::documents::Document;
 use crate::errors::usage;
+use crate::inputs::{MISSING_HINT, TYPE_HINT};
 
 /// Name of the capsule of a stream, as the PyCapsule interface says.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
@@ -162,13 +163,15 @@ pub fn texts(table: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Text>>> {
         let (texts, ids) = (batch.column(column), ids.map(|at| batch.column(at)));
         if let Some(row) = [Some(texts), ids].into_iter().flatten().find_map(wrong_utf8) {
             let message = format!("text {} is not valid UTF-8", documents.len() + row);
-            return Err(PyValueError::new_err(message));
+            return Err(usage(table.py(), message, "decode the bytes with the encoding of their source"));
         }
         for row in 0..batch.num_rows() {
             let at = documents.len();
             let Some(text) = string(texts, row) else {
-                let kind = if texts.is_null(row) { "missing".to_owned() } else { texts.data_type().to_string() };
-                let message = format!("text {at} is {kind}, not a string; drop or fill missing texts first");
+                let message = match texts.is_null(row) {
+                    true => format!("text {at} is missing; {MISSING_HINT}"),
+                    false => format!("the column `text` holds {}, not strings; {TYPE_HINT}", texts.data_type()),
+                };
                 return Err(PyTypeError::new_err(message));
             };
             let id = ids.and_then(|ids| string(ids, row).map(str::to_owned).or_else(|| integer(ids, row)));

@@ -327,6 +327,12 @@ impl Mention {
         self.annotation().candidates.iter().map(candidate).collect()
     }
 
+    /// Codes of the linked concept in the code system `to_system` of the system, each with its predicate, the strongest first.
+    #[getter]
+    fn codes(&self) -> Vec<(String, String)> {
+        self.annotation().codes.iter().map(|code| (code.id.clone(), code.predicate.clone())).collect()
+    }
+
     /// Its contexts, such as `("negated",)`; empty for a present finding of the patient.
     #[getter]
     fn context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -23,11 +23,40 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
         let fields = PyDict::new(py);
         fields.set_item("path", error.path())?;
         fields.set_item("line", error.line())?;
-        fields.set_item("hint", error.hint())?;
+        fields.set_item("hint", error.hint().map(for_python))?;
         let class = py.import("canonym.errors")?.getattr(class(error))?;
         Ok(PyErr::from_value(class.call((error.with_causes(),), Some(&fields))?))
     };
     raise().unwrap_or_else(|failure| failure)
+}
+
+/// Options of the program, and the arguments that stand for them in Python.
+const ARGUMENTS: [(&str, &str); 16] = [
+    ("--abbreviations", "abbreviations"),
+    ("--code-system", "code_systems"),
+    ("--format", "format"),
+    ("--join", "join"),
+    ("--mappings", "mappings"),
+    ("--min-score", "min_score"),
+    ("--model", "model"),
+    ("--nested", "nested"),
+    ("--out", "out"),
+    ("--prefix", "prefix"),
+    ("--raw-ids", "raw_ids"),
+    ("--rerank", "rerank"),
+    ("--sources", "vocabularies"),
+    ("--to-system", "to_system"),
+    ("--top-k", "top_k"),
+    ("--xrefs", "xrefs"),
+];
+
+/// A hint with the arguments of Python in place of the options of the program.
+fn for_python(hint: &str) -> String {
+    let hint = hint.replace("(option `--mentions gold`)", "(`System.link`)");
+    ARGUMENTS.iter().fold(hint, |hint, (option, argument)| {
+        let given = hint.replace(&format!("option `{option}`"), &format!("argument `{argument}`"));
+        given.replace(&format!("`{option}`"), &format!("`{argument}`"))
+    })
 }
 
 /// A wrong argument, with its fix.

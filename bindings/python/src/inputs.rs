@@ -148,11 +148,28 @@ fn text_of(text: &Bound<'_, PyAny>, row: usize) -> PyResult<Text> {
     };
     let Ok(text) = text.cast::<PyString>() else {
         let kind = text.get_type().name()?;
-        let message = format!("text {row} is {kind}, not str; drop or fill missing texts first");
+        let message = match text.is_none() {
+            true => format!("text {row} is missing; {MISSING_HINT}"),
+            false => format!("text {row} is {kind}, not str; {TYPE_HINT}"),
+        };
         return Err(PyTypeError::new_err(message));
     };
-    // Fails for lone surrogates, which are not text.
-    Ok(Text { id: (row + 1).to_string(), text: text.to_str()?.to_owned(), ..Text::default() })
+    let what = || format!("text {row}");
+    Ok(Text { id: (row + 1).to_string(), text: utf8(text, what)?.to_owned(), ..Text::default() })
+}
+
+/// Advice for missing texts.
+pub const MISSING_HINT: &str = "drop such rows, or replace the value by an empty string";
+
+/// Advice for values of another type.
+pub const TYPE_HINT: &str = "pass texts, or the column that holds them";
+
+/// A string as UTF-8. Fails for lone surrogates, which are not text; `what` names the string in the error.
+pub fn utf8<'a>(text: &'a Bound<'_, PyString>, what: impl FnOnce() -> String) -> PyResult<&'a str> {
+    text.to_str().map_err(|_| {
+        let hint = "replace them, for example with `text.encode('utf-8', 'replace').decode()`";
+        crate::errors::usage(text.py(), format!("{} holds lone surrogates, which are not text", what()), hint)
+    })
 }
 
 /// Annotated documents: a file, documents, or dictionaries of the shape of a JSON line.

@@ -14,10 +14,10 @@ use canonym_core::kb::translate::{PredicateMappings, Translator};
 use canonym_neural::system::terminology::{self, STARTER, STARTER_TABLE};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::errors::{OrRaise, usage};
-use crate::inputs::{Options, one_or_many};
+use crate::inputs::{Options, one_or_many, utf8};
 use crate::threads;
 
 /// A terminology compiled into one file, which opens without parsing.
@@ -75,6 +75,30 @@ impl KnowledgeBase {
     fn find(&self, id: &str) -> Option<ConceptId> {
         self.kb.find(id)
     }
+
+    /// The concept with this id; a `KeyError` if there is none.
+    fn concept_of(&self, id: &Bound<'_, PyString>) -> PyResult<ConceptId> {
+        let id = utf8(id, || "the id".to_owned())?;
+        self.find(id).ok_or_else(|| PyKeyError::new_err(id.to_owned()))
+    }
+}
+
+/// A code of another code system, and how it relates to the concept.
+pub type Code = (String, String);
+
+/// Translates concepts into the code system `system`, also by the SSSOM files `mappings`.
+pub fn translator(kb: &canonym::KnowledgeBase, system: &str, mappings: &[PathBuf]) -> canonym::Result<Translator> {
+    let mut all = PredicateMappings::default();
+    for path in mappings {
+        all.read(&mut Input::open(path)?, &mut Report::default())?;
+    }
+    Translator::new(kb, system, all)
+}
+
+/// The codes of a concept.
+pub fn codes_of(kb: &canonym::KnowledgeBase, translator: &Translator, concept: ConceptId) -> Vec<Code> {
+    let codes = translator.codes(kb, concept).into_iter();
+    codes.map(|code| (code.id, code.predicate.name().to_owned())).collect()
 }
 
 #[pymethods]
@@ -194,7 +218,8 @@ impl KnowledgeBase {
     /// >>> canonym.KnowledgeBase.open().search("delirum", top_k=1)
     /// [<SearchHit MESH:D003693 Delirium (fuzzy, 0.70)>]
     #[pyo3(signature = (query, top_k=10))]
-    fn search(&self, py: Python<'_>, query: &str, top_k: usize) -> PyResult<Vec<SearchHit>> {
+    fn search(&self, query: &Bound<'_, PyString>, top_k: usize) -> PyResult<Vec<SearchHit>> {
+        let (py, query) = (query.py(), utf8(query, || "the query".to_owned())?);
         let hit = |hit: &canonym::SearchHit| SearchHit {
             id: self.kb.id(hit.concept).to_owned(),
             name: self.kb.preferred_name(hit.concept).to_owned(),
@@ -207,8 +232,9 @@ impl KnowledgeBase {
 
     /// The concept with this id or alternative id, or `default`.
     #[pyo3(signature = (id, default=None))]
-    fn get(&self, py: Python<'_>, id: &str, default: Option<Py<PyAny>>) -> PyResult<Py<PyAny>> {
-        match self.find(id) {
+    fn get(&self, id: &Bound<'_, PyString>, default: Option<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        let py = id.py();
+        match self.find(utf8(id, || "the id".to_owned())?) {
             Some(concept) => Ok(Py::new(py, self.concept(concept))?.into_any()),
             None => Ok(default.unwrap_or_else(|| py.None())),
         }
@@ -216,28 +242,33 @@ impl KnowledgeBase {
 
     /// The codes of a concept in another code system, each with its predicate, the strongest first.
     ///
-    /// `system` is a prefix such as `ICD10CM`, or the URI of a code system; `mappings` are SSSOM files.
-    #[pyo3(signature = (id, system, mappings=Vec::new()))]
-    fn codes(&self, py: Python<'_>, id: &str, system: &str, mappings: Vec<PathBuf>) -> PyResult<Vec<(String, String)>> {
-        let concept = self.find(id).ok_or_else(|| PyKeyError::new_err(id.to_owned()))?;
-        let translate = || {
-            let mut all = PredicateMappings::default();
-            for path in &mappings {
-                all.read(&mut Input::open(path)?, &mut Report::default())?;
-            }
-            Ok(Translator::new(&self.kb, system, all)?.codes(&self.kb, concept))
-        };
-        let codes = threads::work(py, translate)?;
-        Ok(codes.into_iter().map(|code| (code.id, code.predicate.name().to_owned())).collect())
+    /// `system` is a prefix such as `ICD10CM`, or the URI of a code system; `mappings` is one SSSOM file or several, followed in either
+    /// direction. For the codes of many concepts, pass `to_system` and `mappings` to `System.open`.
+    ///
+    /// >>> source = open("ward.jsonl", "w").write('{"id": "WARD:1", "name": "gout", "xrefs": ["ICD10CM:M10.9"]}')
+    /// >>> kb = canonym.KnowledgeBase.build("ward.jsonl", "ward.kb")
+    /// >>> kb.codes("WARD:1", "ICD10CM")
+    /// [('ICD10CM:M10.9', 'oboInOwl:hasDbXref')]
+    #[pyo3(signature = (id, system, mappings=None))]
+    fn codes(
+        &self,
+        id: &Bound<'_, PyString>,
+        system: &Bound<'_, PyString>,
+        mappings: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Code>> {
+        let concept = self.concept_of(id)?;
+        let system = utf8(system, || "the code system".to_owned())?;
+        let mappings = mappings.map_or(Ok(Vec::new()), one_or_many)?;
+        let codes = || Ok(codes_of(&self.kb, &translator(&self.kb, system, &mappings)?, concept));
+        threads::work(id.py(), codes)
     }
 
-    fn __getitem__(&self, id: &str) -> PyResult<Concept> {
-        let found = self.find(id).ok_or_else(|| PyKeyError::new_err(id.to_owned()))?;
-        Ok(self.concept(found))
+    fn __getitem__(&self, id: &Bound<'_, PyString>) -> PyResult<Concept> {
+        Ok(self.concept(self.concept_of(id)?))
     }
 
-    fn __contains__(&self, id: &str) -> bool {
-        self.find(id).is_some()
+    fn __contains__(&self, id: &Bound<'_, PyString>) -> bool {
+        id.to_str().is_ok_and(|id| self.find(id).is_some())
     }
 
     fn __len__(&self) -> usize {

@@ -9,6 +9,7 @@ mod errors;
 mod evaluation;
 mod inputs;
 mod kb;
+mod names;
 mod system;
 mod threads;
 
@@ -38,7 +39,7 @@ fn _canonym(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kb::Concept>()?;
     module.add_class::<kb::SearchHit>()?;
     module.add_class::<system::System>()?;
-    module.add_class::<system::NameLink>()?;
+    module.add_class::<names::NameLink>()?;
     module.add_class::<documents::Documents>()?;
     module.add_class::<documents::Document>()?;
     module.add_class::<documents::Mention>()?;

@@ -7,18 +7,20 @@ use canonym::{
     AnnotatedDocument, Annotation, Document as Text, Error, Explanation, Link, LinkConfig, MentionSource, Models,
     NameLinker, Nested, SenseInventory, Span, Subset, SystemConfig, add_contexts,
 };
-use canonym_core::corpus::jsonl::rounded;
+use canonym_core::kb::translate::Translator;
+use canonym_core::records::codes;
 use canonym_core::text::offsets::OffsetMap;
-use canonym_neural::system::{DEFAULT, rerank, terminology};
+use canonym_neural::system::{DEFAULT, rerank};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
 
-use crate::documents::{Candidate, Document, Documents, from_json_text};
+use crate::documents::{Document, Documents};
 use crate::errors::{OrRaise, usage};
 use crate::inputs::{Options, Texts};
-use crate::kb::{KnowledgeBase, filters};
+use crate::kb::{KnowledgeBase, filters, translator};
+use crate::names::NameLink;
 use crate::threads::{BatchSize, in_batches, work};
 
 /// Model and knowledge base.
@@ -35,6 +37,8 @@ pub struct System {
     kb: Py<KnowledgeBase>,
     models: Models,
     config: SystemConfig,
+    /// Into the code system whose codes are added.
+    translator: Option<Translator>,
     /// The systems that were used so far.
     detecting: OnceLock<Arc<canonym::System>>,
     given: OnceLock<Arc<canonym::System>>,
@@ -64,7 +68,9 @@ impl System {
     ///
     /// `model` is `default`, `lexical`, `bm25` (given mentions only), or the path of a trained model; `kb` is a `KnowledgeBase`, the path
     /// of one, or `None` for the starter. Options: top_k, min_score, nested (`none`, `other-types` or `all`), raw_ids, abbreviations,
-    /// rerank, and the concept filters only_sources, only_types, only_under, not_sources, not_types and not_under.
+    /// rerank, and the concept filters only_sources, only_types, only_under, not_sources, not_types and not_under. With `to_system`, a
+    /// prefix such as `ICD10CM` or the URI of a code system, mentions and names get the codes of their concepts in it, by cross-references
+    /// and by the SSSOM files `mappings`.
     ///
     /// >>> system = canonym.System.open("lexical", only_types="T047")
     /// >>> [mention.name for mention in system.annotate("Asthma, treated with cortisone.")]
@@ -95,7 +101,12 @@ impl System {
             raw_ids: options.take("raw_ids")?.unwrap_or_default(),
             ..SystemConfig::default()
         };
+        let to_system: Option<String> = options.take("to_system")?;
+        let mappings: Vec<PathBuf> = options.take_list("mappings")?;
         options.finish()?;
+        if to_system.is_none() && !mappings.is_empty() {
+            return Err(usage(py, "`mappings` without `to_system`", "name the code system with `to_system`"));
+        }
         if let Some(score) = config.min_score.filter(|score| !(0.0..=1.0).contains(score)) {
             return Err(usage(py, format!("invalid min_score: {score}"), "use a probability between 0 and 1"));
         }
@@ -106,13 +117,15 @@ impl System {
             let mut models = Models::named(model)?;
             models.rerank = reranker.as_deref().map(rerank::open).transpose()?;
             models.senses = SenseInventory::of_files(&abbreviations)?;
-            Ok((models, config))
+            let translator = to_system.map(|to| translator(linker_kb(&kb), &to, &mappings)).transpose()?;
+            Ok((models, config, translator))
         });
-        let (models, config) = opened?;
+        let (models, config, translator) = opened?;
         let system = System {
             kb,
             models,
             config,
+            translator,
             detecting: OnceLock::new(),
             given: OnceLock::new(),
             names: OnceLock::new(),
@@ -170,7 +183,7 @@ impl System {
         let documents = documents.into_iter().map(bare).collect();
         let linked = in_batches(py, documents, TEXTS, |batch| {
             let system = self.detecting()?;
-            with_contexts(system, system.link(batch)?)
+            self.completed(system, system.link(batch)?)
         })?;
         returned(py, linked.into_iter().map(|document| (document, Vec::new())), is_one)
     }
@@ -199,7 +212,7 @@ impl System {
         let documents = marked.collect::<canonym::Result<_>>().or_raise(py)?;
         let linked = in_batches(py, documents, TEXTS, |batch| {
             let system = self.given()?;
-            with_contexts(system, system.link(batch)?)
+            self.completed(system, system.link(batch)?)
         })?;
         returned(py, linked.into_iter().map(|document| (document, Vec::new())), is_one)
     }
@@ -228,7 +241,7 @@ impl System {
         let explained = in_batches(py, documents, TEXTS, |batch| {
             let system = if is_given { self.given()? } else { self.detecting()? };
             let (documents, explanations): (Vec<_>, Vec<_>) = system.explain(batch)?.into_iter().unzip();
-            Ok(with_contexts(system, documents)?.into_iter().zip(explanations).collect())
+            Ok(self.completed(system, documents)?.into_iter().zip(explanations).collect())
         })?;
         returned(py, explained.into_iter(), is_one)
     }
@@ -253,10 +266,8 @@ impl System {
             linker_kb(&self.kb).container().check_unchanged()?;
             Ok(names.into_iter().zip(links).collect())
         })?;
-        let kb = linker_kb(&self.kb);
-        let raw = self.config.raw_ids;
-        let mut links =
-            links.into_iter().map(|(query, (link, explanation))| NameLink::new(kb, query, link, explanation, raw));
+        let into = (linker_kb(&self.kb), self.translator.as_ref());
+        let mut links = links.into_iter().map(|(query, link)| NameLink::new(into, query, link, self.config.raw_ids));
         match is_one {
             true => Ok(Bound::new(py, links.next().expect("one name has one link"))?.into_any()),
             false => Ok(links.collect::<Vec<_>>().into_pyobject(py)?),
@@ -293,6 +304,22 @@ impl System {
         canonym::System::new(&self.kb.get().kb, models, &SystemConfig { mentions, ..self.config.clone() })
     }
 
+    /// Adds contexts, and codes if they are asked for, to linked documents.
+    fn completed(
+        &self,
+        system: &canonym::System,
+        mut documents: Vec<AnnotatedDocument>,
+    ) -> canonym::Result<Vec<AnnotatedDocument>> {
+        system.check_kb()?;
+        documents.par_iter_mut().for_each(|document| {
+            add_contexts(document);
+            if let Some(translator) = &self.translator {
+                codes::add(linker_kb(&self.kb), translator, document);
+            }
+        });
+        Ok(documents)
+    }
+
     fn names(&self) -> canonym::Result<&NameLinker> {
         let config = LinkConfig { top_k: self.config.top_k, min_score: self.config.min_score.unwrap_or(0.0) };
         built(&self.names, || NameLinker::new(&self.kb.get().kb, &self.models, config, self.config.subset.clone()))
@@ -311,16 +338,6 @@ fn built<T>(cell: &OnceLock<Arc<T>>, build: impl FnOnce() -> canonym::Result<T>)
 
 fn linker_kb(kb: &Py<KnowledgeBase>) -> &canonym::KnowledgeBase {
     &kb.get().kb
-}
-
-/// Adds negation, time and experiencer to linked documents.
-fn with_contexts(
-    system: &canonym::System,
-    mut documents: Vec<AnnotatedDocument>,
-) -> canonym::Result<Vec<AnnotatedDocument>> {
-    system.check_kb()?;
-    documents.par_iter_mut().for_each(add_contexts);
-    Ok(documents)
 }
 
 /// One document, or all.
@@ -420,106 +437,5 @@ fn parse_nested(py: Python<'_>, word: &str) -> PyResult<Nested> {
         "other-types" => Ok(Nested::OtherTypes),
         "all" => Ok(Nested::All),
         _ => Err(usage(py, format!("invalid nested: `{word}`"), "use none, other-types or all")),
-    }
-}
-
-/// A name with the concepts that it may mean.
-#[pyclass(frozen, module = "canonym")]
-pub struct NameLink {
-    query: String,
-    nil: bool,
-    candidates: Vec<Candidate>,
-    explanation: Option<Explanation>,
-}
-
-impl NameLink {
-    fn new(
-        kb: &canonym::KnowledgeBase,
-        query: String,
-        link: Link,
-        mut explanation: Option<Explanation>,
-        raw: bool,
-    ) -> NameLink {
-        let candidate = |one: &canonym::Candidate| Candidate {
-            id: terminology::shown_id(kb, one.concept, raw),
-            name: kb.preferred_name(one.concept).to_owned(),
-            score: rounded(one.p_link),
-        };
-        let candidates: Vec<Candidate> = link.candidates.iter().map(candidate).collect();
-        if let Some(explanation) = &mut explanation {
-            for (explained, candidate) in explanation.candidates.iter_mut().zip(&candidates) {
-                explained.id.clone_from(&candidate.id);
-            }
-        }
-        NameLink { query, nil: link.nil, candidates, explanation }
-    }
-
-    fn best(&self) -> Option<&Candidate> {
-        self.candidates.first().filter(|_| !self.nil)
-    }
-}
-
-#[pymethods]
-impl NameLink {
-    /// The name that was looked up.
-    #[getter]
-    fn query(&self) -> &str {
-        &self.query
-    }
-
-    /// Id of the linked concept; `None` if the name is not linked.
-    #[getter]
-    fn id(&self) -> Option<&str> {
-        self.best().map(|best| best.id.as_str())
-    }
-
-    /// Preferred name of the linked concept; `None` if the name is not linked.
-    #[getter]
-    fn name(&self) -> Option<&str> {
-        self.best().map(|best| best.name.as_str())
-    }
-
-    /// Probability that the best candidate is meant.
-    #[getter]
-    fn score(&self) -> f64 {
-        self.candidates.first().map_or(0.0, |best| best.score)
-    }
-
-    /// Whether the name was left unlinked.
-    #[getter]
-    fn nil(&self) -> bool {
-        self.nil
-    }
-
-    /// The candidate concepts, best first.
-    #[getter]
-    fn candidates(&self) -> Vec<Candidate> {
-        self.candidates.clone()
-    }
-
-    /// Why it was linked so; `None` without `explain=True`.
-    #[getter]
-    fn explanation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(explanation) = &self.explanation else { return Ok(None) };
-        let text = serde_json::to_string(explanation).expect("explanations hold strings and numbers");
-        from_json_text(py, &text).map(Some)
-    }
-
-    fn __repr__(&self) -> String {
-        match self.best() {
-            Some(Candidate { id, name, score }) => format!("<NameLink {} {id} {name} ({score:.2})>", self.query),
-            None => format!("<NameLink {} unlinked>", self.query),
-        }
-    }
-
-    #[staticmethod]
-    fn _new(query: String, nil: bool, candidates: Vec<Candidate>) -> NameLink {
-        NameLink { query, nil, candidates, explanation: None }
-    }
-
-    #[allow(clippy::type_complexity, reason = "the pair that pickle asks for")]
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, bool, Vec<Candidate>))> {
-        let new = py.get_type::<NameLink>().getattr("_new")?;
-        Ok((new, (self.query.clone(), self.nil, self.candidates.clone())))
     }
 }

@@ -28,6 +28,16 @@ def test_pyarrow_reads_a_row_per_mention(lexical):
     assert pyarrow.table(documents[0]).num_rows == 3
 
 
+def test_codes_of_another_system_are_a_column(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    source = tmp_path / "ward.jsonl"
+    source.write_text('{"id":"WARD:1","name":"gout","xrefs":["ICD10CM:M10.9"]}\n{"id":"WARD:2","name":"dry cough"}\n')
+    kb = canonym.KnowledgeBase.build(source, tmp_path / "ward.kb")
+    system = canonym.System.open("lexical", kb, to_system="ICD10CM")
+    table = pyarrow.table(system.annotate(["Gout and a dry cough."]))
+    assert table["codes"].to_pylist() == [[{"id": "ICD10CM:M10.9", "predicate": "oboInOwl:hasDbXref"}], []]
+
+
 def test_pyarrow_tables_and_columns_are_read(lexical):
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"id": [7, 8, 9], "text": TEXTS})
@@ -45,9 +55,9 @@ def test_tables_without_texts_are_refused(lexical):
     with pytest.raises(canonym.UsageError, match="no column `text`, only `note`") as caught:
         lexical.annotate(pyarrow.table({"note": TEXTS}))
     assert "rename the column" in caught.value.hint
-    with pytest.raises(TypeError, match="text 1 is missing"):
+    with pytest.raises(TypeError, match="text 1 is missing; drop such rows"):
         lexical.annotate(pyarrow.table({"text": ["cough", None]}))
-    with pytest.raises(TypeError, match="text 0 is Int64"):
+    with pytest.raises(TypeError, match="the column `text` holds Int64, not strings; pass texts"):
         lexical.annotate(pyarrow.table({"text": [1, 2]}))
 
 

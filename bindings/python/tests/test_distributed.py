@@ -40,6 +40,16 @@ def test_rows_keep_their_columns_and_get_what_the_system_finds(link, lexical):
             assert [canonym.Candidate(**one) for one in found["candidates"]] == mention.candidates
 
 
+def test_mentions_have_codes_of_another_system(tmp_path):
+    source, mapping = tmp_path / "ward.jsonl", tmp_path / "more.sssom.tsv"
+    source.write_text('{"id":"WARD:1","name":"gout"}\n{"id":"WARD:2","name":"dry cough"}\n')
+    mapping.write_text("subject_id\tpredicate_id\tobject_id\nWARD:1\tskos:exactMatch\tICD10CM:M10.9\n")
+    kb = canonym.KnowledgeBase.build(source, tmp_path / "ward.kb")
+    linker = Linker(kb.path, "lexical", options={"to_system": "ICD10CM", "mappings": [str(mapping)]})
+    mentions = linker(table(["Gout and a dry cough."]))["mentions"].to_pylist()[0]
+    assert [one["codes"] for one in mentions] == [[{"id": "ICD10CM:M10.9", "predicate": "skos:exactMatch"}], []]
+
+
 def test_every_row_says_what_linked_it(link, kb, lexical):
     assert link(table(["elbow"]))["provenance"].to_pylist() == [
         {
@@ -90,7 +100,7 @@ def test_a_row_at_fault_is_a_row_with_an_error(link):
     linked = link(pa.table({"text": not_utf8()}))
     assert linked["error"].to_pylist() == ["the text is not UTF-8", None]
     assert linked["mentions"][1][0]["id"].as_py() == "CLINIC:L5"
-    with pytest.raises(ValueError, match="text 0 is not valid UTF-8"):
+    with pytest.raises(canonym.UsageError, match="text 0 is not valid UTF-8"):
         canonym.System.open("lexical", link.kb).annotate(pa.table({"text": not_utf8()}))
 
 

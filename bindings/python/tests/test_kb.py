@@ -67,8 +67,19 @@ def test_concepts_have_codes_of_other_systems(tmp_path):
     mapping = tmp_path / "more.sssom.tsv"
     mapping.write_text("subject_id\tpredicate_id\tobject_id\nWARD:1\tskos:broadMatch\tSNOMEDCT:90560007\n")
     assert kb.codes("WARD:1", "http://snomed.info/sct", mappings=[mapping]) == [("SNOMEDCT:90560007", "skos:broadMatch")]
-    with pytest.raises(canonym.UsageError, match="has no codes of `LOINC`"):
+    assert kb.codes("WARD:1", "SNOMEDCT", str(mapping)) == [("SNOMEDCT:90560007", "skos:broadMatch")]
+    with pytest.raises(canonym.UsageError, match="has no codes of `LOINC`") as caught:
         kb.codes("WARD:1", "LOINC")
+    assert "name an SSSOM file with `mappings`" in caught.value.hint
+    with pytest.raises(KeyError, match="WARD:2"):
+        kb.codes("WARD:2", "MESH")
+
+
+def test_lone_surrogates_are_refused(kb):
+    for use in (kb.search, kb.get, lambda id: kb[id], lambda id: kb.codes(id, "MESH")):
+        with pytest.raises(canonym.UsageError, match="lone surrogates"):
+            use("\ud800")
+    assert "\ud800" not in kb
 
 
 def test_a_malformed_source_tells_path_line_and_hint(tmp_path):

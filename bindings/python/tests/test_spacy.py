@@ -1,18 +1,14 @@
 """The spaCy component fills entities and spans, which survive serialisation."""
 
-import json
-
 import pytest
 from conftest import NOTE
+
+import canonym
 
 spacy = pytest.importorskip("spacy")
 from spacy.tokens import Doc, DocBin, Span  # noqa: E402
 
-
-def plain(value):
-    """The value with lists for tuples, which serialisation may give."""
-    return json.loads(json.dumps(value))
-
+from canonym.spacy import EXTENSIONS, register  # noqa: E402
 
 TEXTS = [NOTE, "", "No elbow, no tennis elbow.", "breast and lung cancer"]
 
@@ -31,6 +27,10 @@ def nlp(config):
 
 def ents(doc):
     return [(ent.text, ent.label_, ent.kb_id_, ent._.negated) for ent in doc.ents]
+
+
+def values(doc):
+    return [[getattr(ent._, name) for name in EXTENSIONS] for ent in doc.ents]
 
 
 EXPECTED = [
@@ -85,12 +85,22 @@ def test_docs_survive_docbin_and_bytes(nlp):
     stored = DocBin(store_user_data=True, docs=[doc]).to_bytes()
     (again,) = DocBin().from_bytes(stored).get_docs(nlp.vocab)
     assert ents(again) == ents(doc)
-    assert plain(again.ents[0]._.kb_candidates) == doc.ents[0]._.kb_candidates
+    assert values(again) == values(doc)
     assert [(span.text, span.kb_id_, span._.negated) for span in again.spans["canonym"]] == [
         (span.text, span.kb_id_, span._.negated) for span in doc.spans["canonym"]
     ]
     copied = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    assert ents(copied) == ents(doc) and plain(copied.ents[0]._.kb_ents) == doc.ents[0]._.kb_ents
+    assert ents(copied) == ents(doc) and values(copied) == values(doc)
+    assert again[0:1]._.kb_ents == [] and again.ents[0]._.kb_ents[0][0] == "CLINIC:L3"
+
+
+def test_codes_of_another_system_are_an_extension(tmp_path):
+    source = tmp_path / "ward.jsonl"
+    source.write_text('{"id":"WARD:1","name":"gout","xrefs":["ICD10CM:M10.9"]}\n')
+    kb = canonym.KnowledgeBase.build(source, tmp_path / "ward.kb")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("canonym", config={"kb": str(kb.path), "model": "lexical", "options": {"to_system": "ICD10CM"}})
+    assert nlp("She has gout.").ents[0]._.kb_codes == [["ICD10CM:M10.9", "oboInOwl:hasDbXref"]]
 
 
 def test_pipelines_are_saved_and_loaded(nlp, tmp_path):
@@ -136,8 +146,6 @@ def test_tokens_that_a_mention_covers_in_part_belong_to_it(config):
 def test_an_extension_of_another_component_stays(nlp):
     Span.set_extension("negated", default="theirs", force=True)
     try:
-        from canonym.spacy import EXTENSIONS, register
-
         register()
         assert nlp(NOTE)[0:1]._.negated == "theirs"
     finally:

@@ -117,6 +117,29 @@ def test_the_schema_can_be_queried(spark, kb):
     ]
 
 
+def test_mappings_are_sent_to_the_workers(spark, kb, tmp_path):
+    mapping = tmp_path / "more.sssom.tsv"
+    mapping.write_text("subject_id\tpredicate_id\tobject_id\nCLINIC:L5\tskos:exactMatch\tSNOMEDCT:16953009\n")
+    link = linker(kb.path, "lexical", spark=spark, to_system="SNOMEDCT", mappings=str(mapping))
+    mapping.unlink()
+    notes = frame(spark, ["No elbow."], 1)
+    (row,) = collected(notes.mapInArrow(link, link.schema(notes)))
+    assert row["mentions"][0]["codes"] == [{"id": "SNOMEDCT:16953009", "predicate": "skos:exactMatch"}]
+
+
+def test_a_task_has_the_threads_of_its_cores(spark, kb):
+    from canonym.spark import SparkLinker
+
+    def threads(batches):
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.record_batch({"threads": [SparkLinker(link.linker)._here().threads]})
+
+    link = linker(kb.path, "lexical")
+    assert [row.threads for row in frame(spark, ["x"], 1).mapInArrow(threads, "threads bigint").collect()] == [1]
+
+
 def test_a_row_at_fault_is_a_row_with_an_error(spark, kb):
     link = linker(kb.path, "lexical", spark=spark, max_bytes=100)
     notes = spark.sql(

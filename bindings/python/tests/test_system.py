@@ -104,6 +104,57 @@ def test_names_are_mapped(lexical):
     assert explained.explanation["candidates"][0]["id"] == "CLINIC:L2"
 
 
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory):
+    """Arguments of a knowledge base with a cross-reference, and an SSSOM file."""
+    folder = tmp_path_factory.mktemp("ward")
+    source, mapping = folder / "ward.jsonl", folder / "more.sssom.tsv"
+    source.write_text('{"id":"WARD:1","name":"gout","xrefs":["ICD10CM:M10.9"]}\n{"id":"WARD:2","name":"dry cough"}\n')
+    mapping.write_text("subject_id\tpredicate_id\tobject_id\nWARD:2\tskos:exactMatch\tSNOMEDCT:11833005\n")
+    return {"model": "lexical", "kb": canonym.KnowledgeBase.build(source, folder / "ward.kb")}, mapping
+
+
+def test_codes_of_another_system_are_added(ward, tmp_path):
+    arguments, mapping = ward
+    system = canonym.System.open(**arguments, to_system="ICD10CM")
+    gout = [("ICD10CM:M10.9", "oboInOwl:hasDbXref")]
+    assert [(link.id, link.codes) for link in system.map(["gout", "dry cough", "123"])] == [
+        ("WARD:1", gout),
+        ("WARD:2", []),
+        (None, []),
+    ]
+    text = "Gout and a dry cough."
+    assert [mention.codes for mention in system.annotate(text)] == [gout, []]
+    assert [mention.codes for mention in system.explain(text)] == [gout, []]
+    assert system.link(text, [(0, 4)])[0].codes == gout
+    assert pickle.loads(pickle.dumps(system)).map("gout").codes == gout
+    assert pickle.loads(pickle.dumps(system.map("gout"))).codes == gout
+    mapped = canonym.System.open(**arguments, to_system="http://snomed.info/sct", mappings=mapping)
+    assert [mention.codes for mention in mapped.annotate(text)] == [[], [("SNOMEDCT:11833005", "skos:exactMatch")]]
+    assert canonym.System.open(**arguments).map("gout").codes == []
+
+
+def test_codes_are_those_of_the_program(ward, tmp_path):
+    arguments, mapping = ward
+    text, kb = "Gout and a dry cough.", str(arguments["kb"].path)
+    options = ["--model", "lexical", "--kb", kb, "--to-system", "SNOMEDCT", "--mappings", str(mapping)]
+    command = [sys.executable, "-m", "canonym", "link", "--context", "--text", text, *options]
+    printed = subprocess.run([*command, "--to", "jsonl"], check=True, capture_output=True, text=True).stdout
+    system = canonym.System.open(**arguments, to_system="SNOMEDCT", mappings=[mapping])
+    assert json.loads(printed) == system.annotate(text, ids="text").to_dict()
+
+
+def test_wrong_code_systems_are_usage_errors(ward):
+    arguments, mapping = ward
+    with pytest.raises(canonym.UsageError, match="has no codes of `LOINC`") as caught:
+        canonym.System.open(**arguments, to_system="LOINC")
+    assert "name an SSSOM file with `mappings`" in caught.value.hint
+    with pytest.raises(canonym.UsageError, match="`mappings` without `to_system`"):
+        canonym.System.open(**arguments, mappings=[mapping])
+    with pytest.raises(canonym.FileError, match="none.tsv"):
+        canonym.System.open(**arguments, to_system="LOINC", mappings="none.tsv")
+
+
 def test_explanations_hold_the_evidence(lexical):
     mention = lexical.explain(NOTE)[0]
     assert mention.explanation["compared"] == "night sweats"
@@ -129,7 +180,7 @@ def test_wrong_arguments_are_usage_errors(kb, arguments, message):
 
 @pytest.mark.parametrize(
     ("texts", "message"),
-    [(3, "not int"), (b"cough", "not bytes"), (["cough", None], "text 1 is NoneType"), ({"text": "x"}, "not dict"), ([{}], "text 0 is dict")],
+    [(3, "not int"), (b"cough", "not bytes"), (["cough", None], "text 1 is missing; drop"), (["cough", 3], "text 1 is int, not str; pass texts"), ({"text": "x"}, "not dict"), ([{}], "text 0 is dict")],
 )
 def test_what_is_not_text_is_a_type_error(lexical, texts, message):
     with pytest.raises(TypeError, match=message):
@@ -137,8 +188,10 @@ def test_what_is_not_text_is_a_type_error(lexical, texts, message):
 
 
 def test_lone_surrogates_are_refused(lexical):
-    with pytest.raises(UnicodeEncodeError):
-        lexical.annotate("cough \ud800")
+    for use in (lexical.annotate, lexical.map, lexical.explain):
+        with pytest.raises(canonym.UsageError, match="text 1 holds lone surrogates") as caught:
+            use(["cough", "cough \ud800"])
+    assert isinstance(caught.value, ValueError) and "replace them" in caught.value.hint
 
 
 def test_systems_and_results_pickle(lexical):
@@ -163,5 +216,6 @@ def test_notebooks_show_marked_text(lexical):
 def test_a_changed_knowledge_base_is_noticed(table, tmp_path):
     kb = canonym.KnowledgeBase.build(table, tmp_path / "one.kb")
     assert len(canonym.System.open("bm25", kb).link("cough", [(0, 5)])) == 1
-    with pytest.raises(canonym.UsageError, match="bm25"):
+    with pytest.raises(canonym.UsageError, match="bm25") as caught:
         canonym.System.open("bm25", kb).annotate("cough")
+    assert "`System.link`" in caught.value.hint and "--" not in caught.value.hint

@@ -1,5 +1,8 @@
 """A model is trained from an experiment file and opened."""
 
+import pathlib
+import pickle
+
 import pytest
 
 import canonym
@@ -58,7 +61,42 @@ def test_a_wrong_experiment_is_a_training_error(experiment, tmp_path):
     assert "n_filters" in str(caught.value)
 
 
-def test_a_missing_experiment_is_a_training_error(tmp_path):
-    with pytest.raises(canonym.TrainingError, match="none.toml") as caught:
-        canonym.train(tmp_path / "none.toml", tmp_path / "model")
-    assert caught.value.hint
+def test_an_unknown_key_has_path_line_and_a_hint_for_python(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.toml").write_text('system = "rescnn"\nsystm = 1\n')
+    with pytest.raises(canonym.TrainingError, match="bad.toml:2: unknown field `systm`") as caught:
+        canonym.train("bad.toml", "model")
+    error = caught.value
+    assert (error.path, error.line) == (pathlib.Path("bad.toml"), 2)
+    assert isinstance(error, (canonym.FormatError, ValueError))
+    assert '`overrides={"KEY": VALUE}`' in error.hint and "--set" not in error.hint
+    # It is raised, not printed.
+    assert "unknown field" not in capfd.readouterr().err
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.path, again.line, again.hint) == (type(error), error.path, error.line, error.hint)
+
+
+def test_a_wrong_override_is_a_training_error(experiment, tmp_path):
+    with pytest.raises(canonym.TrainingError, match="unknown field `sed`") as caught:
+        canonym.train(experiment, tmp_path / "model", data_root=tmp_path, overrides={"sed": 4})
+    assert caught.value.path == experiment and caught.value.line is None and "did you mean `seed`" in caught.value.hint
+
+
+@pytest.mark.parametrize("missing", ["shapes.toml", "queries.tsv"])
+def test_a_missing_file_is_a_training_error_and_an_os_error(experiment, tmp_path, missing):
+    (tmp_path / missing).unlink()
+    with pytest.raises(OSError, match=missing) as caught:
+        canonym.train(experiment, tmp_path / "model", data_root=tmp_path)
+    error = caught.value
+    assert isinstance(error, canonym.TrainingError) and isinstance(error, canonym.FileError)
+    assert error.path == tmp_path / missing and error.line is None
+    assert "check the path" in error.hint
+
+
+def test_a_failed_training_is_told_without_a_report():
+    from canonym._train import _error
+
+    error = _error([], -9, pathlib.Path("shapes.toml"))
+    assert (type(error), str(error)) == (canonym.TrainingError, "training ended with status -9")
+    seen = _error(["error: 1 document was seen", "hint: `--allow-seen` continues"], 1, pathlib.Path("shapes.toml"))
+    assert (seen.path, seen.hint) == (None, "`allow_seen=True` continues")

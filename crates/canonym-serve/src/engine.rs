@@ -13,6 +13,7 @@ use canonym_core::kb::subset::SubsetConfig;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ApiError, ApiResult};
@@ -45,7 +46,7 @@ pub struct LinkOptions {
 }
 
 /// Whether unlinked mentions are kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Nil {
     /// Drop them.
@@ -53,6 +54,36 @@ pub enum Nil {
     /// Keep them, with `nil`.
     #[default]
     Keep,
+}
+
+/// By hand, because the message of the derived code for a value of another type, such as `true`, names no values.
+impl<'de> Deserialize<'de> for Nil {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Nil, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Nil;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("\"drop\" or \"keep\" for `nil`")
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Nil, E> {
+                match value {
+                    "drop" => Ok(Nil::Drop),
+                    "keep" => Ok(Nil::Keep),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+impl LinkOptions {
+    /// The default options with another number of candidates.
+    pub fn top(top_k: usize) -> LinkOptions {
+        LinkOptions { top_k, ..LinkOptions::default() }
+    }
 }
 
 impl Default for LinkOptions {
@@ -107,8 +138,12 @@ pub trait Engine: Send + Sync {
         top_k: usize,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>>;
 
-    /// Links names without context.
-    fn map(&self, names: &[String], top_k: usize) -> canonym_core::Result<Vec<Link>>;
+    /// Links names without context. Of the options, `top_k`, `min_score` and `filters` count.
+    fn map(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<Link>>;
+
+    /// Like [`Engine::map`], with the evidence for each name.
+    fn explain_names(&self, names: &[String], options: &LinkOptions)
+    -> canonym_core::Result<Vec<(Link, Explanation)>>;
 }
 
 /// Fails if the knowledge base file was modified after it was opened.

@@ -68,7 +68,7 @@ pub fn run_mcp(
 ) -> std::io::Result<()> {
     let router = axum::Router::new().route_service("/mcp", mcp.http_of_this_machine(MAX_MESSAGE));
     let (stop, stopping) = watch::channel(false);
-    let listening = |address| listening(address, Box::new(move || drop(stop.send(true))));
+    let listening = |address| listening(address, Box::new(move || _ = stop.send(true)));
     block_on(address, listening, |listener| async move {
         accept(listener, router, None, stopping).await;
         Ok(())

@@ -30,7 +30,17 @@ from ._canonym import (
     set_threads,
 )
 from ._train import train
-from .errors import Error, FileError, FormatError, LimitError, MismatchError, TrainingError, UsageError
+from .errors import (
+    Error,
+    FileError,
+    FormatError,
+    LimitError,
+    MismatchError,
+    TrainingError,
+    TrainingFileError,
+    TrainingFormatError,
+    UsageError,
+)
 
 __all__ = [
     "Candidate",
@@ -49,6 +59,8 @@ __all__ = [
     "SearchHit",
     "System",
     "TrainingError",
+    "TrainingFileError",
+    "TrainingFormatError",
     "UsageError",
     "__version__",
     "evaluate",
@@ -86,8 +98,8 @@ def link(
     """Finds and links the mentions of a text, or of several. The system is opened once.
 
     >>> document = canonym.link("She has asthma.", model="lexical")
-    >>> document[0]
-    <Mention asthma 8..14 MESH:D001249 Asthma (0.69)>
+    >>> document[0].id, document[0].name
+    ('MESH:D001249', 'Asthma')
     """
     kb = kb if kb is None or isinstance(kb, KnowledgeBase) else _os.fspath(kb)
     linked: Document | Documents = _system(_os.fspath(model), kb).annotate(texts)

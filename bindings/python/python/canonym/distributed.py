@@ -39,13 +39,14 @@ _CACHE = "CANONYM_CACHE"
 _CONTEXTS = ("negated", "possible", "historical", "hypothetical", "family")
 
 SPAN = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+CODE = pa.struct([("id", pa.string()), ("predicate", pa.string())])
 CANDIDATE = pa.struct([("id", pa.string()), ("name", pa.string()), ("score", pa.float64())])
 MENTION = pa.struct(
     [("start", pa.int64()), ("end", pa.int64()), ("spans", pa.list_(SPAN))]
     + [(name, pa.string()) for name in ("text", "type", "id", "name")]
     + [(name, pa.float64()) for name in ("score", "p_mention", "p_link")]
     + [(name, pa.bool_()) for name in ("nil", *_CONTEXTS)]
-    + [("candidates", pa.list_(CANDIDATE))]
+    + [("candidates", pa.list_(CANDIDATE)), ("codes", pa.list_(CODE))]
 )
 PROVENANCE = pa.struct([(name, pa.string()) for name in ("version", "kb", "kb_fingerprint", "model", "model_fingerprint")])
 COLUMNS = [pa.field("mentions", pa.list_(MENTION)), pa.field("error", pa.string()), pa.field("provenance", PROVENANCE)]

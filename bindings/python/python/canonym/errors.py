@@ -75,3 +75,11 @@ class UsageError(Error, ValueError):
 
 class TrainingError(Error):
     """A training failed."""
+
+
+class TrainingFileError(TrainingError, FileError):
+    """A training failed because a file cannot be opened, read or written."""
+
+
+class TrainingFormatError(TrainingError, FormatError):
+    """A training failed because of a line of the experiment or of its data."""

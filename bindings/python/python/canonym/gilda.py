@@ -17,6 +17,9 @@ from ._canonym import Candidate, KnowledgeBase, System
 
 Path = str | os.PathLike[str]
 
+# Concepts below this probability are not reported, as by the server; of two that are equally likely both are.
+_MIN_SCORE = 0.25
+
 
 @dataclass(frozen=True)
 class Term:
@@ -58,13 +61,13 @@ def ground(
     model: Path = "default",
     kb: Path | KnowledgeBase | None = None,
 ) -> list[ScoredMatch]:
-    """The concepts that a name may mean, best first; none if it is not linked.
+    """The concepts that a name may mean, best first; none if it is not linked. Concepts below a probability of 0.25 are left out.
 
     `namespaces` keeps those concepts whose identifier has one of these prefixes. `context` and `organisms` are accepted and not used: for
     a name in a text, call `annotate`.
     """
     link = _opened(model, kb).map(text)
-    return [] if link.nil else _matches(link.candidates, namespaces)
+    return [] if link.nil else _matches([one for one in link.candidates if one.score >= _MIN_SCORE], namespaces)
 
 
 def annotate(
@@ -76,14 +79,16 @@ def annotate(
     model: Path = "default",
     kb: Path | KnowledgeBase | None = None,
 ) -> list[Annotation]:
-    """The linked mentions of a text.
+    """The linked mentions of a text. Of each the best concept is given, and others of a probability of 0.25 or more.
 
     >>> [(one.text, one.matches[0].term.get_curie()) for one in annotate("She has asthma.", model="lexical")]
     [('asthma', 'MESH:D001249')]
     """
     found = []
     for mention in _opened(model, kb).annotate(text):
-        matches = [] if mention.nil else _matches(mention.candidates, namespaces)
+        best, others = mention.candidates[:1], mention.candidates[1:]
+        likely = best + [one for one in others if one.score >= _MIN_SCORE]
+        matches = [] if mention.nil else _matches(likely, namespaces)
         if matches:
             found.append(Annotation(mention.text, matches, mention.start, mention.end))
     return found
@@ -94,10 +99,10 @@ def _opened(model: Path, kb: Path | KnowledgeBase | None) -> System:
 
 
 def _matches(candidates: Iterable[Candidate], namespaces: Iterable[str] | None) -> list[ScoredMatch]:
-    wanted = None if namespaces is None else {name.lower() for name in namespaces}
+    wanted = {name.lower() for name in namespaces or ()}
     matches = []
     for candidate in candidates:
         db, _, local = candidate.id.rpartition(":")
-        if wanted is None or db.lower() in wanted:
+        if not wanted or db.lower() in wanted:
             matches.append(ScoredMatch(Term(db, local, candidate.name), candidate.score))
     return matches

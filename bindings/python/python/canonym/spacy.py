@@ -7,11 +7,12 @@
 [('delirium', 'MESH:D003693', True)]
 
 `doc.ents` gets the longest mentions that do not overlap; `doc.spans["canonym"]` gets all, nested and discontinuous ones too. Spans of
-both have these extensions, which hold plain values, so that `DocBin(store_user_data=True)` keeps them:
+both have these extensions, whose values are the same lists after `doc.to_bytes` and `DocBin(store_user_data=True)`:
 
 - `kb_name`, `kb_score`: preferred name of the concept, and the probability that it is meant
 - `kb_ents`: candidates of a linked mention as pairs of id and score, best first; empty if it is not linked
 - `kb_candidates`: candidates with id, name and score, also of a mention that is not linked
+- `kb_codes`: codes in the code system of the option `to_system` as pairs of code and predicate
 - `fragments`: character offsets of the parts of the mention, several if it is discontinuous
 - `negated`, `possible`, `historical`, `hypothetical`, `family`: its context
 """
@@ -19,6 +20,7 @@ both have these extensions, which hold plain values, so that `DocBin(store_user_
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 from spacy.language import Language
@@ -27,12 +29,14 @@ from spacy.tokens import Doc, Span
 from spacy.util import filter_spans, minibatch
 
 from ._canonym import Document, Mention, System
+from .errors import UsageError
 
 EXTENSIONS: dict[str, Any] = {
     "kb_name": None,
     "kb_score": None,
     "kb_ents": [],
     "kb_candidates": [],
+    "kb_codes": [],
     "fragments": [],
     "negated": False,
     "possible": False,
@@ -49,8 +53,35 @@ _NO_TYPE = "ENTITY"
 def register() -> None:
     """Registers the extensions; those that another component registered stay."""
     for name, default in EXTENSIONS.items():
-        if not Span.has_extension(name):
+        if Span.has_extension(name):
+            continue
+        if default == []:
+            # `DocBin` makes tuples of lists.
+            Span.set_extension(name, getter=partial(_lists, name), setter=partial(_set, name))
+        else:
             Span.set_extension(name, default=default)
+
+
+def _lists(name: str, span: Span) -> Any:
+    """The value of an extension, with lists for tuples."""
+    values: dict[Any, Any] = span.doc.user_data
+    return _with_lists(values.get(_key(name, span), []))
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_with_lists(one) for one in value]
+    return value
+
+
+def _set(name: str, span: Span, value: Any) -> None:
+    values: dict[Any, Any] = span.doc.user_data
+    values[_key(name, span)] = value
+
+
+def _key(name: str, span: Span) -> tuple[str, str, int, int]:
+    """The key under which spaCy keeps extensions."""
+    return "._.", name, span.start_char, span.end_char
 
 
 register()
@@ -107,7 +138,7 @@ class Linker(Pipe):  # type: ignore[misc, unused-ignore]
         overwrite_ents: bool = True,
     ) -> None:
         if mentions not in ("detect", "ents"):
-            raise ValueError(f"invalid mentions: {mentions!r}; use 'detect' or 'ents'")
+            raise UsageError(f"invalid mentions: {mentions!r}", hint="use 'detect' or 'ents'")
         self.system = system
         self.name = name
         self.mentions: Literal["detect", "ents"] = "ents" if mentions == "ents" else "detect"
@@ -182,6 +213,7 @@ def _described(span: Span, mention: Mention) -> Span:
     candidates = mention.candidates
     values.kb_ents = [] if mention.nil else [[candidate.id, candidate.score] for candidate in candidates]
     values.kb_candidates = [{"id": one.id, "name": one.name, "score": one.score} for one in candidates]
+    values.kb_codes = [list(pair) for pair in mention.codes]
     values.fragments = [list(pair) for pair in mention.spans]
     values.negated = mention.negated
     values.possible = mention.possible

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 # Options of `System.open` that are paths.
-_PATHS = ("abbreviations", "rerank")
+_PATHS = ("abbreviations", "mappings", "rerank")
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,11 @@ const HYPOTENSION: &str = "MESH:D007022";
 const HEPATITIS_C: &str = "MESH:D006526";
 const HEPARIN: &str = "MESH:D006493";
 const SEPTIC_ARTHRITIS: &str = "MESH:D001170";
-const WEIGHT: &str = "MESH:D001835";
+const BURNS_INHALATION: &str = "MESH:D002059";
+const LIVER_TESTS: &str = "MESH:D008111";
+const PIP2: &str = "MESH:D019269";
+const DISCHARGE: &str = "MESH:D010351";
+const PRESENTATION: &str = "MESH:D007746";
 
 /// Mentions of several pieces stand with `…` between them.
 const CASES: &[Case] = &[
@@ -73,12 +77,19 @@ const CASES: &[Case] = &[
     ("I had bad hart burn after dinner.", &[("hart burn", HEARTBURN)], &[BURNS]),
     ("John T. Burns of Wilson Street saw the Lions play in Turkey.", &[], &[BURNS, WILSON, LIONS, TURKEYS]),
     ("Seen by rheum for burns of both hands.", &[("burns", BURNS)], &[RHUBARB]),
-    ("Foot and mouth disease was ruled out in the cattle.", &[("Foot and mouth disease", FOOT_AND_MOUTH)], &[FOOT_DISEASES]),
+    (
+        "Foot and mouth disease was ruled out in the cattle.",
+        &[("Foot and mouth disease", FOOT_AND_MOUTH)],
+        &[FOOT_DISEASES],
+    ),
     ("The vet put him on Hill's c/d and a course of enrofloxacin.", &[], &[CURETTAGE]),
     ("There is a hypodense lesion in the liver.", &[("liver", LIVER)], &[HYPOTENSION]),
     ("Hep C Ab positive, RNA pending.", &[("Hep C", HEPATITIS_C)], &[HEPARIN]),
     ("The blister on my heel has gone septic.", &[], &[SEPTIC_ARTHRITIS]),
-    ("Tablets with 5 to 40 % by weight of rivaroxaban.", &[], &[WEIGHT]),
+    ("The unit treats chemical burns and smoke inhalation.", &[], &[BURNS_INHALATION]),
+    ("Transition from liver to blood stages was blocked.", &[], &[LIVER_TESTS]),
+    ("Overexpression of the aquaporin PIP2;1 restored water transport.", &[], &[PIP2]),
+    ("Discharge summary: a woman of 82 admitted after a fall and a long lie.", &[], &[DISCHARGE, PRESENTATION]),
 ];
 
 /// Concepts whose names or letters turn up where something else is meant.

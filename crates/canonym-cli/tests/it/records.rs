@@ -74,7 +74,7 @@ fn mentions_are_records_of_csv() {
         row,document,start,end,spans,text,type,id,name,score,p_mention,p_link,nil,negated,possible,historical,hypothetical,family,candidates,codes
         0,11,0,9,"[[0,9]]",Dry cough,Symptom,WARD:2,dry cough,0.9317,0.9317,1,false,false,false,false,false,false,"[{""id"":""WARD:2"",""name"":""dry cough"",""score"":0.9317}]",[]
         0,11,14,18,"[[14,18]]",gout,Disease,WARD:1,gout,0.8011,0.8011,1,false,true,false,false,false,false,"[{""id"":""WARD:1"",""name"":""gout"",""score"":0.8011}]",[]
-        0,11,20,30,"[[20,30]]",Colchicine,Drug,WARD:3,colchicine,0.8686,0.8686,1,false,false,false,false,false,false,"[{""id"":""WARD:3"",""name"":""colchicine"",""score"":0.8686}]",[]
+        0,11,20,30,"[[20,30]]",Colchicine,Drug,WARD:3,colchicine,0.8686,0.8686,1,false,true,false,false,false,false,"[{""id"":""WARD:3"",""name"":""colchicine"",""score"":0.8686}]",[]
         2,13,16,20,"[[16,20]]",gout,Disease,WARD:1,gout,0.8011,0.8011,1,false,false,false,false,false,true,"[{""id"":""WARD:1"",""name"":""gout"",""score"":0.8011}]",[]
     "#]]);
     place.check(&link(&["csv", "--context", "--drop-context", "negated,family", "--to-system", "ICD10CM"]), expect![[r#"
@@ -82,9 +82,8 @@ fn mentions_are_records_of_csv() {
         --- stdout
         row,document,start,end,spans,text,type,id,name,score,p_mention,p_link,nil,negated,possible,historical,hypothetical,family,candidates,codes
         0,11,0,9,"[[0,9]]",Dry cough,Symptom,WARD:2,dry cough,0.9317,0.9317,1,false,false,false,false,false,false,"[{""id"":""WARD:2"",""name"":""dry cough"",""score"":0.9317}]",[]
-        0,11,20,30,"[[20,30]]",Colchicine,Drug,WARD:3,colchicine,0.8686,0.8686,1,false,false,false,false,false,false,"[{""id"":""WARD:3"",""name"":""colchicine"",""score"":0.8686}]",[]
         --- stderr
-        dropped 2 mentions by `--drop-context`
+        dropped 3 mentions by `--drop-context`
     "#]]);
 }
 
@@ -97,7 +96,7 @@ fn rows_of_note_nlp_have_concept_ids_and_modifiers() {
         note_nlp_id,note_id,section_concept_id,snippet,offset,lexical_variant,note_nlp_concept_id,note_nlp_source_concept_id,nlp_system,nlp_date,nlp_datetime,term_exists,term_temporal,term_modifiers
         1,11,0,"Dry cough, no gout. Colchicine was stopped.",0,Dry cough,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,,Y,present,Unmapped=no vocabulary table
         2,11,0,"Dry cough, no gout. Colchicine was stopped.",14,gout,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,,N,present,"Negation=true,Unmapped=no vocabulary table"
-        3,11,0,"Dry cough, no gout. Colchicine was stopped.",20,Colchicine,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,,Y,present,Unmapped=no vocabulary table
+        3,11,0,"Dry cough, no gout. Colchicine was stopped.",20,Colchicine,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,,N,present,"Negation=true,Unmapped=no vocabulary table"
         4,13,0,Family history: gout.,16,gout,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,,N,present,"Subject=family,Unmapped=no vocabulary table"
         --- stderr
         4 mentions were written with the concept id 0 (first in document `11`)
@@ -109,7 +108,7 @@ fn rows_of_note_nlp_have_concept_ids_and_modifiers() {
         note_nlp_id,note_id,section_concept_id,snippet,offset,lexical_variant,note_nlp_concept_id,note_nlp_source_concept_id,nlp_system,nlp_date,nlp_datetime,term_exists,term_temporal,term_modifiers
         1,11,0,"Dry cough, no gout. Colchicine was stopped.",0,Dry cough,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,Y,present,Unmapped=not in the vocabulary table
         2,11,0,"Dry cough, no gout. Colchicine was stopped.",14,gout,440674,440674,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,N,present,Negation=true
-        3,11,0,"Dry cough, no gout. Colchicine was stopped.",20,Colchicine,0,1101554,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,Y,present,Unmapped=no standard concept without CONCEPT_RELATIONSHIP
+        3,11,0,"Dry cough, no gout. Colchicine was stopped.",20,Colchicine,0,1101554,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,N,present,"Negation=true,Unmapped=no standard concept without CONCEPT_RELATIONSHIP"
         4,13,0,Family history: gout.,16,gout,440674,440674,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,N,present,Subject=family
         --- stderr
         the vocabulary has 3 codes of ward
@@ -122,7 +121,7 @@ fn rows_of_note_nlp_have_concept_ids_and_modifiers() {
         note_nlp_id,note_id,section_concept_id,snippet,offset,lexical_variant,note_nlp_concept_id,note_nlp_source_concept_id,nlp_system,nlp_date,nlp_datetime,term_exists,term_temporal,term_modifiers
         1,11,0,"Dry cough, no gout. Colchicine was stopped.",0,Dry cough,0,0,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,Y,present,Unmapped=not in the vocabulary table
         2,11,0,"Dry cough, no gout. Colchicine was stopped.",14,gout,440674,440674,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,N,present,Negation=true
-        3,11,0,"Dry cough, no gout. Colchicine was stopped.",20,Colchicine,1101555,1101554,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,Y,present,
+        3,11,0,"Dry cough, no gout. Colchicine was stopped.",20,Colchicine,1101555,1101554,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,N,present,Negation=true
         4,13,0,Family history: gout.,16,gout,440674,440674,"canonym 0.1.0, model lexical, ward",2026-11-25,2026-11-25 08:00:00,N,present,Subject=family
         --- stderr
         the vocabulary has 3 codes of ward

@@ -250,6 +250,25 @@ fn packaging_names_options_that_exist() {
 }
 
 #[test]
+fn names_are_mapped_with_the_options_of_the_program() {
+    let place = Workplace::with_shapes();
+    let server = Running::start(&place);
+    let map = |options: Value| {
+        let mut body = json!({"names": ["pie slices"]});
+        body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        server.json("POST", "/api/v1/map", &body.to_string())["results"][0].clone()
+    };
+    let lexical = map(json!({"model": "lexical", "top_k": 1}));
+    assert_eq!((&lexical["nil"], lexical["candidates"].as_array().unwrap().len()), (&json!(false), 1));
+    assert_eq!(map(json!({"model": "lexical", "min_score": 1}))["nil"], true);
+    let best = lexical["candidates"][0]["id"].as_str().unwrap();
+    let others = map(json!({"model": "lexical", "filters": {"not_under": [best]}}));
+    assert!(others["candidates"].as_array().unwrap().iter().all(|one| one["id"] != best), "{others}");
+    let answer = ask(&server.address, "POST", "/api/v1/link", "{\"text\": \"pie\", \"nil\": true}");
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("drop"), "{answer}");
+}
+
+#[test]
 fn tools_over_http_are_for_programs_of_this_machine() {
     let place = Workplace::with_shapes();
     let options = ["mcp", "--kb", "shapes.kb", "--model", "lexical", "--bind"];
@@ -281,8 +300,7 @@ fn tools_over_http_are_for_programs_of_this_machine() {
 #[test]
 fn tools_over_http_end_with_a_signal() {
     let place = Workplace::with_shapes();
-    let mut server =
-        Running::of(&place, &["mcp", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0"]);
+    let mut server = Running::of(&place, &["mcp", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0"]);
     Command::new("kill").arg(server.child.id().to_string()).status().unwrap();
     assert!(server.child.wait().unwrap().success());
 }

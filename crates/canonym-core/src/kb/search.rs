@@ -35,6 +35,12 @@ const FORMS_PER_HIT: usize = 8;
 /// Maximum edit distance of a suggested id.
 const MAX_ID_EDITS: usize = 2;
 
+/// Maximum number of forms that are scanned for starts of words.
+const MAX_SCANNED: usize = 4_000_000;
+
+/// Minimum length in bytes of the longest word of a query for which forms are scanned for starts of words.
+const MIN_WORD_START: usize = 2;
+
 /// Ids longer than this get no suggestions.
 const MAX_ID_CHARS: usize = 64;
 
@@ -45,7 +51,7 @@ pub enum MatchKind {
     Id,
     /// A name equals the query, ignoring case, accents and punctuation.
     Exact,
-    /// A name starts with the query.
+    /// A name starts with the query, or each word of the query starts a word of the name.
     Prefix,
     /// A name is spelled similarly.
     Fuzzy,
@@ -94,6 +100,12 @@ pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
     }
     if !hits.is_full() {
         let forms = prefixed(kb, &folded, FORMS_PER_HIT * top_k);
+        let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
+        let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
+        hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
+    }
+    if !hits.is_full() {
+        let forms = with_words(kb, &folded, FORMS_PER_HIT * top_k);
         let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
         let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
         hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
@@ -151,6 +163,28 @@ fn prefixed(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     }
     found.sort_unstable();
     found.into_iter().map(|(_, _, row)| FormId(row)).collect()
+}
+
+/// The `k` shortest forms in which each word of `folded` starts a word, without those that [`prefixed`] finds. Scans all
+/// forms in parallel; there are none for terminologies of more than [`MAX_SCANNED`] forms.
+fn with_words(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
+    let forms = kb.forms();
+    let words: Vec<String> = folded.split(' ').map(|word| format!(" {word}")).collect();
+    if forms.len() > MAX_SCANNED || words.iter().all(|word| word.len() <= MIN_WORD_START) {
+        return Vec::new();
+    }
+    let matched = |row: u32| {
+        let form = forms.get(row as usize);
+        let has = |word: &String| form.starts_with(&word[1..]) || form.contains(word.as_str());
+        (words.iter().all(has) && !form.starts_with(folded)).then_some((form.len(), row))
+    };
+    let mut found: Vec<(usize, u32)> = (0..forms.len() as u32).into_par_iter().filter_map(matched).collect();
+    if found.len() > k {
+        found.select_nth_unstable(k);
+        found.truncate(k);
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(_, row)| FormId(row)).collect()
 }
 
 /// Hits so far, without duplicate concepts.
@@ -244,6 +278,22 @@ mod tests {
             exact X:1 fever 1.00
         "#]],
         );
+        check(
+            "orig unk",
+            1,
+            expect![[r#"
+                prefix X:4 Fever of unknown origin 0.54
+            "#]],
+        );
+        check(
+            "unk",
+            10,
+            expect![[r#"
+                prefix X:4 Fever of unknown origin 0.29
+            "#]],
+        );
+        // One letter is too little for words in the middle of a name.
+        check("o", 10, expect![""]);
         check(
             "azur fevr",
             1,

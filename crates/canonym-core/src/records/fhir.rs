@@ -11,12 +11,13 @@
 //! | family | FamilyMemberHistory | left out | left out |
 //! | hypothetical | left out | left out | left out |
 //!
-//! What a relative does not have is left out, too, and so are drugs that the patient does not tolerate. Each resource names its code with system URI, release and display, and
-//! its place in the note by the extension `derivation-reference`; a DocumentReference stands for the note. The patient
-//! is not known here: `subject` has only a display text.
+//! What a relative does not have is left out, too, and so are drugs that the patient does not tolerate. Each resource
+//! names its code with system URI, release and display, and its place in the note by the extension
+//! `derivation-reference`; a DocumentReference stands for the note. The patient is not known here: `subject` has only a
+//! display text.
 
 use serde_json::{Map, Value, json};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::Asserted;
 pub use super::fhir_types::{Resource, ResourceTypes};
@@ -26,6 +27,7 @@ use crate::corpus::table::{CodePoints, code_points};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::kb::KnowledgeBase;
 use crate::kb::code_system::{Coding, canonical_id, canonical_prefix, coding_of_id};
+use crate::text::Document;
 use crate::text::context::allergens::Allergens;
 
 /// URI of the tag of candidates, and start of our own extensions.
@@ -69,9 +71,9 @@ impl FhirResources {
         let (mut n_untyped, mut n_hypothetical, mut n_relative, mut n_allergens) = (0, 0, 0, 0);
         let allergens = Allergens::new(&document.document.text);
         let is_bundle = self.layout == Layout::Bundles;
-        let note_id = resource_id(&document.document.id, None);
+        let note_id = resource_id(&document.document, None);
         let reference = match is_bundle {
-            true => full_url(&document.document.id, None),
+            true => full_url(&document.document, None),
             false => format!("DocumentReference/{note_id}"),
         };
         let note = Note { document, reference };
@@ -101,7 +103,7 @@ impl FhirResources {
                 }
                 Resource::MedicationStatement => medication(code, asserted),
             };
-            let id = resource_id(&document.document.id, Some(place));
+            let id = resource_id(&document.document, Some(place));
             resources.push((Some(place), complete(about, &note, annotation, &spans, &id)));
         }
         losses.count(Loss::ResourceType, n_untyped, document);
@@ -113,7 +115,7 @@ impl FhirResources {
             out.push(b'\n');
         };
         if is_bundle {
-            let url = |place: Option<usize>| full_url(&document.document.id, place);
+            let url = |place: Option<usize>| full_url(&document.document, place);
             let entry =
                 |(place, resource): (Option<usize>, Value)| json!({"fullUrl": url(place), "resource": resource});
             let entries: Vec<Value> = resources.into_iter().map(entry).collect();
@@ -135,20 +137,23 @@ impl FhirResources {
     }
 }
 
-/// An id that FHIR allows: letters, digits, `-` and `.`, at most 64; a hash of ids that are not.
-fn resource_id(document: &str, place: Option<usize>) -> String {
+/// An id that FHIR allows: letters, digits, `-` and `.`, at most 64. It is the id of the document, or a hash of one that
+/// FHIR does not allow, and a hash of the text: notes with the same id have resources of their own, in any order and on
+/// any number of threads.
+fn resource_id(document: &Document, place: Option<usize>) -> String {
+    let id = document.id.as_str();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
-    let stem = match !document.is_empty() && document.len() <= 48 && document.bytes().all(is_plain) {
-        true => document.to_owned(),
-        false => format!("{:032x}", xxh3_128(document.as_bytes())),
+    let stem = match !id.is_empty() && id.len() <= 40 && id.bytes().all(is_plain) {
+        true => id.to_owned(),
+        false => format!("{:032x}", xxh3_128(id.as_bytes())),
     };
+    let stem = format!("{stem}-{:08x}", xxh3_64(document.text.as_bytes()) as u32);
     place.map_or(stem.clone(), |place| format!("{stem}-{}", place + 1))
 }
 
-/// A URN that depends on the document and the place of the mention alone.
-fn full_url(document: &str, place: Option<usize>) -> String {
-    let key = place.map_or_else(|| format!("{document}\n"), |place| format!("{document}\n{place}"));
-    let hex = format!("{:032x}", xxh3_128(key.as_bytes()));
+/// A URN that depends only on the document's id and text and the place of the mention.
+fn full_url(document: &Document, place: Option<usize>) -> String {
+    let hex = format!("{:032x}", xxh3_128(resource_id(document, place).as_bytes()));
     // Version 8, variant 1: made by the rules of the program.
     let variant = ["8", "9", "a", "b"][usize::from(hex.as_bytes()[16]) % 4];
     format!("urn:uuid:{}-{}-8{}-{variant}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])

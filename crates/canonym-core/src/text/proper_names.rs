@@ -28,7 +28,8 @@ pub fn is_proper_name(text: &str, span: Span) -> bool {
     }
     let preceding = preceding(before);
     let following = following(after);
-    if preceding.is_some_and(|word| TITLES.contains(&word) || GIVEN.contains(word)) {
+    let is_flower = |name: &str| FLOWERS.contains(&name) && !PRODUCTS.contains(&word);
+    if preceding.is_some_and(|name| TITLES.contains(&name) || GIVEN.contains(name) || is_flower(name)) {
         return true;
     }
     let Some(following) = following else { return is_name_in_sentence(word, preceding) };
@@ -37,6 +38,11 @@ pub fn is_proper_name(text: &str, span: Span) -> bool {
             && is_title_case(following)
             && !PRODUCTS.contains(&following)
         || is_name_in_sentence(word, preceding)
+}
+
+/// Whether a word is a given name or a country, and so no concept that a biomedical terminology merely lacks.
+pub fn is_given_name_or_country(word: &str) -> bool {
+    GIVEN.contains(word) || COUNTRIES.contains(word)
 }
 
 /// Whether a word of [`PLACES`] follows a word in lower case.
@@ -107,6 +113,18 @@ const PLACES: [&str; 45] = [
     "Penguins", "Poppy", "Puffin", "Puma", "Python", "Rams", "Ravens", "Robin", "Sharks", "Swift", "Tigers", "Wolves",
 ];
 
+/// Countries of one word.
+static COUNTRIES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| COUNTRY_NAMES.split_ascii_whitespace().collect());
+
+const COUNTRY_NAMES: &str = "Afghanistan Albania Algeria America Andorra Angola Argentina Armenia Australia Austria Azerbaijan Bahamas Bahrain Bangladesh Barbados \
+    Belarus Belgium Belize Benin Bhutan Bolivia Botswana Brazil Britain Brunei Bulgaria Burundi Cambodia Cameroon Canada Chile China Colombia Comoros Congo Croatia Cuba Cyprus \
+    Denmark Djibouti Dominica Ecuador Egypt England Eritrea Estonia Eswatini Ethiopia Fiji Finland France Gabon Gambia Georgia Germany Ghana Greece Grenada Guatemala Guinea \
+    Guyana Haiti Honduras Hungary Iceland India Indonesia Iran Iraq Ireland Israel Italy Jamaica Japan Jordan Kazakhstan Kenya Kiribati Korea Kosovo Kuwait Kyrgyzstan Laos \
+    Latvia Lebanon Lesotho Liberia Libya Liechtenstein Lithuania Luxembourg Madagascar Malawi Malaysia Maldives Mali Malta Mauritania Mauritius Mexico Micronesia Moldova Monaco \
+    Mongolia Montenegro Morocco Mozambique Myanmar Namibia Nauru Nepal Netherlands Nicaragua Niger Nigeria Norway Oman Pakistan Palau Palestine Panama Paraguay Peru Philippines \
+    Poland Portugal Qatar Romania Russia Rwanda Samoa Scotland Senegal Serbia Seychelles Singapore Slovakia Slovenia Somalia Spain Sudan Suriname Sweden Switzerland Syria Taiwan \
+    Tajikistan Tanzania Thailand Togo Tonga Tunisia Turkmenistan Tuvalu Uganda Ukraine Uruguay Uzbekistan Vanuatu Venezuela Vietnam Wales Yemen Zambia Zimbabwe";
+
 /// Given names, without those that are common words or places.
 static GIVEN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| GIVEN_NAMES.split_ascii_whitespace().collect());
 
@@ -121,7 +139,7 @@ const GIVEN_NAMES: &str = "Aaron Abigail Adam Adrian Agnes Ahmed Aisha Alan Albe
     Javier Jayne Jeff Jeffrey Jennifer Jenny Jeremy Jerome Jesse Jessica Jill Jim Jimmy Joan Joanna Joanne Joe Joel Johan Johannes John Johnny Jonathan Jorge Jose Joseph \
     Joshua Joyce Juan Juanita Judith Judy Julia Julian Juliana Julie Justin Karen Karl Kate Katherine Kathleen Kathryn Kathy Katie Keith Kelly Kenneth Kenji Kerry Kevin \
     Khalid Kieran Kimberly Klaus Kristen Kristina Kumar Kyle Larry Lars Laura Lauren Laurence Leah Leila Leo Leon Leonard Lewis Liam Linda Lisa Lorraine Louis Louise Lucas \
-    Lucia Lucy Luigi Luis Luke Lydia Lynn Maggie Malcolm Manuel Marco Marcus Margaret Maria Marie Marilyn Mario Marion Martha Martin Mary Matthew Maureen Megan Melanie \
+    Lucia Lucy Luigi Luis Luke Lydia Lynn Maggie Malcolm Manuel Marco Marcus Margaret Maria Marie Marilyn Marta Mario Marion Martha Martin Mary Matthew Maureen Megan Melanie \
     Melissa Mei Michael Michelle Miguel Mike Mildred Mohamed Mohammed Moira Molly Monica Muhammad Nadia Nancy Naomi Natalie Natasha Neil Nicholas Nicola Nicole Nigel Nina \
     Noah Noel Nora Norman Olga Oliver Olivia Omar Oscar Owen Pablo Pamela Patricia Patrick Paul Paula Pauline Pedro Peggy Peter Philip Phillip Phyllis Pierre Priya Rachel \
     Rajesh Ralph Raymond Rebecca Ricardo Richard Rita Robert Roberta Roberto Roger Ronald Rosa Rosie Ross Roy Russell Ruth Ryan Sally Salma Samantha Samuel Sandra Sanjay Sara \

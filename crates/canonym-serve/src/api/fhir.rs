@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::times::rfc3339;
 /// `GET /fhir/metadata`: the CapabilityStatement, or with `mode=terminology` the TerminologyCapabilities.
 pub async fn metadata(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let now = rfc3339(app.now());
-    let pairs = query(request.uri());
+    let pairs = query(request.uri()).and_then(|pairs| check_accepted(request.headers(), &pairs).map(|()| pairs));
     let work = async {
         let is_terminology = pairs?.iter().any(|(name, value)| name == "mode" && value == "terminology");
         app.blocking(move |app| {
@@ -39,8 +39,10 @@ pub async fn operation(
 }
 
 async fn run(app: &Arc<App>, resource: String, name: &str, request: Request<Body>) -> ApiResult<Value> {
+    let pairs = query(request.uri())?;
+    check_accepted(request.headers(), &pairs)?;
     let name = name.strip_prefix('$').unwrap_or_default().to_owned();
-    let mut parameters = Parameters::from_query(query(request.uri())?);
+    let mut parameters = Parameters::from_query(pairs);
     match *request.method() {
         Method::GET => {}
         Method::POST => parameters.add_resource(&json(&bytes(request, MAX_BODY).await?)?)?,
@@ -56,6 +58,29 @@ async fn run(app: &Arc<App>, resource: String, name: &str, request: Request<Body
 /// Any other path below `/fhir`.
 pub async fn unknown() -> Response {
     respond(Err(ApiError::not_found("this path is not supported").hint("see /fhir/metadata for what is")))
+}
+
+/// 406 unless the client accepts JSON. `_format` takes precedence over the header, as FHIR has it.
+fn check_accepted(headers: &HeaderMap, pairs: &[(String, String)]) -> ApiResult<()> {
+    let format = pairs.iter().find(|(name, _)| name == "_format").map(|(_, value)| value.as_str());
+    let given = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accepted: Vec<&str> = match format {
+        Some(format) => vec![format],
+        None => given.flat_map(|value| value.split(',')).collect(),
+    };
+    if accepted.iter().all(|range| range.trim().is_empty()) || accepted.iter().any(|range| is_json(range)) {
+        return Ok(());
+    }
+    let error = ApiError::bad("a format other than JSON is not supported").hint("accept `application/fhir+json`");
+    Err(ApiError { status: StatusCode::NOT_ACCEPTABLE, code: "not_acceptable", ..error })
+}
+
+/// Whether a media range, such as `application/fhir+json;q=0.9`, has JSON.
+fn is_json(range: &str) -> bool {
+    let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
+    let kind = parts.next().unwrap_or_default();
+    let is_refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
+    !is_refused && (kind.contains("json") || kind == "*/*" || kind == "application/*")
 }
 
 fn query(uri: &Uri) -> ApiResult<Vec<(String, String)>> {

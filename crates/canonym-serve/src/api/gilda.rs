@@ -62,7 +62,7 @@ async fn ground_all(app: &Arc<App>, requests: Vec<GroundRequest>) -> ApiResult<V
         let engine = app.engine.as_ref();
         let kb = engine.kb();
         let names: Vec<String> = requests.iter().map(|request| request.text.clone()).collect();
-        let links = engine.map(&names, TOP_K)?;
+        let links = engine.map(&names, &LinkOptions::top(TOP_K))?;
         let mut lists = Vec::with_capacity(requests.len());
         for (request, link) in requests.iter().zip(links) {
             let found = match in_context(request) {

@@ -10,6 +10,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase};
 use serde::Deserialize;
 
 use super::{Bounds, PathParam, QueryParams};
+use crate::engine::LinkOptions;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, Named, rounded};
 use crate::state::App;
@@ -162,7 +163,7 @@ pub async fn near(
     let concepts = app.blocking(move |app| {
         let kb = app.engine.kb();
         let found = kb.find(id.trim()).ok_or_else(|| ApiError::not_found("concept not found"))?;
-        let links = app.engine.map(&[kb.preferred_name(found).to_owned()], top_k + 1)?;
+        let links = app.engine.map(&[kb.preferred_name(found).to_owned()], &LinkOptions::top(top_k + 1))?;
         let others = links.iter().flat_map(|link| &link.candidates);
         let others = others.filter(|one| one.concept != found && one.p_link >= MIN_P_LINK);
         let row = |one: &canonym_core::link::Candidate| CandidateRow {

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, contexts};
 use canonym_core::kb::subset::SubsetConfig;
+use canonym_core::kb::translate::{PredicateMappings, Translator};
+use canonym_core::kb::{ConceptId, KnowledgeBase, code_system};
+use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
+use canonym_core::link::{Candidate, Link};
 use canonym_core::text::Document;
 use canonym_core::text::offsets::OffsetMap;
 
@@ -20,7 +23,9 @@ use crate::error::{ApiError, ApiResult};
 use crate::marks::{CandidateRow, rounded};
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
-use crate::wire::{Filters, LinkRequest, LinkedOut, MapRequest, Mapped, MappedList, MentionIn, Person, TextIn};
+use crate::wire::{
+    Filters, LinkRequest, LinkedOut, MapRequest, Mapped, MappedCandidate, MappedCode, MappedList, MentionIn, Person, TextIn,
+};
 
 /// The maximum number of texts per request.
 const MAX_TEXTS: usize = 1000;
@@ -33,6 +38,15 @@ pub const MAX_NAMES: usize = 1000;
 
 /// Bytes of text per batch, unless one text is longer.
 const PART_BYTES: usize = 512 << 10;
+
+/// What to do if the response to linked texts becomes too long.
+const LINK_HINT: &str = "send less at once, request fewer candidates (`top_k`), or use POST /api/v1/link/stream";
+
+/// What to do if the response to linked names becomes too long.
+const MAP_HINT: &str = "send fewer names at once, request fewer candidates (`top_k`), or omit `explain`";
+
+/// Code systems named in a hint.
+const MAX_SYSTEMS: usize = 20;
 
 /// The maximum number of entries of a filter.
 const MAX_FILTER: usize = 1000;
@@ -176,7 +190,7 @@ pub async fn link(State(app): State<Arc<App>>, person: Person, request: Request<
             if !std::mem::take(&mut is_first) {
                 answer.bytes.push(b',');
             }
-            answer.add(&LinkedOut::new(document, reasons))?;
+            answer.add(&LinkedOut::new(document, reasons), LINK_HINT)?;
         }
     }
     answer.bytes.extend_from_slice(close.as_bytes());
@@ -221,13 +235,13 @@ struct Answer {
 }
 
 impl Answer {
-    fn add(&mut self, document: &LinkedOut) -> ApiResult<()> {
-        let written = serde_json::to_writer(&mut *self, document);
+    /// Appends a value; `hint` says what to do if the response becomes too long.
+    fn add(&mut self, value: &impl serde::Serialize, hint: &str) -> ApiResult<()> {
+        let written = serde_json::to_writer(&mut *self, value);
         written.map_err(|error| match error.is_io() {
             true => {
                 let message = format!("the response would exceed {} bytes", self.limit);
-                ApiError { message, ..ApiError::too_large(self.limit) }
-                    .hint("send less at once, request fewer candidates (`top_k`), or use POST /api/v1/link/stream")
+                ApiError { message, ..ApiError::too_large(self.limit) }.hint(hint)
             }
             false => ApiError::internal(&error),
         })
@@ -249,28 +263,61 @@ impl std::io::Write for Answer {
 }
 
 /// `POST /map`: links names without context.
-pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Json<MappedList>> {
+pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<Body>) -> ApiResult<Response> {
     let request: MapRequest = json(&bytes(request, super::MAX_BODY).await?)?;
-    let top_k = TOP_K.check(request.top_k, "top_k")?;
-    if request.names.len() > MAX_NAMES {
-        let message = format!("at most {MAX_NAMES} names per request, not {}", request.names.len());
+    let MapRequest { names, top_k, min_score, explain, filters, to_system, model, project } = request;
+    let options = link_mode(LinkParams { top_k, min_score, filters, ..LinkParams::default() })?.options;
+    if names.len() > MAX_NAMES {
+        let message = format!("at most {MAX_NAMES} names per request, not {}", names.len());
         return Err(ApiError::bad(message).hint("send several requests"));
     }
     let _permit =
         app.unbatched_permits.try_acquire().map_err(|_| ApiError::busy("too many names are being linked", 1))?;
-    let engine = app.engine_for(person, request.project).await?;
-    let results = app.blocking(move |app| {
-        let links = engine.map(&request.names, top_k)?;
+    let engine = engine(&app, person, project, model).await?;
+    let answer = app.blocking(move |app| {
         let kb = app.engine.kb();
-        let row = |candidate: &canonym_core::link::Candidate| CandidateRow {
-            id: kb.id(candidate.concept).to_owned(),
-            name: kb.preferred_name(candidate.concept).to_owned(),
-            score: rounded(candidate.p_link),
+        let translator = to_system.map(|system| translator(kb, &system)).transpose()?;
+        let links: Vec<(Link, Option<Explanation>)> = match explain {
+            true => engine.explain_names(&names, &options)?.into_iter().map(|(link, why)| (link, Some(why))).collect(),
+            false => engine.map(&names, &options)?.into_iter().map(|link| (link, None)).collect(),
         };
-        let mapped = request.names.into_iter().zip(links);
-        Ok(mapped
-            .map(|(query, link)| Mapped { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect() })
-            .collect())
+        let candidate = |candidate: &Candidate| MappedCandidate {
+            candidate: CandidateRow {
+                id: kb.id(candidate.concept).to_owned(),
+                name: kb.preferred_name(candidate.concept).to_owned(),
+                score: rounded(candidate.p_link),
+            },
+            codes: translator.as_ref().map(|translator| codes(kb, translator, candidate.concept)),
+        };
+        let mapped = names.into_iter().zip(links).map(|(query, (link, explanation))| Mapped {
+            query,
+            nil: link.nil,
+            candidates: link.candidates.iter().map(candidate).collect(),
+            explanation,
+        });
+        let mut answer = Answer { bytes: Vec::new(), limit: app.config.max_answer_bytes };
+        answer.add(&MappedList { results: mapped.collect() }, MAP_HINT)?;
+        Ok(answer.bytes)
     });
-    Ok(Json(MappedList { results: results.await? }))
+    Ok(([(header::CONTENT_TYPE, "application/json")], answer.await?).into_response())
+}
+
+/// A translator into a code system that the terminology has codes of.
+fn translator(kb: &KnowledgeBase, system: &str) -> ApiResult<Translator> {
+    Translator::new(kb, system, PredicateMappings::default()).map_err(|error| {
+        let prefixes = code_system::prefixes(kb).into_iter().chain(code_system::xref_prefixes(kb));
+        let mut known: Vec<String> = prefixes.map(|prefix| code_system::canonical_prefix(&prefix).to_owned()).collect();
+        known.retain(|prefix| !prefix.is_empty());
+        known.sort();
+        known.dedup();
+        known.truncate(MAX_SYSTEMS);
+        let error = ApiError { hint: None, ..ApiError::from(error) };
+        if known.is_empty() { error } else { error.hint(format!("use one of {}", known.join(", "))) }
+    })
+}
+
+/// The codes of a concept in the system of `translator`.
+fn codes(kb: &KnowledgeBase, translator: &Translator, concept: ConceptId) -> Vec<MappedCode> {
+    let codes = translator.codes(kb, concept).into_iter();
+    codes.map(|code| MappedCode { id: code.id, predicate: code.predicate.name() }).collect()
 }

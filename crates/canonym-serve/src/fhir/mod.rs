@@ -70,7 +70,7 @@ pub fn outcome(error: &ApiError) -> Value {
     let code = match error.status.as_u16() {
         401 => "login",
         403 => "forbidden",
-        404 if error.message.ends_with("not supported") => "not-supported",
+        400 | 404 | 406 if error.message.ends_with("not supported") => "not-supported",
         404 => "not-found",
         413 => "too-long",
         429 => "throttled",
@@ -113,9 +113,33 @@ fn check_system(kb: &KnowledgeBase, system: &str) -> ApiResult<()> {
         .hint(format!("this terminology has {}", all.join(", "))))
 }
 
+/// What is wrong with the version of the code system that a request about `concept` names.
+fn wrong_version(kb: &KnowledgeBase, concept: ConceptId, parameters: &Parameters) -> Option<String> {
+    let asked = parameters.version()?;
+    let version = systems::coding(kb, concept).version;
+    if asked == version {
+        return None;
+    }
+    let asked: String = asked.chars().take(80).collect();
+    Some(match version.is_empty() {
+        true => format!("version `{asked}` not found: the release of this terminology is not known"),
+        false => format!("version `{asked}` not found: this terminology has release {version}"),
+    })
+}
+
+/// The code that replaces `code` of `system` if that is an obsolete code of `concept`.
+fn replacement(kb: &KnowledgeBase, system: &str, code: &str, concept: ConceptId) -> Option<String> {
+    let current = systems::coding(kb, concept);
+    let local = |code: &str| code.rsplit(':').next().unwrap_or_default().to_lowercase();
+    (current.system == system && local(&current.code) != local(code)).then_some(current.code)
+}
+
 fn lookup(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     let (system, code) = parameters.coding("system", "code")?;
     let found = concept(kb, &system, &code)?;
+    if let Some(message) = wrong_version(kb, found, parameters) {
+        return Err(ApiError::not_found(message).hint("omit `version`"));
+    }
     let display = kb.preferred_name(found);
     let mut out = vec![json!({"name": "name", "valueString": kb.meta().name})];
     let version = systems::coding(kb, found).version;
@@ -127,10 +151,15 @@ fn lookup(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     out.extend(others.map(|name| json!({"name": "designation", "part": [{"name": "value", "valueString": name}]})));
     let property = |name: &str, value: Value| {
         let mut part = json!({"name": "value"});
-        let key = if name == "parent" || name == "child" { "valueCode" } else { "valueString" };
+        let key = if ["parent", "child", "replaced-by"].contains(&name) { "valueCode" } else { "valueString" };
         part[key] = value;
         json!({"name": "property", "part": [{"name": "code", "valueCode": name}, part]})
     };
+    if let Some(current) = replacement(kb, &system, &code, found) {
+        let inactive = json!({"name": "value", "valueBoolean": true});
+        out.push(json!({"name": "property", "part": [{"name": "code", "valueCode": "inactive"}, inactive]}));
+        out.push(property("replaced-by", json!(current)));
+    }
     out.extend(kb.definition(found).map(|definition| property("definition", json!(definition))));
     out.extend(kb.types(found).map(|kind| property("semantic-type", json!(kind))));
     out.extend(kb.parents(found).map(|parent| property("parent", json!(systems::coding(kb, parent).code))));
@@ -153,6 +182,9 @@ fn validate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
         return Ok(answer(false, Some(format!("the code `{shown}` is unknown")), None));
     };
     let display = kb.preferred_name(found);
+    if let Some(message) = wrong_version(kb, found, parameters) {
+        return Ok(answer(false, Some(message), None));
+    }
     let wrong = parameters.text("display").filter(|given| {
         let folded = fold(given);
         !kb.names(found).any(|name| fold(kb.name(name)) == folded)
@@ -161,13 +193,21 @@ fn validate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
         let given: String = given.chars().take(80).collect();
         format!("`{given}` is no name of the code")
     });
-    Ok(answer(message.is_none(), message, Some(display)))
+    let is_valid = message.is_none();
+    let obsolete = replacement(kb, &system, &code, found)
+        .map(|current| format!("the code is obsolete and was replaced by `{current}`"));
+    let messages: Vec<String> = message.into_iter().chain(obsolete).collect();
+    Ok(answer(is_valid, (!messages.is_empty()).then(|| messages.join("; ")), Some(display)))
 }
 
 fn subsumes(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     let system = parameters.required("system")?;
     let of = |name: &str| concept(kb, &system, &parameters.required(name)?);
     let (a, b) = (of("codeA")?, of("codeB")?);
+    if a != b && !kb.has_parents() {
+        return Err(ApiError::bad("this terminology has no hierarchy, so $subsumes is not supported")
+            .hint("build the knowledge base from a source with parents"));
+    }
     let outcome = if a == b {
         "equivalent"
     } else if is_below(kb, b, a) {

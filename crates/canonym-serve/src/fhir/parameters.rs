@@ -46,6 +46,12 @@ impl Parameters {
         self.0.get(name).and_then(Value::as_str).map(str::to_owned)
     }
 
+    /// The version of the code system: a parameter, or that of `coding`.
+    pub fn version(&self) -> Option<String> {
+        let of_coding = self.0.get("coding").and_then(|coding| coding["version"].as_str()).map(str::to_owned);
+        self.text("version").or(of_coding).filter(|version| !version.is_empty())
+    }
+
     /// A text that has to be given.
     pub fn required(&self, name: &str) -> ApiResult<String> {
         match self.0.get(name) {

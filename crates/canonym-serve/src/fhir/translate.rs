@@ -83,15 +83,21 @@ fn sources(kb: &KnowledgeBase, system: &str, code: &str) -> Vec<(ConceptId, Pred
     found
 }
 
-/// The codes of a concept in the target system, or in all.
+/// The codes of a concept in the target system, or in all, without obsolete ones: alternative ids of its own system.
 fn codes(kb: &KnowledgeBase, concept: ConceptId, target: Option<Option<&Translator>>) -> Vec<XrefRecord> {
-    let Some(target) = target else {
-        let others =
-            kb.alternative_ids(concept).map(|id| XrefRecord { id: id.to_owned(), predicate: Predicate::Exact });
-        let xrefs = kb.xrefs(concept).map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate });
-        return others.chain(xrefs).collect();
+    let own = systems::coding(kb, concept).system;
+    let (obsolete, others): (Vec<&str>, Vec<&str>) =
+        kb.alternative_ids(concept).partition(|id| coding_of_id(kb, id).system == own);
+    let mut codes: Vec<XrefRecord> = match target {
+        Some(translator) => translator.map(|translator| translator.codes(kb, concept)).unwrap_or_default(),
+        None => {
+            let others = others.iter().map(|id| XrefRecord { id: (*id).to_owned(), predicate: Predicate::Exact });
+            let xrefs = kb.xrefs(concept).map(|xref| XrefRecord { id: xref.id.to_owned(), predicate: xref.predicate });
+            others.chain(xrefs).collect()
+        }
     };
-    target.map(|translator| translator.codes(kb, concept)).unwrap_or_default()
+    codes.retain(|code| !obsolete.iter().any(|id| canonical_id(id) == code.id));
+    codes
 }
 
 /// The relation of a code to another one through a concept.

@@ -163,7 +163,7 @@ fn ground(engine: &dyn Engine, arguments: GroundArgs) -> ApiResult<GroundedOut> 
     let top_k = check_top_k(top_k, 3)?;
     let min_score = check_score(min_score)?.unwrap_or(MIN_SCORE);
     let kb = engine.kb();
-    let links = engine.map(&terms, top_k)?;
+    let links = engine.map(&terms, &LinkOptions::top(top_k))?;
     let grounded = terms.into_iter().zip(links).map(|(term, link)| {
         let candidates: Vec<_> = link.candidates.iter().filter(|one| one.p_link >= MIN_CANDIDATE).collect();
         let best = candidates.first().filter(|best| !link.nil && best.p_link >= min_score);

@@ -198,6 +198,21 @@ pub struct MapRequest {
     /// Candidates per name, 1 to 100 (default 5).
     #[serde(default)]
     pub top_k: Option<usize>,
+    /// Leave names below this probability unlinked.
+    #[serde(default)]
+    pub min_score: Option<f32>,
+    /// Include the evidence for each name.
+    #[serde(default)]
+    pub explain: bool,
+    /// Concept filters.
+    #[serde(default)]
+    pub filters: Option<Filters>,
+    /// Add the codes of each concept in another code system, such as `ICD10CM` or the URI of a system.
+    #[serde(default)]
+    pub to_system: Option<String>,
+    /// The name of the model: that of the server, or `lexical`.
+    #[serde(default)]
+    pub model: Option<String>,
     /// Use the model of this project; defaults to the server's model.
     #[serde(default)]
     pub project: Option<i64>,
@@ -211,7 +226,31 @@ pub struct Mapped {
     /// Whether it is unlinked.
     pub nil: bool,
     /// Candidate concepts, best first.
-    pub candidates: Vec<CandidateRow>,
+    pub candidates: Vec<MappedCandidate>,
+    /// The evidence, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub explanation: Option<Explanation>,
+}
+
+/// A candidate concept of a name.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MappedCandidate {
+    /// The concept.
+    #[serde(flatten)]
+    pub candidate: CandidateRow,
+    /// Its codes in the code system of `to_system`; missing without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codes: Option<Vec<MappedCode>>,
+}
+
+/// A code of a concept in another code system.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MappedCode {
+    /// The code with its prefix.
+    pub id: String,
+    /// How the concept relates to it, such as `skos:exactMatch`.
+    pub predicate: &'static str,
 }
 
 /// The candidates of several names.

@@ -115,6 +115,9 @@ async fn value_sets_are_expanded() {
     assert_eq!(codes("count=0").await, (Vec::new(), json!(6)));
     assert_eq!(codes("filter=emergence").await.0[0], "4");
     assert_eq!(codes("filter=cancer").await.0, ["6"]);
+    // The start of any word: `Confusion` and `acute confusional state`.
+    assert_eq!(codes("filter=confus").await.0, ["3", "2"]);
+    assert_eq!(codes("filter=sta%20acu").await.0, ["2"]);
     assert_eq!(codes("filter=delirum").await.0[0], "2");
     assert_eq!(codes("filter=sedan").await.0, Vec::<String>::new());
     assert_eq!(codes("filter=zzzz").await, (Vec::new(), Value::Null));
@@ -144,7 +147,7 @@ async fn errors_are_operation_outcomes() {
         (
             format!("/ConceptMap/$translate?system={SYSTEM}&code=1&reverse=true"),
             400,
-            "invalid",
+            "not-supported",
             "`reverse` is not supported",
         ),
         ("/CodeSystem/lookup".to_owned(), 404, "not-supported", "not supported"),
@@ -201,7 +204,10 @@ fn with_xrefs() -> KnowledgeBase {
         ("MONDO:2", "Chronic gout", vec![xref("ICD10CM:M10", Predicate::Broad), xref("SCTID:7", Predicate::Exact)]),
     ] {
         let names = vec![NameRecord { text: name.to_owned(), scope: Scope::Preferred }];
-        builder.add(ConceptRecord { id: id.to_owned(), names, xrefs, ..ConceptRecord::default() }).unwrap();
+        let alternative_ids = if id == "MONDO:1" { vec!["MONDO:3".to_owned()] } else { Vec::new() };
+        builder
+            .add(ConceptRecord { id: id.to_owned(), names, xrefs, alternative_ids, ..ConceptRecord::default() })
+            .unwrap();
     }
     let system = CodeSystemRecord { prefix: "MONDO".to_owned(), version: "2026-05".to_owned(), ..Default::default() };
     let meta = Meta { name: "test".to_owned(), code_systems: vec![system], ..Meta::default() };
@@ -250,4 +256,74 @@ async fn codes_are_translated_by_cross_references() {
     assert_eq!(values(&found, "version"), [json!("2026-05")]);
     let capabilities = get(&server, "/metadata?mode=terminology").await;
     assert_eq!(capabilities["codeSystem"][0]["version"][0]["code"], "2026-05");
+}
+
+#[tokio::test]
+async fn versions_obsolete_codes_and_missing_hierarchies_are_told() {
+    let engine = || RuleEngine::on(with_xrefs(), "first", Vec::new());
+    let server = Server::in_temporary_folder(|folder| Server::with(engine(), None, config(folder)));
+    let mondo = "http://purl.obolibrary.org/obo/mondo.owl";
+    let validate = async |query: &str| {
+        let answer = get(&server, &format!("/CodeSystem/$validate-code?url={mondo}&{query}")).await;
+        (values(&answer, "result")[0] == true, values(&answer, "message").first().cloned())
+    };
+    assert_eq!(validate("code=MONDO:1&version=2026-05").await, (true, None));
+    let other = "version `1999` not found: this terminology has release 2026-05";
+    assert_eq!(validate("code=MONDO:1&version=1999").await, (false, Some(json!(other))));
+    let replaced = "the code is obsolete and was replaced by `MONDO:1`";
+    assert_eq!(validate("code=MONDO:3").await, (true, Some(json!(replaced))));
+    let lookup = format!("/CodeSystem/$lookup?system={mondo}");
+    let (status, answer) =
+        ask(&server, Method::GET, &format!("{lookup}&code=MONDO:1&version=1999"), Body::empty()).await;
+    assert_eq!((status, &answer["issue"][0]["code"]), (404, &json!("not-found")));
+    // The version of a coding, and a terminology without a release.
+    let coding = json!({"system": mondo, "code": "MONDO:1", "version": "1999"});
+    let body = json!({"resourceType": "Parameters", "parameter": [{"name": "coding", "valueCoding": coding}]});
+    let (_, answer) = ask(&server, Method::POST, "/CodeSystem/$validate-code", body.to_string()).await;
+    assert_eq!((&values(&answer, "result")[0], &values(&answer, "message")[0]), (&json!(false), &json!(other)));
+    let plain = Server::temporary();
+    let path = format!("/CodeSystem/$lookup?system={SYSTEM}&code=1&version=1999");
+    let (status, answer) = ask(&plain, Method::GET, &path, Body::empty()).await;
+    let text = answer["issue"][0]["diagnostics"].as_str().unwrap();
+    assert!(status == 404 && text.contains("the release of this terminology is not known"), "{status} {text}");
+    // Current codes are not told to be obsolete, in whatever case and form they are written.
+    for code in ["MONDO:2", "2"] {
+        assert_eq!(validate(&format!("code={code}")).await, (true, None), "{code}");
+    }
+    let properties = values(&get(&server, &format!("{lookup}&code=MONDO:3")).await, "property");
+    for (code, value) in [
+        ("inactive", json!({"name": "value", "valueBoolean": true})),
+        ("replaced-by", json!({"name": "value", "valueCode": "MONDO:1"})),
+    ] {
+        assert!(properties.contains(&json!([{"name": "code", "valueCode": code}, value])), "{properties:?}");
+    }
+    let path = format!("/CodeSystem/$subsumes?system={mondo}&codeA=MONDO:1&codeB=MONDO:2");
+    let (status, answer) = ask(&server, Method::GET, &path, Body::empty()).await;
+    assert_eq!((status, &answer["issue"][0]["code"]), (400, &json!("not-supported")));
+    let terminology = get(&server, "/metadata?mode=terminology").await;
+    assert_eq!(terminology["codeSystem"][0]["subsumption"], false);
+}
+
+#[tokio::test]
+async fn resources_are_json_only() {
+    let server = Server::temporary();
+    let check = async |accept: &str, parameter: &str, expected: u16| {
+        let client = server.with_headers(&[("accept", accept)]);
+        for path in ["/fhir/metadata?", "/fhir/ValueSet/$expand?count=1&"] {
+            let response = client.send(Method::GET, &format!("{path}{parameter}"), Body::empty()).await;
+            let status = response.status().as_u16();
+            assert_eq!(status, expected, "{accept} {parameter} {path}");
+            let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let resource: Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(resource["resourceType"] == "OperationOutcome", status == 406, "{resource}");
+        }
+    };
+    check("application/fhir+xml", "", 406).await;
+    check("application/fhir+xml, application/fhir+json;q=0", "", 406).await;
+    check("application/fhir+xml, */*;q=0.1", "", 200).await;
+    check("application/fhir+xml, Application/JSON", "", 200).await;
+    check("text/json", "", 200).await;
+    check("application/*", "", 200).await;
+    check("*/*", "_format=xml", 406).await;
+    check("application/fhir+xml", "_format=json", 200).await;
 }

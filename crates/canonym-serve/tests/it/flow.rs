@@ -327,7 +327,7 @@ async fn candidates_come_from_model_names_and_recent_choices() {
     assert_eq!(choices["candidates"][1]["matched"], matched);
     assert_eq!(show(choices), ["T:4 model", "T:2 model", "T:6 recent"]);
     let typed = server.get(&format!("/documents/{id}/candidates?start=41&end=49&q=conf")).await;
-    assert_eq!(show(typed), ["T:3 prefix"]);
+    assert_eq!(show(typed), ["T:3 prefix", "T:2 prefix"]);
 }
 
 #[tokio::test]

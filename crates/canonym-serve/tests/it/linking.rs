@@ -106,6 +106,24 @@ async fn names_are_mapped_and_concepts_searched() {
     let mapped = server.post("/map", json!({"names": ["delirium", "zzzz"], "top_k": 1})).await;
     assert_eq!(mapped["results"][0]["candidates"][0], json!({"id": "T:2", "name": "Delirium", "score": 0.9}));
     assert_eq!(mapped["results"][1], json!({"query": "zzzz", "nil": true, "candidates": []}));
+    let explained = server.post("/map", json!({"names": ["delirium"], "explain": true})).await;
+    assert_eq!(explained["results"][0]["explanation"]["compared"], "delirium");
+    let coded = server.post("/map", json!({"names": ["delirium"], "to_system": "T"})).await;
+    let codes = json!([{"id": "T:2", "predicate": "skos:exactMatch"}]);
+    assert_eq!(coded["results"][0]["candidates"][0]["codes"], codes);
+    let (status, error) =
+        server.fail(Method::POST, "/map", json!({"names": ["x"], "to_system": "LOINC"}).to_string()).await;
+    assert_eq!((status, &error["error"]["hint"]), (400, &json!("use one of T")), "{error}");
+    assert!(error["error"]["message"].as_str().unwrap().ends_with("has no codes of `LOINC`"), "{error}");
+    for wrong in [json!(true), json!("no"), json!(1), json!(null)] {
+        let body = json!({"text": "x", "nil": wrong}).to_string();
+        let (status, error) = server.fail(Method::POST, "/link", body).await;
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.contains(r#"expected "drop" or "keep" for `nil`"#), "{status} {message}");
+    }
+    let found = server.get("/kb/search?q=confus&top_k=5").await;
+    let ids: Vec<&Value> = found["results"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    assert_eq!(ids, ["T:3", "T:2"]);
     let found = server.get("/kb/search?q=acute%20confusional&top_k=5").await;
     let first = &found["results"][0];
     assert_eq!(

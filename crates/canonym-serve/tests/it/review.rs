@@ -126,7 +126,7 @@ async fn project_keeps_to_its_scope() {
     assert_eq!(texts().await, ["delirium"]);
     server.predict(project).await;
     assert_eq!(texts().await, ["delirium"]);
-    let found = server.get(&format!("/documents/{id}/candidates?start=0&end=8&q=con")).await;
+    let found = server.get(&format!("/documents/{id}/candidates?start=0&end=8&q=pep")).await;
     assert_eq!(found["candidates"], json!([]));
     // The other type: everything comes back with the whole terminology.
     server.patch(&path, json!({"scope": {"types": ["Chemical"]}})).await;

@@ -201,7 +201,7 @@ impl Engine for RuleEngine {
         Ok(documents)
     }
 
-    fn map(&self, names: &[String], _: usize) -> canonym_core::Result<Vec<Link>> {
+    fn map(&self, names: &[String], _: &LinkOptions) -> canonym_core::Result<Vec<Link>> {
         let link = |name: &String| match canonym_core::kb::search::search(&self.kb, name, 1).first() {
             Some(hit) => {
                 Link { candidates: vec![Candidate { concept: hit.concept, name: None, p_link: 0.9 }], nil: false }
@@ -209,6 +209,15 @@ impl Engine for RuleEngine {
             None => Link { candidates: Vec::new(), nil: true },
         };
         Ok(names.iter().map(link).collect())
+    }
+
+    fn explain_names(
+        &self,
+        names: &[String],
+        options: &LinkOptions,
+    ) -> canonym_core::Result<Vec<(Link, Explanation)>> {
+        let explanation = |name: &String| Explanation { compared: name.clone(), ..Explanation::default() };
+        Ok(self.map(names, options)?.into_iter().zip(names.iter().map(explanation)).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::subset::Subset;
+use canonym_core::kb::subset::{Subset, SubsetConfig};
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
@@ -26,13 +26,16 @@ const MIN_TOP_K: usize = 10;
 /// The name of the model that every server has.
 const LEXICAL: &str = "lexical";
 
+/// Number of candidates and concept filters of a linker of names.
+type LinkerKey = (usize, Option<Arc<SubsetConfig>>);
+
 /// A knowledge base and a model, ready to link.
 pub struct ServeEngine {
     kb: Arc<KnowledgeBase>,
     models: Models,
     name: String,
     systems: Mutex<Vec<(LinkOptions, Arc<System>)>>,
-    linkers: Mutex<Vec<(usize, Arc<NameLinker>)>>,
+    linkers: Mutex<Vec<(LinkerKey, Arc<NameLinker>)>>,
     /// The engine of the lexical model, if that is another one; opened on first use.
     lexical: Mutex<Option<Arc<ServeEngine>>>,
 }
@@ -44,7 +47,7 @@ pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine>
     let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
     let engine = ServeEngine::new(kb, models, name);
     engine.system(&LinkOptions::default())?;
-    engine.linker(MIN_TOP_K)?;
+    engine.linker(MIN_TOP_K, None)?;
     Ok(engine)
 }
 
@@ -106,15 +109,27 @@ impl ServeEngine {
         Ok(system)
     }
 
-    fn linker(&self, top_k: usize) -> canonym_core::Result<Arc<NameLinker>> {
+    fn linker(&self, top_k: usize, filters: Option<&Arc<SubsetConfig>>) -> canonym_core::Result<Arc<NameLinker>> {
         let top_k = if top_k <= MIN_TOP_K { MIN_TOP_K } else { 100 };
-        let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, linker)) = linkers.iter().find(|(other, _)| *other == top_k) {
-            return Ok(linker.clone());
+        let key = (top_k, filters.cloned());
+        let find = |linkers: &[(LinkerKey, Arc<NameLinker>)]| {
+            linkers.iter().find(|(other, _)| *other == key).map(|(_, linker)| linker.clone())
+        };
+        if let Some(linker) = find(&self.linkers.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(linker);
         }
+        let subset = filters.map(|filters| Subset::choose(&self.kb, filters)).transpose()?;
         let config = LinkConfig { top_k, min_score: 0.0 };
-        let linker = Arc::new(NameLinker::new(&self.kb, &self.models, config, None)?);
-        linkers.push((top_k, linker.clone()));
+        // Built without the lock, so that other requests go on.
+        let linker = Arc::new(NameLinker::new(&self.kb, &self.models, config, subset.map(Arc::new))?);
+        let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(linker) = find(&linkers) {
+            return Ok(linker);
+        }
+        if linkers.len() >= MAX_SYSTEMS {
+            linkers.remove(0);
+        }
+        linkers.push((key, linker.clone()));
         Ok(linker)
     }
 }
@@ -174,17 +189,35 @@ impl Engine for ServeEngine {
         documents: Vec<AnnotatedDocument>,
         top_k: usize,
     ) -> canonym_core::Result<Vec<AnnotatedDocument>> {
-        let mut linked = link_given(&*self.linker(top_k)?, documents, false)?;
+        let mut linked = link_given(&*self.linker(top_k, None)?, documents, false)?;
         let annotations = linked.iter_mut().flat_map(|document| &mut document.annotations);
         annotations.for_each(|annotation| annotation.candidates.truncate(top_k));
         Ok(linked)
     }
 
-    fn map(&self, names: &[String], top_k: usize) -> canonym_core::Result<Vec<Link>> {
-        let mut links = self.linker(top_k)?.link_names(names)?;
-        for link in &mut links {
-            link.candidates.truncate(top_k);
-        }
+    fn map(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<Link>> {
+        let mut links = self.linker(options.top_k, options.filters.as_ref())?.link_names(names)?;
+        links.iter_mut().for_each(|link| limit(link, options));
         Ok(links)
     }
+
+    fn explain_names(
+        &self,
+        names: &[String],
+        options: &LinkOptions,
+    ) -> canonym_core::Result<Vec<(Link, Explanation)>> {
+        let mut explained = self.linker(options.top_k, options.filters.as_ref())?.explain_names(names)?;
+        for (link, explanation) in &mut explained {
+            limit(link, options);
+            explanation.candidates.truncate(options.top_k);
+        }
+        Ok(explained)
+    }
+}
+
+/// Applies `top_k` and `min_score`, which the cached linkers do not know.
+fn limit(link: &mut Link, options: &LinkOptions) {
+    link.candidates.truncate(options.top_k);
+    let best = link.candidates.first().map_or(0.0, |best| best.p_link);
+    link.nil |= options.min_score.is_some_and(|min_score| best < min_score);
 }

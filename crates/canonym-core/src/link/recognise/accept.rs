@@ -9,6 +9,7 @@ use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use crate::link::lookalike::DISORDER_ENDINGS;
 use crate::link::model::read_weights;
+use crate::text::Span;
 use crate::text::normalise::fold;
 use crate::text::tokens::Gap;
 use crate::text::words::{is_linking_word, is_prefix};
@@ -185,7 +186,14 @@ fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cut = |next: &str| digits(words[found.last].token.span.of(text)) && digits(next);
     before.is_some_and(|span| is_prefix(span.of(text)))
+        || is_isoform(text, found.span(words))
         || after.is_some_and(|next| next == "like" || is_acronym(surface) && is_letter(next) || is_cut(next))
+}
+
+/// Whether a symbol is followed by the number of an isoform, as in `PIP2;1`.
+pub fn is_isoform(text: &str, span: Span) -> bool {
+    let rest = text[span.end as usize..].strip_prefix(';');
+    rest.is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit())) && is_acronym(span.of(text))
 }
 
 /// Whether a name of one word and function words, such as `the runs` or `vitamin A`, does not stand in the text as a whole.

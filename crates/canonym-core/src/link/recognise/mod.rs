@@ -252,7 +252,13 @@ impl DictionaryAnnotator {
             let repeats = |entry: &DictionaryMatch| {
                 entry.best().0.concept == concept && part.spans.iter().any(|piece| piece.overlaps(entry.span))
             };
-            if !spotted.iter().any(repeats) {
+            // In `chemical burns and smoke inhalation`, the burns are part of a longer name.
+            let begins_inside = |entry: &DictionaryMatch| {
+                let first = part.spans[0];
+                let is_name = entry.n_words > 1 && entry.is_exact() && !entry.is_discontinuous();
+                is_name && entry.span.start < first.start && first.end <= entry.span.end
+            };
+            if !spotted.iter().any(|entry| repeats(entry) || begins_inside(entry)) {
                 spotted.push(DictionaryMatch { spans: part.spans, ..found });
             }
         }
@@ -272,6 +278,9 @@ impl DictionaryAnnotator {
             return None;
         }
         let found = WindowMatch { first, last: end - 1, n_counted: end - first, forms: Vec::new(), expanded: false };
+        if accept::is_isoform(text, found.span(words)) {
+            return None;
+        }
         let score = |(concept, name, sense): &(ConceptId, crate::kb::NameId, f32)| {
             let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
             let candidate =
@@ -426,6 +435,7 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         is_value
             || before.trim_end().ends_with(digit)
             || after.starts_with(':')
+            || starts_heading(before, after)
             || is_in_capitals(before, inside, after)
     };
     let mut doubtful: Vec<Span> = entries.iter().filter(may_be).map(&span).collect();
@@ -435,6 +445,17 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
     entries.retain(|entry| !is_proper_name(text, span(entry)));
+}
+
+/// Whether a match starts a line or sentence in which a colon follows after few words: `Discharge summary: …`.
+fn starts_heading(before: &str, after: &str) -> bool {
+    let before = before.trim_end_matches([' ', '\t']);
+    (before.is_empty() || before.ends_with(['\n', '.', ':', ';', '|']))
+        && after
+            .bytes()
+            .take(MAX_HEADING_CHARS)
+            .find(|byte| matches!(byte, b':' | b'.' | b'\n' | b';' | b','))
+            .is_some_and(|byte| byte == b':')
 }
 
 /// Whether a match is in an upper-case line or clause, as in headings; examines at most [`MAX_HEADING_CHARS`] characters

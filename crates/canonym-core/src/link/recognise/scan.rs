@@ -17,7 +17,7 @@ use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token};
-use crate::text::words::{is_possessive, is_prefix};
+use crate::text::words::{is_possessive, is_prefix, is_stop_word};
 
 /// Maximum number of tokens of a window that matches a name literally.
 const MAX_LITERAL: usize = 160;
@@ -303,10 +303,17 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     };
     let canonical: Vec<u64> = form_rows.iter().map(|row| kb.token_hash_at(*row)).collect();
     if canonical.iter().zip(&window_hashes).all(|(hash, word)| *hash == word.canonical) {
-        return Some(Tier::Ordered);
+        // `liver to blood` is no `liver blood`.
+        let adds = |link: &str| {
+            !form_text.split(' ').any(|word| word == link) && window.iter().any(|word| word.token.span.of(text) == link)
+        };
+        return (!adds("to") && !adds("from")).then_some(Tier::Ordered);
     }
-    // Letters in another order are another name: `c/d and` is not D and C.
-    if window.iter().all(|word| word.hashes.linking || word.token.span.len() < 2) {
+    // `Mother lost` is not `lost my mother`, and letters in another order are another name: `c/d and` is not D and C.
+    let is_verb = form_text.split(' ').next().is_some_and(|first| VERBS.contains(&first));
+    let is_letter =
+        |word: &Word| word.hashes.linking || word.token.span.len() < 2 || is_stop_word(word.token.span.of(text));
+    if is_verb || window.iter().all(is_letter) {
         return None;
     }
     let in_window = sorted(&mut window_hashes.iter().map(|word| word.canonical));
@@ -316,6 +323,12 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let in_form = sorted(&mut form_rows.iter().map(|row| kb.token_root(*row)));
     (in_form == sorted(&mut window_hashes.iter().map(|word| word.root))).then_some(Tier::Root)
 }
+
+/// Verbs at the start of names, whose words keep their order.
+const VERBS: [&str; 24] = [
+    "broke", "came", "cut", "fell", "felt", "gained", "got", "had", "has", "have", "hit", "lost", "made", "passed",
+    "popped", "pulled", "put", "ran", "snapped", "threw", "took", "tore", "twisted", "went",
+];
 
 /// Whether the folded words of a window equal the form, given that their tokens agree.
 fn same_folded(text: &str, window: &[Word], form_text: &str) -> bool {

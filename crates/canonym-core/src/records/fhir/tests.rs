@@ -149,7 +149,7 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
         {
           "entry": [
             {
-              "fullUrl": "urn:uuid:276acba1-658c-85c4-8001-0a5332859983",
+              "fullUrl": "urn:uuid:89a56261-8dfb-8210-af7e-8323237fe4f0",
               "resource": {
                 "content": [
                   {
@@ -160,13 +160,13 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
                     }
                   }
                 ],
-                "id": "7",
+                "id": "7-84359cea",
                 "resourceType": "DocumentReference",
                 "status": "current"
               }
             },
             {
-              "fullUrl": "urn:uuid:c8bd11f6-e427-8440-841e-3b6e4079862d",
+              "fullUrl": "urn:uuid:cbf1125c-1a88-87cb-83a9-9e5828a1a5de",
               "resource": {
                 "clinicalStatus": {
                   "coding": [
@@ -197,7 +197,7 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
                       {
                         "url": "reference",
                         "valueReference": {
-                          "reference": "urn:uuid:276acba1-658c-85c4-8001-0a5332859983"
+                          "reference": "urn:uuid:89a56261-8dfb-8210-af7e-8323237fe4f0"
                         }
                       },
                       {
@@ -216,7 +216,7 @@ fn a_bundle_holds_the_note_and_codes_with_systems() {
                     "valueDecimal": 0.9
                   }
                 ],
-                "id": "7-1",
+                "id": "7-84359cea-1",
                 "meta": {
                   "tag": [
                     {
@@ -262,14 +262,16 @@ fn unlinked_mentions_have_a_text_and_unknown_types_are_counted() {
 
 #[test]
 fn ids_are_those_that_fhir_allows() {
-    assert_eq!(resource_id("note-7.a", Some(0)), "note-7.a-1");
+    let document = |id: &str| Document { id: id.to_owned(), text: "Gout.".to_owned(), ..Document::default() };
+    let id = resource_id(&document("note-7.a"), Some(0));
+    assert!(id.starts_with("note-7.a-") && id.ends_with("-1"), "{id}");
     for strange in ["", "ä", "a b", &"x".repeat(49)] {
-        let id = resource_id(strange, Some(999_999));
+        let id = resource_id(&document(strange), Some(999_999));
         assert!(id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "{id}");
     }
-    let url = full_url("7", None);
+    let url = full_url(&document("7"), None);
     assert_eq!((url.len(), &url[23..24]), (45, "8"));
-    assert_ne!(url, full_url("7", Some(0)));
+    assert_ne!(url, full_url(&document("7"), Some(0)));
 }
 
 #[test]
@@ -282,4 +284,19 @@ fn drugs_that_are_not_tolerated_are_not_taken() {
     assert_eq!(String::from_utf8(out).unwrap().lines().count(), 1);
     expect!["1 drug in an allergy was dropped (first in document `7`)"]
         .assert_eq(&losses.lines().collect::<Vec<_>>().join("; "));
+}
+
+#[test]
+fn notes_with_the_same_id_have_resources_of_their_own() {
+    let writer = FhirResources { types: ResourceTypes::default(), layout: Layout::Resources };
+    let mut out = Vec::new();
+    for word in ["Gout", "Fever"] {
+        writer.write(&kb(), &mention(word, "MESH:D006073", ""), &mut out);
+    }
+    let ids: std::collections::HashSet<String> = String::from_utf8(out)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 4);
 }

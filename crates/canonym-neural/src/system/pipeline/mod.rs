@@ -29,6 +29,7 @@ use canonym_core::link::recognise::{
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
 use canonym_core::text::normalise::{canonical, fold};
+use canonym_core::text::proper_names::is_given_name_or_country;
 use canonym_core::text::words::{WordKind, kind_of};
 use canonym_core::text::{Document, Mention, Span};
 use rayon::prelude::*;
@@ -279,11 +280,7 @@ impl Pipeline {
     }
 
     /// Like [`Pipeline::decide`], each output mention with the proposal that it was made of.
-    pub fn decide_with<'a>(
-        &self,
-        text: &str,
-        proposals: &'a [SpanProposal],
-    ) -> Vec<(&'a SpanProposal, LinkedMention)> {
+    pub fn decide_with<'a>(&self, text: &str, proposals: &'a [SpanProposal]) -> Vec<(&'a SpanProposal, LinkedMention)> {
         self.given(text, proposals).into_iter().map(|proposal| (proposal, self.linked(proposal))).collect()
     }
 
@@ -312,6 +309,7 @@ impl Pipeline {
         let mut given: Vec<&SpanProposal> =
             proposals.iter().filter(|proposal| decision.gives(proposal) || is_asked(proposal)).collect();
         given.retain(|proposal| is_asked(proposal) || self.is_believable(proposal));
+        given.retain(|proposal| !self.is_nil(proposal) || !is_given_name_or_country(proposal.span.of(text)));
         if self.config.nested != Nested::All {
             let all = given.clone();
             given.retain(|proposal| !proposal.is_nested());
@@ -350,8 +348,7 @@ impl Pipeline {
         nested_in(given, names, |proposal, outer| {
             let types = (self.semantic_type(proposal), self.semantic_type(outer));
             let is_other = || is_other_type(types.0.as_deref(), types.1.as_deref());
-            self.is_nil(outer)
-                || !is_whole(outer) && is_other() && !is_all_but_letters(text, proposal.span, outer.span)
+            self.is_nil(outer) || !is_whole(outer) && is_other() && !is_all_but_letters(text, proposal.span, outer.span)
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use canonym_core::link::Link;
-use canonym_core::link::recognise::{drop_non_mentions, expanded};
+use canonym_core::link::recognise::{DictionaryMatch, Overlapping, SpanSet, drop_non_mentions, expanded};
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::register::research;
 use canonym_core::text::tokens::{Gap, Token};
@@ -71,7 +71,13 @@ impl Pipeline {
                 proposals.len() - 1
             });
         }
-        for matched in matches {
+        // A name inside an unlikely longer one stands for itself: `liver` in `lesion in the liver`, if that is no name.
+        let is_outer = |matched: &&DictionaryMatch| {
+            !matched.is_nested && !matched.is_discontinuous() && self.dictionary.is_linked(matched)
+        };
+        let outer = SpanSet::new(matches.iter().filter(is_outer).map(|matched| matched.span).collect());
+        for mut matched in matches {
+            matched.is_nested &= outer.contains_inside(matched.span);
             if matched.is_nested {
                 let proposal = SpanProposal::new(text, matched.spans.clone(), uses);
                 proposals.push(SpanProposal { dictionary_match: Some(matched), ..proposal });
