@@ -168,7 +168,7 @@ fn write_mappings(kb: &KnowledgeBase, linker: &NameLinker, lines: &[String], out
         let n = 1 + wrong.count();
         let are = if n == 1 { "id is not a CURIE" } else { "ids are not CURIEs" };
         progress::say(&format!(
-            "{n} {are} such as `LAB:12` (first `{}`); sssom-py drops their rows",
+            "{n} {are} such as `LAB:12` (first `{}`); sssom-py drops such rows",
             first.escape_debug()
         ));
     }

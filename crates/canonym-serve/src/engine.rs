@@ -142,8 +142,7 @@ pub trait Engine: Send + Sync {
     fn map(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<Link>>;
 
     /// Like [`Engine::map`], with the evidence for each name.
-    fn explain_names(&self, names: &[String], options: &LinkOptions)
-    -> canonym_core::Result<Vec<(Link, Explanation)>>;
+    fn explain_names(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<(Link, Explanation)>>;
 }
 
 /// Fails if the knowledge base file was modified after it was opened.

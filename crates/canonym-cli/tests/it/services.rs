@@ -261,9 +261,9 @@ fn names_are_mapped_with_the_options_of_the_program() {
     let lexical = map(json!({"model": "lexical", "top_k": 1}));
     assert_eq!((&lexical["nil"], lexical["candidates"].as_array().unwrap().len()), (&json!(false), 1));
     assert_eq!(map(json!({"model": "lexical", "min_score": 1}))["nil"], true);
-    let best = lexical["candidates"][0]["id"].as_str().unwrap();
-    let others = map(json!({"model": "lexical", "filters": {"not_under": [best]}}));
-    assert!(others["candidates"].as_array().unwrap().iter().all(|one| one["id"] != best), "{others}");
+    let under = json!({"names": ["pie slices"], "filters": {"not_under": [lexical["candidates"][0]["id"]]}});
+    let answer = ask(&server.address, "POST", "/api/v1/map", &under.to_string());
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("has no hierarchy"), "{answer}");
     let answer = ask(&server.address, "POST", "/api/v1/link", "{\"text\": \"pie\", \"nil\": true}");
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("drop"), "{answer}");
 }

@@ -289,7 +289,7 @@ mod tests {
             "unk",
             10,
             expect![[r#"
-                prefix X:4 Fever of unknown origin 0.29
+                prefix X:4 Fever of unknown origin 0.36
             "#]],
         );
         // One letter is too little for words in the middle of a name.

@@ -24,7 +24,8 @@ use crate::marks::{CandidateRow, rounded};
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
 use crate::wire::{
-    Filters, LinkRequest, LinkedOut, MapRequest, Mapped, MappedCandidate, MappedCode, MappedList, MentionIn, Person, TextIn,
+    Filters, LinkRequest, LinkedOut, MapRequest, Mapped, MappedCandidate, MappedCode, MappedList, MentionIn, Person,
+    TextIn,
 };
 
 /// The maximum number of texts per request.

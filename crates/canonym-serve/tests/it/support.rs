@@ -211,11 +211,7 @@ impl Engine for RuleEngine {
         Ok(names.iter().map(link).collect())
     }
 
-    fn explain_names(
-        &self,
-        names: &[String],
-        options: &LinkOptions,
-    ) -> canonym_core::Result<Vec<(Link, Explanation)>> {
+    fn explain_names(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<(Link, Explanation)>> {
         let explanation = |name: &String| Explanation { compared: name.clone(), ..Explanation::default() };
         Ok(self.map(names, options)?.into_iter().zip(names.iter().map(explanation)).collect())
     }

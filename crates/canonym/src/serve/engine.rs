@@ -201,11 +201,7 @@ impl Engine for ServeEngine {
         Ok(links)
     }
 
-    fn explain_names(
-        &self,
-        names: &[String],
-        options: &LinkOptions,
-    ) -> canonym_core::Result<Vec<(Link, Explanation)>> {
+    fn explain_names(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<(Link, Explanation)>> {
         let mut explained = self.linker(options.top_k, options.filters.as_ref())?.explain_names(names)?;
         for (link, explanation) in &mut explained {
             limit(link, options);
