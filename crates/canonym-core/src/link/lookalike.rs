@@ -34,6 +34,20 @@ const MIN_LENGTH: usize = 5;
 const HEADS: [&str; 8] =
     ["structure", "finding", "procedure", "organism", "substance", "product", "entire", "unspecified"];
 
+/// Prefixes of words that mean opposites.
+const OPPOSITES: [(&str, &str); 10] = [
+    ("hyper", "hypo"),
+    ("hyper", "a"),
+    ("hyper", "eu"),
+    ("hypo", "eu"),
+    ("eu", "a"),
+    ("eu", "dys"),
+    ("a", ""),
+    ("an", ""),
+    ("un", ""),
+    ("non", ""),
+];
+
 /// Modifiers that make a narrower concept of a disorder.
 const NARROWING: [&str; 7] = ["benign", "chronic", "invasive", "malignant", "recurrent", "resistant", "subacute"];
 
@@ -155,6 +169,10 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         };
         (is_word || name_words.len() > 1) && name_words.iter().any(names_more) && !abbreviates()
     };
+    let is_opposite = mention_words.len() == 1
+        && name_words.len() == 1
+        && are_opposites(mention_words[0], name_words[0])
+        && !name_words.contains(&mention_words[0]);
     let is_shortened = match mention_words.as_slice() {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
         _ => false,
@@ -172,6 +190,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     // `non-diabetic` negates diabetes; for `post-operative pain` the prefix occurs in `Pain, Postoperative`.
     let mut prefixes = prefixes.iter();
     mention_words.iter().any(is_other)
+        || is_opposite
         || is_shortened
         || is_modified
         || is_unmeasured
@@ -277,7 +296,19 @@ pub fn is_misspelling(kb: &KnowledgeBase, word: &str, target: &str) -> bool {
         7..=9 => 1.6,
         _ => 2.2,
     };
-    slips(word, target, max) <= max && !is_known_word(kb, word)
+    slips(word, target, max) <= max && !is_known_word(kb, word) && !are_opposites(word, target)
+}
+
+/// Whether two words differ in a prefix that makes them opposites: `hypophagia` and `hyperphagia`, `eumenorrhea` and `amenorrhea`,
+/// `acyanotic` and `cyanotic`.
+fn are_opposites(one: &str, other: &str) -> bool {
+    let rest = |word: &str, prefix: &str| word.strip_prefix(prefix).map(str::to_owned);
+    OPPOSITES.iter().flat_map(|(first, second)| [(first, second), (second, first)]).any(|(first, second)| {
+        let (Some(one), Some(other)) = (rest(one, first), rest(other, second)) else { return false };
+        let n = one.chars().count().min(other.chars().count());
+        n >= MIN_LENGTH - 1
+            && (one == other || root(&canonical(&one)) == root(&canonical(&other)) || slips(&one, &other, 1.0) <= 1.0)
+    })
 }
 
 /// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
@@ -376,6 +407,12 @@ mod tests {
             ("laminin", "Receptors, Laminin"),
             ("Factor XIII", "Factor XIIIa"),
             ("hypodense", "Hypotense"),
+            ("hypophagia", "Hyperphagia"),
+            ("hypoprolactinemia", "Hyperprolactinemia"),
+            ("hyposplenism", "Hypersplenism"),
+            ("eumenorrhea", "Amenorrhea"),
+            ("acyanotic", "Cyanosis"),
+            ("unvaccinated", "Vaccination"),
             ("nasopharyngitis", "Chronic nasopharyngitis"),
             ("Lewy body dementia", "Lewy body dementia measurement"),
         ] {
