@@ -1255,6 +1255,16 @@ export interface components {
         };
         /** @description Names to link without context. */
         MapRequest: {
+            /** @description Include the evidence for each name. */
+            explain?: boolean;
+            filters?: components["schemas"]["Filters"] | null;
+            /**
+             * Format: float
+             * @description Leave names below this probability unlinked.
+             */
+            min_score?: number | null;
+            /** @description The name of the model: that of the server, or `lexical`. */
+            model?: string | null;
             /** @description The names. */
             names: string[];
             /**
@@ -1262,17 +1272,33 @@ export interface components {
              * @description Use the model of this project; defaults to the server's model.
              */
             project?: number | null;
+            /** @description Add the codes of each concept in another code system, such as `ICD10CM` or the URI of a system. */
+            to_system?: string | null;
             /** @description Candidates per name, 1 to 100 (default 5). */
             top_k?: number | null;
         };
         /** @description The candidates of a name. */
         Mapped: {
             /** @description Candidate concepts, best first. */
-            candidates: components["schemas"]["CandidateRow"][];
+            candidates: components["schemas"]["MappedCandidate"][];
+            /** @description The evidence, if requested. */
+            explanation?: Record<string, never> | null;
             /** @description Whether it is unlinked. */
             nil: boolean;
             /** @description The name. */
             query: string;
+        };
+        /** @description A candidate concept of a name. */
+        MappedCandidate: components["schemas"]["CandidateRow"] & {
+            /** @description Its codes in the code system of `to_system`; missing without it. */
+            codes?: components["schemas"]["MappedCode"][] | null;
+        };
+        /** @description A code of a concept in another code system. */
+        MappedCode: {
+            /** @description The code with its prefix. */
+            id: string;
+            /** @description How the concept relates to it, such as `skos:exactMatch`. */
+            predicate: string;
         };
         /** @description The candidates of several names. */
         MappedList: {
