@@ -36,9 +36,13 @@ const AFTER: [&str; 8] = [
 /// Maximum number of words between a state and an allergen.
 const MAX_BETWEEN: usize = 8;
 
+/// Maximum number of words in a list of allergens.
+const MAX_LIST: usize = 60;
+
 /// The allergens of a document.
 #[derive(Debug, Clone)]
 pub struct Allergens {
+    /// Sorted and disjoint.
     spans: Vec<Span>,
 }
 
@@ -59,8 +63,11 @@ impl Allergens {
                 let next = words.get(at + 1);
                 let is_heading = text[span.end as usize..].trim_start_matches(' ').starts_with(':');
                 if STATES.contains(&word) && (is_heading || next.is_some_and(|(_, next)| TO.contains(&next.as_str()))) {
-                    let until = words[at + 1..].iter().find(|(_, word)| ENDS.contains(&word.as_str()));
-                    spans.push(Span { start: span.end, end: until.map_or(sentence.end, |(span, _)| span.start) });
+                    // Only so many words, so that long texts take linear time.
+                    let list = &words[at + 1..words.len().min(at + 1 + MAX_LIST)];
+                    let ends = list.iter().position(|(_, word)| ENDS.contains(&word.as_str()));
+                    let listed = &list[..ends.unwrap_or(list.len())];
+                    spans.extend(listed.last().map(|(last, _)| Span { start: span.end, end: last.end }));
                 }
                 if AFTER.contains(&word) {
                     let before = words[..at].iter().rev().take(MAX_BETWEEN);
@@ -72,12 +79,21 @@ impl Allergens {
                 }
             }
         }
+        spans.sort_unstable();
+        spans.dedup_by(|next, span| {
+            let overlaps = next.start <= span.end;
+            span.end = if overlaps { span.end.max(next.end) } else { span.end };
+            overlaps
+        });
         Allergens { spans }
     }
 
     /// Whether a mention lies in such a part.
     pub fn contains(&self, mention: &[Span]) -> bool {
-        let is_inside = |span: &Span| self.spans.iter().any(|part| part.start <= span.start && span.end <= part.end);
+        let is_inside = |span: &Span| {
+            let next = self.spans.partition_point(|part| part.start <= span.start);
+            next.checked_sub(1).is_some_and(|at| span.end <= self.spans[at].end)
+        };
         mention.iter().all(is_inside)
     }
 }
@@ -92,6 +108,14 @@ const BREAKS: [&str; 14] =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_take_linear_time() {
+        for part in ["allergic to ", "allergies: latex, ", "penicillin allergy "] {
+            let text = part.repeat(100_000);
+            assert!(Allergens::new(&text).spans.is_sorted());
+        }
+    }
 
     fn is_allergen(text: &str, what: &str) -> bool {
         let start = text.find(what).unwrap();
