@@ -47,12 +47,15 @@ def sections(path):
     return {entry[:16].rstrip(b"\0").decode(): struct.unpack("<QQ", entry[16:32]) for entry in entries}
 
 
-def forms(path):
-    """The distinct folded names of a knowledge base."""
-    at, text = (sections(path)[name] for name in ("form.at", "form.text"))
-    ends = np.fromfile(path, np.uint32, at[1] // 4, offset=at[0])
-    data = np.fromfile(path, np.uint8, text[1], offset=text[0]).tobytes()
-    return [data[start:end].decode() for start, end in zip(ends, ends[1:])]
+def forms(binary, path):
+    """The distinct names of a knowledge base in lower case."""
+    names = set()
+    with subprocess.Popen([binary, "kb", "export", str(path)], stdout=subprocess.PIPE, text=True, encoding="utf-8") as export:
+        for line in export.stdout:
+            concept = json.loads(line)
+            synonyms = concept.get("synonyms", [])
+            names.update(name.lower() for name in [concept["name"], *(one if isinstance(one, str) else one["name"] for one in synonyms)])
+    return sorted(names)
 
 
 def mentions():
@@ -204,7 +207,7 @@ def main():
     rows = vectors(MADE / "names-f16.index")
     results["names"], results["dimensions"] = rows.shape
     faiss.omp_set_num_threads(1)
-    for title, texts in queries(forms(kb)).items():
+    for title, texts in queries(forms(options.binary, kb)).items():
         place = MADE / title
         place.mkdir(exist_ok=True)
         (place / "names.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")

@@ -31,6 +31,13 @@ pub fn write(out: &mut dyn Write, document: &AnnotatedDocument, explanations: &[
 fn write_one(out: &mut dyn Write, annotation: &Annotation, explanation: &Explanation) -> std::io::Result<()> {
     let mention = annotation.text.split_whitespace().collect::<Vec<&str>>().join(" ");
     writeln!(out, "  {mention}")?;
+    if let Some(form) = &explanation.sense_of {
+        writeln!(
+            out,
+            "    \"{form}\" is a known short form or word; in this context it is read as \"{}\"",
+            explanation.compared
+        )?;
+    }
     for definition in &explanation.definitions {
         let (start, end) = definition.span;
         writeln!(out, "    abbreviation: {} = {} (defined at {start}..{end})", definition.short, definition.long)?;

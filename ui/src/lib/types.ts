@@ -42,6 +42,7 @@ export interface ExplainedCandidate {
 
 export interface Explanation {
   compared?: string;
+  sense_of?: string;
   definitions?: { short: string; long: string; span: Span }[];
   coordinated?: boolean;
   threshold?: number;

@@ -50,6 +50,22 @@ const BURNS_INHALATION: &str = "MESH:D002059";
 const LIVER_TESTS: &str = "MESH:D008111";
 const PIP2: &str = "MESH:D019269";
 const DISCHARGE: &str = "MESH:D010351";
+const MYOTONIC_DYSTROPHY: &str = "MESH:D009223";
+const HEPATITIS_A: &str = "MESH:D006506";
+const HEPATITIS_B: &str = "MESH:D006509";
+const HYPOTHYROIDISM: &str = "MESH:D007037";
+const HYPERTHYROIDISM: &str = "MESH:D006980";
+const HYPOGLYCEMIA: &str = "MESH:D007003";
+const LYME: &str = "MESH:D008193";
+const PUMA: &str = "MESH:D046011";
+const MULTIPLE_SCLEROSIS: &str = "MESH:D009103";
+const CHEMOTHERAPY: &str = "MESH:D004358";
+const OCCULT_BLOOD: &str = "MESH:D009780";
+const FDG: &str = "MESH:D019788";
+const EYEGLASSES: &str = "MESH:D005139";
+const INTERLEUKIN_6: &str = "MESH:D015850";
+const HOT_FLASHES: &str = "MESH:D019584";
+const SWEATING: &str = "MESH:D013546";
 const PRESENTATION: &str = "MESH:D007746";
 
 /// Mentions of several pieces stand with `…` between them.
@@ -89,6 +105,24 @@ const CASES: &[Case] = &[
     ("The unit treats chemical burns and smoke inhalation.", &[], &[BURNS_INHALATION]),
     ("Transition from liver to blood stages was blocked.", &[], &[LIVER_TESTS]),
     ("Overexpression of the aquaporin PIP2;1 restored water transport.", &[], &[PIP2]),
+    ("Mother with DM", &[("DM", DIABETES)], &[MYOTONIC_DYSTROPHY]),
+    ("FAMILY HISTORY: mother with DM", &[("DM", DIABETES)], &[MYOTONIC_DYSTROPHY]),
+    (
+        "He has hepatitis A, B and C.",
+        &[("hepatitis A", HEPATITIS_A), ("hepatitis … B", HEPATITIS_B), ("hepatitis … C", HEPATITIS_C)],
+        &[],
+    ),
+    ("Interleukin-1, -6 and -8 rose.", &[("Interleukin … 6", INTERLEUKIN_6)], &[]),
+    (
+        "Labs show hypo- and hyperthyroidism.",
+        &[("hypo … thyroidism", HYPOTHYROIDISM), ("hyperthyroidism", HYPERTHYROIDISM)],
+        &[HYPOGLYCEMIA],
+    ),
+    ("They drove a Ford Cougar to Lyme, Connecticut.", &[], &[LYME, PUMA]),
+    ("MS: alert and oriented. CT surgery was consulted.", &[], &[MULTIPLE_SCLEROSIS, CHEMOTHERAPY]),
+    ("OB: G2P1, healthy. He had a rash of injuries and a glass of port.", &[], &[OCCULT_BLOOD, RASH, EYEGLASSES]),
+    ("She had an [18F]FDG scan.", &[("[18F]FDG", FDG)], &[]),
+    ("Hot flashes and night sweats.", &[("Hot flashes", HOT_FLASHES), ("night sweats", SWEATING)], &[]),
     ("Discharge summary: a woman of 82 admitted after a fall and a long lie.", &[], &[DISCHARGE, PRESENTATION]),
 ];
 

@@ -26,6 +26,9 @@ use crate::text::{Document, Span};
 pub struct Explanation {
     /// The text that was compared with names: the mention, with its short forms expanded.
     pub compared: String,
+    /// The short form or ordinary word that the sense inventory reads as `compared`; `None` for all other mentions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sense_of: Option<String>,
     /// The abbreviation definitions that apply to the mention.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<Definition>,
@@ -201,7 +204,15 @@ impl DictionaryAnnotator {
         // If the definition is not a name, the short form was compared as written.
         let features = spotted.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
-        let compared = if is_expanded { expanded(text, &spotted.spans, &used) } else { linked.mention.surface(text) };
+        let best = spotted.best().0;
+        let sense_of = best.sense.map(|_| linked.mention.surface(text));
+        let compared = if is_expanded {
+            expanded(text, &spotted.spans, &used)
+        } else if sense_of.is_some() {
+            self.kb.name(best.name).to_owned()
+        } else {
+            linked.mention.surface(text)
+        };
         let explain = |((sense, _), candidate): (&(accept::SenseCandidate, f32), &Candidate)| {
             let of_feature = |row: usize| {
                 let value = f64::from(sense.features[row]);
@@ -224,7 +235,7 @@ impl DictionaryAnnotator {
         let definitions = definitions(text, map, &used);
         let coordinated = spotted.spans.len() > 1;
         let threshold = Some(rounded(f64::from(self.threshold())));
-        (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
+        (linked, Explanation { compared, sense_of, definitions, coordinated, threshold, candidates })
     }
 }
 

@@ -27,6 +27,9 @@ const N_HASHES: u64 = 7;
 /// Words in more than this many of a thousand abstracts do not count as rare.
 const COMMON: u16 = 5;
 
+/// Words in more than this many of a thousand abstracts are general.
+const GENERAL: u16 = 20;
+
 /// Minimum length of a misspelled word; shorter ones cannot be told from other words.
 const MIN_LENGTH: usize = 5;
 
@@ -148,6 +151,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     // modifiers may be left out.
     let is_part = |word: &str| {
         let form = canonical(word);
+        let is_general = frequency(word) > GENERAL && kind_of(&form) == WordKind::Plain;
         let is_related = |other: &str| {
             let other_form = canonical(other);
             same(other, word)
@@ -159,7 +163,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         };
         let names_more = |other: &&str| {
             let form = canonical(other);
-            let is_more = kind_of(&form) == WordKind::Plain || NARROWING.contains(&&*form);
+            // `test` is no toxicity test.
+            let is_more = kind_of(&form) == WordKind::Plain || NARROWING.contains(&&*form) || is_general;
             !is_linking_word(other) && is_more && !is_related(other)
         };
         let is_word = word.len() >= MIN_LENGTH && WordFilter::embedded().has(word) || frequency(word) > COMMON;
@@ -306,10 +311,19 @@ fn are_opposites(one: &str, other: &str) -> bool {
     OPPOSITES.iter().flat_map(|(first, second)| [(first, second), (second, first)]).any(|(first, second)| {
         let (Some(one), Some(other)) = (rest(one, first), rest(other, second)) else { return false };
         let n = one.chars().count().min(other.chars().count());
+        // `unvaccinated` is no vaccination.
+        let n_same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+        let is_stem = first.len() + second.len() > 1 && n_same >= MIN_STEM.max(n.saturating_sub(4));
         n >= MIN_LENGTH - 1
-            && (one == other || root(&canonical(&one)) == root(&canonical(&other)) || slips(&one, &other, 1.0) <= 1.0)
+            && (is_stem
+                || one == other
+                || root(&canonical(&one)) == root(&canonical(&other))
+                || slips(&one, &other, 1.0) <= 1.0)
     })
 }
+
+/// Minimum number of letters that words of one stem share.
+const MIN_STEM: usize = 6;
 
 /// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
 /// Returns `f32::MAX` as soon as the distance must exceed `max`.

@@ -116,7 +116,7 @@ pub fn split_composite_where(text: &str, span: Span, may_be_name: impl Fn(&[Span
         return Vec::new();
     }
     let Some((conjuncts, begins_anew)) = conjuncts(text, &tokens) else { return Vec::new() };
-    if let Some(reading) = prefix_ellipsis(text, &conjuncts) {
+    if let Some(reading) = prefix_ellipsis(text, &conjuncts).or_else(|| number_ellipsis(text, &conjuncts)) {
         return vec![reading];
     }
     let (first, last) = (&conjuncts[0], &conjuncts[conjuncts.len() - 1]);
@@ -157,15 +157,15 @@ pub fn coordinations(text: &str, sentence: Span) -> Vec<Span> {
 }
 
 fn windows_around(text: &str, tokens: &[Token], row: usize) -> Vec<Span> {
-    let is_open = |token: &Token| match token.kind {
-        Kind::Word => !is_listed(&BARRIERS, token.span.of(text)),
+    let is_open = |at: usize| match tokens[at].kind {
+        Kind::Word => !is_listed(&BARRIERS, tokens[at].span.of(text)) || is_letter_a(text, tokens, at),
         Kind::Conjunction | Kind::Comma => true,
         Kind::Barrier => false,
     };
     let is_edge = |token: &Token| token.kind == Kind::Word && !is_listed(&INNER, token.span.of(text));
     let reach = 2 * MAX_WINDOW_WORDS;
-    let left: Vec<usize> = (0..row).rev().take(reach).take_while(|&at| is_open(&tokens[at])).collect();
-    let right: Vec<usize> = (row + 1..tokens.len()).take(reach).take_while(|&at| is_open(&tokens[at])).collect();
+    let left: Vec<usize> = (0..row).rev().take(reach).take_while(|&at| is_open(at)).collect();
+    let right: Vec<usize> = (row + 1..tokens.len()).take(reach).take_while(|&at| is_open(at)).collect();
     let starts: Vec<usize> = left.into_iter().filter(|&at| is_edge(&tokens[at])).take(MAX_WINDOW_WORDS - 1).collect();
     let ends: Vec<usize> = right.into_iter().filter(|&at| is_edge(&tokens[at])).take(MAX_SIDES).collect();
     let mut windows = Vec::new();
@@ -254,13 +254,15 @@ fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
     let mut conjuncts: Vec<Vec<Span>> = vec![Vec::new()];
     let mut after_comma = false;
     let mut begins_anew = false;
-    for token in tokens {
+    for (at, token) in tokens.iter().enumerate() {
         let row = conjuncts.len() - 1;
         match token.kind {
             Kind::Word => {
                 let word = lower(text, token.span);
-                let is_article =
-                    row > 0 && conjuncts[row].is_empty() && matches!(word.as_str(), "the" | "a" | "an" | "of");
+                let is_article = row > 0
+                    && conjuncts[row].is_empty()
+                    && matches!(word.as_str(), "the" | "a" | "an" | "of")
+                    && !is_letter_a(text, tokens, at);
                 let is_both = matches!(word.as_str(), "both" | "either");
                 begins_anew |= is_both && row > 0;
                 if !is_article && !is_both {
@@ -284,6 +286,11 @@ fn conjuncts(text: &str, tokens: &[Token]) -> Option<(Vec<Vec<Span>>, bool)> {
     let fits =
         conjuncts.len() <= MAX_CONJUNCTS && n_words <= MAX_WORDS && conjuncts.iter().all(|words| !words.is_empty());
     fits.then_some((conjuncts, begins_anew))
+}
+
+/// Whether a word is the letter A, not an article: `hepatitis A, B and C`.
+fn is_letter_a(text: &str, tokens: &[Token], at: usize) -> bool {
+    tokens[at].span.of(text) == "A" && tokens.get(at + 1).is_none_or(|next| next.kind != Kind::Word)
 }
 
 /// The parts if the first `n_left` words and the last `n_right` words are shared by all conjuncts.
@@ -340,6 +347,31 @@ fn prefix_ellipsis(text: &str, conjuncts: &[Vec<Span>]) -> Option<Vec<Part>> {
         parts.push(joined(text, words));
     }
     parts.push(joined(text, shared.iter().chain(last).copied()));
+    Some(parts)
+}
+
+/// "interleukin-1, -6 and -8": the conjuncts after the first are labels that share its words before the hyphen.
+fn number_ellipsis(text: &str, conjuncts: &[Vec<Span>]) -> Option<Vec<Part>> {
+    let (first, others) = conjuncts.split_first()?;
+    let (word, before) = first.split_last()?;
+    let hyphen = word.of(text).rfind(['-', '‐', '‑'])?;
+    let head = Span::new(word.start as usize, word.start as usize + hyphen);
+    let label_of = |word: &str| word.trim_start_matches(['-', '‐', '‑']).len();
+    let is_label_after = |word: &str| label_of(word) > 0 && is_label(&word[word.len() - label_of(word)..]);
+    if head.is_empty() || !is_label_after(&word.of(text)[hyphen..]) {
+        return None;
+    }
+    let mut parts = vec![joined(text, first.iter().copied())];
+    for other in others {
+        let [label] = other[..] else { return None };
+        let written = label.of(text);
+        if !written.starts_with(['-', '‐', '‑']) || !is_label_after(written) {
+            return None;
+        }
+        let end = label.end as usize;
+        let label = Span::new(end - label_of(written), end);
+        parts.push(joined(text, before.iter().copied().chain([head, label])));
+    }
     Some(parts)
 }
 
@@ -504,6 +536,17 @@ mod tests {
         check("pre- and post-operative pain", expect!["pre … operative pain | post-operative pain"]);
         check("hypo-/hypertension", expect!["hypo … tension | hypertension"]);
         check("nephro- or cardiotoxicity", expect!["nephro … toxicity | cardiotoxicity"]);
+    }
+
+    #[test]
+    fn labels_share_the_word_before_their_hyphen() {
+        check("interleukin-1, -6 and -8", expect!["interleukin-1 | interleukin … 6 | interleukin … 8"]);
+        check("serum IL-6 and -10", expect!["serum IL-6 | serum IL … 10"]);
+        check("hepatitis A, B and C", expect!["hepatitis A | hepatitis … B | hepatitis … C"]);
+        check("vitamins D and A", expect!["vitamins D | vitamins … A"]);
+        let text = "given vitamins A, D and E in a capsule";
+        let windows = coordinations(text, Span::new(0, text.len()));
+        assert!(windows.iter().any(|window| window.of(text) == "vitamins A, D and E"));
     }
 
     #[test]

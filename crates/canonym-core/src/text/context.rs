@@ -226,7 +226,9 @@ impl Contexts {
             });
             let backward = backward.scopes[kind].filter(|scope| last.end > scope.until);
             let nearest = match (forward, backward) {
-                (Some(before), Some(after)) if after.from - last.end < first.start - before.from => Some(after),
+                (Some(before), Some(after)) if after.from - last.end < first.start.saturating_sub(before.from) => {
+                    Some(after)
+                }
                 (before, after) => before.or(after),
             };
             if let Some(scope) = nearest {
@@ -270,7 +272,8 @@ impl Contexts {
                         open.scopes[effect.kind()] = Some(scope);
                         open.aside.0 &= !(1 << effect.kind());
                     }
-                    found.span.end
+                    // A name can start with the verb of a trigger: `had a stroke` in `father had a stroke`.
+                    words[found.first_word].span.end
                 }
             };
             self.forward.push((at, open));
@@ -336,7 +339,9 @@ fn match_rules(triggers: &'static Triggers, words: &[UnitWord], matches: &mut Ve
             Some((rule, n_words)) => {
                 let end_word = row + n_words;
                 let span = Span { start: words[row].span.start, end: words[end_word - 1].span.end };
-                let is_clause = words[row].before == Gap::Comma && triggers.is_subjectless(words[row].word);
+                let is_clause = words[row].before == Gap::Comma
+                    && *rule != Rule::Pseudo
+                    && triggers.is_subjectless(words[row].word);
                 matches.push(Match { rule, span, first_word: row, end_word, is_clause });
                 row = end_word;
             }
@@ -382,6 +387,30 @@ mod tests {
     fn triggers_inside_a_mention_are_ignored() {
         assert_eq!(context("She has no appetite.", "no appetite"), []);
         assert_eq!(context("Denies history of falls.", "history of falls"), [("negation", "negated")]);
+    }
+
+    #[test]
+    fn family_ends_at_medication_and_at_relatives_who_report() {
+        const FAMILY: [(&str, &str); 1] = [("experiencer", "family")];
+        for (text, what, expected) in [
+            ("Family history of colon cancer in father, on metformin for diabetes, no gout.", "colon cancer", true),
+            ("Family history of colon cancer in father, on metformin for diabetes, no gout.", "metformin", false),
+            ("Family history of colon cancer in father, on metformin for diabetes, no gout.", "diabetes", false),
+            ("Mother has diabetes, on metformin.", "diabetes", true),
+            ("Mother has diabetes, on metformin.", "metformin", false),
+            ("Son with croup, given dexamethasone.", "dexamethasone", false),
+            ("Father had a stroke.", "had a stroke", true),
+            ("FH: mother with diabetes. Her mother is worried about her eczema.", "diabetes", true),
+            ("FH: mother with diabetes. Her mother is worried about her eczema.", "eczema", false),
+            ("FH: mother with diabetes.\nHx of CVA. Metoprolol daily.", "CVA", false),
+            ("FH: mother with diabetes.\nHx of CVA. Metoprolol daily.", "Metoprolol", false),
+            ("FH: mother with diabetes.\nFather: gout.", "gout", true),
+            ("Family history: cancer, heart disease.", "heart disease", true),
+            ("Father died of melanoma, on the left arm.", "left arm", true),
+        ] {
+            let who: Vec<_> = context(text, what).into_iter().filter(|(name, _)| *name == EXPERIENCER).collect();
+            assert_eq!(who, if expected { &FAMILY[..] } else { &[] }, "{what} in {text}");
+        }
     }
 
     #[test]

@@ -309,6 +309,10 @@ mod tests {
     #[test]
     fn headings_of_notes_are_no_mentions() {
         check(
+            "OB: G2P1, healthy.\nID: afebrile. G3 P1021",
+            expect!["Heading:OB | Value:G2P1 | Heading:ID | Value:G3 P1021"],
+        );
+        check(
             "PAST MEDICAL HISTORY\nHTN\n\nFAMILY HISTORY: DM. ROS: cough\nA/P:\nfever",
             expect!["Heading:PAST MEDICAL HISTORY | Heading:FAMILY HISTORY | Heading:ROS | Heading:A/P"],
         );

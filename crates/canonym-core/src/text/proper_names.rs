@@ -29,7 +29,9 @@ pub fn is_proper_name(text: &str, span: Span) -> bool {
     let preceding = preceding(before);
     let following = following(after);
     let is_flower = |name: &str| FLOWERS.contains(&name) && !PRODUCTS.contains(&word);
-    if preceding.is_some_and(|name| TITLES.contains(&name) || GIVEN.contains(name) || is_flower(name)) {
+    let is_name =
+        |name: &str| TITLES.contains(&name) || GIVEN.contains(name) || MAKES.contains(&name) || is_flower(name);
+    if preceding.is_some_and(is_name) || is_town(after) {
         return true;
     }
     let Some(following) = following else { return is_name_in_sentence(word, preceding) };
@@ -43,6 +45,12 @@ pub fn is_proper_name(text: &str, span: Span) -> bool {
 /// Whether a word is a given name or a country, and so no concept that a biomedical terminology merely lacks.
 pub fn is_given_name_or_country(word: &str) -> bool {
     GIVEN.contains(word) || COUNTRIES.contains(word)
+}
+
+/// Whether a state of the United States follows: `Lyme, Connecticut`.
+fn is_town(after: &str) -> bool {
+    let Some(rest) = after.strip_prefix(", ") else { return false };
+    STATES.iter().any(|state| rest.strip_prefix(state).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
 }
 
 /// Whether a word of [`PLACES`] follows a word in lower case.
@@ -87,6 +95,22 @@ fn is_title_case(word: &str) -> bool {
 
 /// Titles of people.
 const TITLES: [&str; 9] = ["Dr", "Miss", "Mr", "Mrs", "Ms", "Mx", "Prof", "Professor", "Sister"];
+
+/// Makes of cars.
+#[rustfmt::skip]
+const MAKES: [&str; 13] = [
+    "Audi", "Chevrolet", "Chevy", "Dodge", "Fiat", "Ford", "Honda", "Jeep", "Nissan", "Peugeot", "Plymouth", "Toyota", "Volkswagen",
+];
+
+/// States of the United States.
+#[rustfmt::skip]
+const STATES: [&str; 50] = [
+    "Alabama", "Alaska", "Arizona", "Arkansas", "California", "Colorado", "Connecticut", "Delaware", "Florida", "Georgia", "Hawaii", "Idaho",
+    "Illinois", "Indiana", "Iowa", "Kansas", "Kentucky", "Louisiana", "Maine", "Maryland", "Massachusetts", "Michigan", "Minnesota",
+    "Mississippi", "Missouri", "Montana", "Nebraska", "Nevada", "New Hampshire", "New Jersey", "New Mexico", "New York", "North Carolina",
+    "North Dakota", "Ohio", "Oklahoma", "Oregon", "Pennsylvania", "Rhode Island", "South Carolina", "South Dakota", "Tennessee", "Texas", "Utah",
+    "Vermont", "Virginia", "Washington", "West Virginia", "Wisconsin", "Wyoming",
+];
 
 /// Last words of addresses.
 const ROADS: [&str; 8] = ["Avenue", "Boulevard", "County", "Inc", "Lane", "Ltd", "Road", "Street"];
@@ -167,6 +191,8 @@ mod tests {
             ("He lives in Wilson Street.", "Wilson"),
             ("a match against the Lions", "Lions"),
             ("He drives a Jaguar.", "Jaguar"),
+            ("He drove a Ford Cougar.", "Cougar"),
+            ("They met in Lyme, Connecticut.", "Lyme"),
         ] {
             assert!(is(text, word), "{text}: {word}");
         }

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 
 use super::scan::{Tier, WindowMatch, Word, lookup};
-use crate::kb::lexicon::bag_key;
+use crate::kb::lexicon::{bag_key, hash_token};
 use crate::kb::subset::KbView;
 use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::composite::{Part, coordinations, split_composite_where};
+use crate::text::normalise::fold_token_into;
+use crate::text::words::is_prefix;
 
 /// A discontinuous name in a text.
 pub struct Coordinated {
@@ -90,9 +92,11 @@ const CONJUNCTIONS: [&str; 3] = ["and", "or", "nor"];
 
 /// Whether a word can be part of a coordination of names.
 fn may_be_inside(text: &str, word: &Word) -> bool {
+    let written = word.token.span.of(text);
     word.known
         || word.hashes.linking
-        || JOINING.iter().any(|joining| word.token.span.of(text).eq_ignore_ascii_case(joining))
+        || JOINING.iter().any(|joining| written.eq_ignore_ascii_case(joining))
+        || is_prefix(written)
 }
 
 /// Whether every word of a window occurs in some name; otherwise no expansion can consist of names.
@@ -118,26 +122,49 @@ fn inside(words: &[Word], span: Span) -> impl Iterator<Item = &Word> {
     words[first..].iter().take_while(move |word| word.token.span.end <= span.end)
 }
 
+/// The words of the spans of a part. A prefix and the rest of a word that share it, `hypo` and `thyroidism` in `hypo- and
+/// hyperthyroidism`, are one word; `None` if a span cuts a word otherwise.
+fn own_words(text: &str, words: &[Word], spans: &[Span]) -> Option<Vec<Word>> {
+    let mut own: Vec<Word> = Vec::with_capacity(spans.len() + 2);
+    for span in spans {
+        let before = own.len();
+        own.extend(inside(words, *span).copied());
+        let covered = own.get(before).is_some_and(|word| word.token.span.start == span.start)
+            && own.last().is_some_and(|word| word.token.span.end == span.end);
+        if covered {
+            continue;
+        }
+        let cut = words.partition_point(|word| word.token.span.end <= span.start);
+        let cut = words.get(cut).filter(|word| word.token.span.start < span.start)?;
+        let prefix = own[..before].last_mut().filter(|prefix| is_prefix(prefix.token.span.of(text)))?;
+        let mut folded = String::new();
+        fold_token_into(prefix.token.span.of(text), &mut folded);
+        fold_token_into(&text[span.start as usize..cut.token.span.end as usize], &mut folded);
+        prefix.hashes = hash_token(&folded);
+        prefix.frequency = super::common::frequency(&folded);
+        prefix.token.span.end = cut.token.span.end;
+        let is_whole = own[before..].last().map_or(cut.token.span.end, |word| word.token.span.end) == span.end;
+        if !is_whole {
+            return None;
+        }
+    }
+    Some(own)
+}
+
 /// Whether some name has just the words of these spans, in any order; those of most parts are no name.
 fn has_bag(view: KbView<'_>, words: &[Word], spans: &[Span]) -> bool {
-    let counted = spans.iter().flat_map(|span| inside(words, *span)).filter(|word| !word.hashes.linking);
+    has_bag_of(view, spans.iter().flat_map(|span| inside(words, *span)))
+}
+
+fn has_bag_of<'a>(view: KbView<'_>, words: impl Iterator<Item = &'a Word>) -> bool {
+    let counted = words.filter(|word| !word.hashes.linking);
     !view.kb.roots().get(bag_key(counted.map(|word| word.hashes.root))).is_empty()
 }
 
 fn name_of(view: KbView<'_>, text: &str, words: &[Word], spans: Vec<Span>) -> Option<Coordinated> {
-    if !has_bag(view, words, &spans) {
+    let own = own_words(text, words, &spans)?;
+    if !has_bag_of(view, own.iter()) {
         return None;
-    }
-    let mut own = Vec::new();
-    for span in &spans {
-        let before = own.len();
-        own.extend(inside(words, *span).copied());
-        // Part of a word has no hashes, so the expansion is skipped.
-        let covered = own.get(before).is_some_and(|word| word.token.span.start == span.start)
-            && own.last().is_some_and(|word| word.token.span.end == span.end);
-        if !covered {
-            return None;
-        }
     }
     let found = lookup(view, text, &own)?;
     let sure = found.n_counted > 1 || found.forms.iter().any(|(_, tier)| *tier >= Tier::Permuted);

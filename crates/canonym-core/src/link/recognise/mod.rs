@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod common;
 mod coordination;
+mod edges;
 pub mod fit;
 mod nested;
 pub mod scan;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
+use self::edges::{is_cause, is_hanging_prefix, whole_name, with_bracket};
 pub use self::nested::{
     Nested, Overlapping, SpanSet, drop_inside_pieces, is_all_but_letters, is_other_type, is_preferred, keep_disjoint,
     nested_in,
@@ -31,7 +33,7 @@ pub use self::nested::{
 use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
 use self::sense_concepts::SenseConcepts;
-use self::senses::{SenseInventory, SenseMatch};
+use self::senses::{SenseInventory, SenseMatch, drop_inside_idioms};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
 use crate::Result;
 use crate::kb::subset::{KbView, Subset};
@@ -40,7 +42,6 @@ use crate::link::explain::Explanation;
 use crate::text::analysis::Analysis;
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::proper_names::is_proper_name;
-use crate::text::tokens::Gap;
 use crate::text::{Document, Mention, Span};
 
 /// Which mentions are reported.
@@ -230,6 +231,7 @@ impl DictionaryAnnotator {
         };
         let sensed = self.inventory.find(self.view(), text, &words, &defined, &self.sense_concepts);
         if !sensed.is_empty() {
+            drop_inside_idioms(&sensed, &mut spotted, |entry| entry.span);
             let spans: HashSet<Span> = sensed.iter().map(|sensed| sensed.span).collect();
             spotted.retain(|entry| !spans.contains(&entry.span));
             spotted.extend(sensed.iter().filter_map(|sensed| self.match_of_senses(text, &words, sensed)));
@@ -335,8 +337,9 @@ impl DictionaryAnnotator {
         let (best, _) = spotted.best();
         if best.tier >= Tier::Ordered && !found.expanded {
             spotted.span = whole_name(text, span, self.kb.name(best.name));
-            spotted.spans = vec![spotted.span];
         }
+        spotted.span = with_bracket(text, spotted.span);
+        spotted.spans = vec![spotted.span];
         Some(spotted)
     }
 
@@ -444,7 +447,7 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         let outside = non_mentions_near(text, doubtful.into_iter());
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
-    entries.retain(|entry| !is_proper_name(text, span(entry)));
+    entries.retain(|entry| !is_proper_name(text, span(entry)) && !is_hanging_prefix(text, span(entry)));
 }
 
 /// Whether a match starts a line or sentence in which a colon follows after few words: `Discharge summary: …`.
@@ -527,33 +530,6 @@ pub fn expanded(text: &str, spans: &[Span], uses: &[(Span, Span)]) -> String {
     spans.iter().map(write).collect::<Vec<_>>().join(" ")
 }
 
-/// Words after the hyphen that mark a cause.
-const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
-
-/// Extends a match by characters of its name that the lookup ignores: the brackets of `(Z)-ligustilide` and
-/// `nickel(3+)`, the letter of `Budlein A`.
-fn whole_name(text: &str, span: Span, name: &str) -> Span {
-    let written = span.of(text);
-    if name.len() <= written.len() {
-        return span;
-    }
-    let Some(at) = name.to_ascii_lowercase().find(&written.to_ascii_lowercase()) else { return span };
-    let (lead, trail) = (&name[..at], &name[at + written.len()..]);
-    let (before, after) = (&text[..span.start as usize], &text[span.end as usize..]);
-    let (Some(before), Some(after)) = (before.strip_suffix(lead), after.strip_prefix(trail)) else { return span };
-    // An article at the beginning of a name is not part of the mention.
-    let is_other = lead.contains(char::is_alphabetic)
-        || before.ends_with(char::is_alphanumeric)
-        || after.starts_with(char::is_alphanumeric);
-    if is_other { span } else { Span::new(before.len(), text.len() - after.len()) }
-}
-
-/// Whether a match that ends with word `last` is the cause of what follows.
-fn is_cause(text: &str, words: &[Word], last: usize) -> bool {
-    let next = words.get(last + 1).filter(|next| next.token.before == Gap::Hyphen);
-    next.is_some_and(|next| CAUSED.contains(&next.token.span.of(text)))
-}
-
 impl Annotator for DictionaryAnnotator {
     fn kb(&self) -> &KnowledgeBase {
         &self.kb
@@ -569,25 +545,5 @@ impl Annotator for DictionaryAnnotator {
         let explain =
             |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), explain).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_take_their_brackets_and_last_letters_along() {
-        let check = |text: &str, found: &str, name: &str, expected: &str| {
-            let start = text.find(found).unwrap();
-            assert_eq!(whole_name(text, Span::new(start, start + found.len()), name).of(text), expected);
-        };
-        check("of (z)-ligustilide", "z)-ligustilide", "(Z)-ligustilide", "(z)-ligustilide");
-        check("with nickel(3+) and", "nickel(3", "nickel(3+)", "nickel(3+)");
-        check("Budlein A is", "Budlein", "Budlein A", "Budlein A");
-        check("Budlein and", "Budlein", "Budlein A", "Budlein");
-        check("got the bends", "bends", "The Bends", "bends");
-        check("Budlein AB", "Budlein", "Budlein A", "Budlein");
-        check("éa Fever", "Fever", "Fever of éa", "Fever");
     }
 }

@@ -27,6 +27,7 @@ use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, NameId, Scope};
 use crate::text::Span;
 use crate::text::normalise::fold;
+use crate::text::tokens::Gap;
 
 const SENSES: &str = include_str!("../../../assets/senses.tsv");
 const TOPICS: &str = include_str!("../../../assets/topics.tsv");
@@ -155,7 +156,23 @@ pub struct SenseMatch {
     pub concepts: Vec<(ConceptId, NameId, f32)>,
     /// Whether the form comes from the user's file.
     pub is_own: bool,
+    /// Whether it is a phrase in which no word is a mention: `cold feet`.
+    pub is_idiom: bool,
 }
+
+/// Drops entries inside idioms.
+pub fn drop_inside_idioms<T>(sensed: &[SenseMatch], entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
+    let idioms: Vec<Span> = sensed.iter().filter(|one| one.is_idiom).map(|one| one.span).collect();
+    if !idioms.is_empty() {
+        let contains = |idiom: &Span, span: Span| idiom.start <= span.start && span.end <= idiom.end;
+        // They are in text order and do not overlap.
+        let nearest = |span: Span| idioms.partition_point(|idiom| idiom.start <= span.start).checked_sub(1);
+        entries.retain(|entry| nearest(span(entry)).is_none_or(|at| !contains(&idioms[at], span(entry))));
+    }
+}
+
+/// Prefixes of words that mean something else with them.
+const NEGATING: [&str; 4] = ["Anti", "Non", "anti", "non"];
 
 /// The cue for a number after the form.
 const NUMBER: &str = "#";
@@ -337,17 +354,19 @@ impl SenseInventory {
         let mut document: Option<DocumentContext<'_>> = None;
         let mut next = 0;
         for (at, word) in words.iter().enumerate() {
-            if at < next || word.token.before == crate::text::tokens::Gap::Glued {
+            if at < next || word.token.before == Gap::Glued {
                 continue;
             }
             let Some(form) = self.form_at(text, word.token.span) else { continue };
             let span = form.span;
             let end = words.partition_point(|word| word.token.span.end <= span.end);
-            // The form must be a whole word, and must not follow a prefix such as `anti-`.
+            // The form must be a whole word, and must not follow a prefix such as `anti-`: `anti-HBs`.
             let is_whole = end > at
                 && words[end - 1].token.span.end == span.end
-                && words.get(end).is_none_or(|next| next.token.before != crate::text::tokens::Gap::Glued);
-            if !is_whole || defined(span) {
+                && words.get(end).is_none_or(|next| next.token.before != Gap::Glued);
+            let is_negated = word.token.before == Gap::Hyphen
+                && words[..at].last().is_some_and(|prefix| NEGATING.contains(&prefix.token.span.of(text)));
+            if !is_whole || is_negated || defined(span) {
                 continue;
             }
             let document = document.get_or_insert_with(|| DocumentContext::new(text, words, self));
@@ -359,7 +378,7 @@ impl SenseInventory {
             let Some(sensed) = sense_match(view, &form, &scores, other, concepts) else { continue };
             // If no sense of a longer form is in the knowledge base, its later words are tried on their own, as in
             // `brain mets`.
-            next = if sensed.concepts.is_empty() { at + 1 } else { end };
+            next = if sensed.concepts.is_empty() && !sensed.is_idiom { at + 1 } else { end };
             found.push(sensed);
         }
         found
@@ -461,7 +480,9 @@ fn sense_match(
         return None;
     }
     concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-    Some(SenseMatch { span, concepts, is_own })
+    let is_idiom = form.contains(' ') && senses.iter().all(|sense| sense.long_forms().next().is_none());
+    let is_idiom = is_idiom && concepts.is_empty();
+    Some(SenseMatch { span, concepts, is_own, is_idiom })
 }
 
 /// The long forms in a field.

@@ -238,11 +238,9 @@ const PSEUDO: &[&str] = &[
     "(previous|prior|earlier|old) (study|studies|exam|examination|film|films|scan|visit|admission|report|imaging|ct|mri)", "NUM (year|years|month|months|week|weeks|day|days) old", "year old", "post (op|operative|operatively|prandial|menopausal|mortem)",
     // No hypothetical meaning.
     "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "risk (factor|factors) (|for|of|include|includes|including)", "(low|high) risk pregnancy", "until (today|now|yesterday|recently)", "asked about",
-    // Relatives who report, care for or live with the patient.
-    "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked)",
-    "KIN (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "KIN (presents|presented) with (her|his|their|the)",
     // Places and times, not drugs.
     "on (the|his|her|their|a|an|exam|exertion|ct|mri|cxr|ecg|ekg|echo|ultrasound|us|xray|x ray|imaging|scan|film|biopsy|left|right|both|room|day|days|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM|palpation|auscultation|inspection|discharge|hold|side|top|account|average|and off|review|repeat|follow|standing|walking|movement|swallowing|urination|inspiration)",
+    // Relatives who live with the patient, and words that mean no relatives.
     "(lives|living|lived|stays|staying|resides|accompanied|presents|came|brought|brought in|found|witnessed|observed|seen|reported|according|discussed|spoke|spoken|speaking) (with|by|to) (|his|her|the|both|a) KIN", "per (|his|her|the|patient|patient s) KIN",
     "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
 ];
@@ -269,6 +267,13 @@ const TERMINATIONS: &[(&[usize], &[&str])] = &[
     (&[EXPERIENCER], &["(is|was|are|were) (worried|concerned|anxious) about (his|her|their|the patient|the child|him)"]),
     (&[TEMPORALITY, HEADED], &["(presents|presented|presenting|presentation) (with|for|)", "now", "now (with|has|having|presents with)", "today", "currently", "(complains|complaining|complained) of", "c o", "p w", "here (for|with)"]),
     (&[EXPERIENCER, HEADED], &["patient", "pt", "the patient", "our patient"]),
+    // Relatives who report on the patient or care for them.
+    (&[EXPERIENCER, HEADED], &[
+        "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked)",
+        "KIN (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "KIN (presents|presented) with (her|his|their|the)",
+    ]),
+    // After a comma only, see `SUBJECTLESS`.
+    (&[], &["given", "prescribed", "treated (with|by)", "put on", "continued on"]),
     (&[TEMPORALITY, EXPERIENCER, HEADED], &["(the|) patient (presents|presented|complains|reports|now|has|had)"]),
     // Current medication ends negations and history.
     (&[NEGATION, TEMPORALITY, HEADED], &["(|is|currently|now|and|still) (takes|taking)", "(|was|is|been|being|and|recently|newly) started on", "(is|are|being|currently) (treated|managed|maintained|controlled) (with|on|by)"]),
@@ -283,9 +288,9 @@ const ASIDES: &[(&[usize], &[&str])] = &[(
 
 /// Verbs whose subject is the patient after a comma: `mother with cancer, presents with …`.
 #[rustfmt::skip]
-const SUBJECTLESS: [&str; 20] = [
-    "admits", "admitted", "c", "came", "comes", "complained", "complaining", "complains", "currently", "denied", "denies", "endorses",
-    "here", "now", "presented", "presenting", "presents", "reports", "started", "takes",
+const SUBJECTLESS: [&str; 26] = [
+    "admits", "admitted", "c", "came", "comes", "complained", "complaining", "complains", "continued", "currently", "denied", "denies", "endorses",
+    "given", "here", "now", "on", "prescribed", "presented", "presenting", "presents", "put", "reports", "started", "takes", "treated",
 ];
 
 /// Blood relatives, singular and collective. Spouses are excluded because they more often report than have a finding.

@@ -115,10 +115,18 @@ pub(super) fn units(document: &Document) -> Vec<Unit> {
             let is_apart = has_blank_line(&text[end..span.start as usize]);
             let change = match (heading, open) {
                 (Some(heading), _) => {
-                    open = if heading.is_alone { Open::Section } else { Open::Paragraph };
+                    open = match heading {
+                        Heading { is_alone: true, .. } => Open::Section,
+                        Heading { context: FAMILY, .. } => Open::Relatives,
+                        _ => Open::Paragraph,
+                    };
                     Some(heading.context)
                 }
                 (None, Open::Paragraph) if is_apart => {
+                    open = Open::Nothing;
+                    Some(PLAIN)
+                }
+                (None, Open::Relatives) if is_apart || is_about_patient(text, end, span) => {
                     open = Open::Nothing;
                     Some(PLAIN)
                 }
@@ -146,10 +154,36 @@ enum Open {
     Nothing,
     /// Up to the next blank line or heading, because text follows it on its line.
     Paragraph,
+    /// Like a paragraph, but also up to the next line that is about the patient.
+    Relatives,
     /// Up to the next heading.
     Section,
 }
 
+/// Starts of lines about the patient. Sorted.
+#[rustfmt::skip]
+const ABOUT_PATIENT: [&str; 22] = [
+    "afebrile", "bp", "current", "currently", "denies", "exam", "h", "he", "history", "hr", "hx", "medications", "meds", "on", "patient",
+    "presents", "pt", "reports", "she", "smokes", "vitals", "vs",
+];
+
+/// Whether a unit after a line of family history, which ends at `end`, is about the patient: it starts a line, and names no relative.
+fn is_about_patient(text: &str, end: usize, unit: Span) -> bool {
+    let start = unit.start as usize;
+    if !text[end..start].contains('\n') {
+        return false;
+    }
+    let words = || unit.of(text).split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
+    let starts = || {
+        let first = words().next().unwrap_or_default().to_lowercase();
+        ABOUT_PATIENT.binary_search(&first.as_str()).is_ok()
+    };
+    let is_new = || end - line < SHORT_LINE && !is_item(unit.of(text)) && unit.of(text).starts_with(char::is_uppercase);
+    (starts() || is_new()) && !words().any(|word| is_kin(&word.to_lowercase()))
+}
+
+#[derive(Debug, Clone, Copy)]
 struct Heading {
     context: Context,
     /// Whether nothing follows it on its line.
@@ -265,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn neutral_headings_are_sorted() {
-        assert!(NEUTRAL.is_sorted());
+    fn lists_are_sorted() {
+        assert!(NEUTRAL.is_sorted() && ABOUT_PATIENT.is_sorted());
     }
 
     #[test]
@@ -281,6 +315,12 @@ mod tests {
                 "cough." 
             "#]],
         );
+    }
+
+    #[test]
+    fn family_history_on_a_line_ends_with_a_line_about_the_patient() {
+        check("FH: mother with diabetes.\nHx of CVA. BP 120/80.", expect![[r#""#]]);
+        check("FH: gout in\nuncles.\nBrother: stroke.\nCough.", expect![[r#""#]]);
     }
 
     #[test]

@@ -94,7 +94,7 @@ const NAMES: [&str; 8] = ["Cav", "EC", "Kir", "Kv", "Nav", "TRPV", "chapter", "v
 
 /// Length in bytes and kind of the quantity at the start of `rest`; `word` precedes it.
 pub(super) fn quantity(rest: &str, word: &str) -> Option<(usize, NonMentionKind)> {
-    if let Some(len) = power(rest).or_else(|| unit_alone(rest)) {
+    if let Some(len) = power(rest).or_else(|| unit_alone(rest)).or_else(|| pregnancies(rest)) {
         return Some((len, NonMentionKind::Value));
     }
     if !rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.') {
@@ -106,6 +106,18 @@ pub(super) fn quantity(rest: &str, word: &str) -> Option<(usize, NonMentionKind)
         return Some((len, kind));
     }
     is_value(&rest[..number.len], &rest[number.len..], &number, word).then_some((number.len, NonMentionKind::Value))
+}
+
+/// Length in bytes of numbers of pregnancies and births: `G2P1`, `G3 P1021`.
+fn pregnancies(rest: &str) -> Option<usize> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let after = rest.strip_prefix(['G', 'g'])?;
+    let n_pregnancies = digits(after);
+    let births = after[n_pregnancies..].trim_start_matches([' ', ',']);
+    let after = births.strip_prefix(['P', 'p'])?;
+    let n_births = digits(after);
+    let is_count = (1..=2).contains(&n_pregnancies) && (1..=4).contains(&n_births);
+    (is_count && is_boundary(&after[n_births..])).then(|| rest.len() - after.len() + n_births)
 }
 
 /// Adds the dosage forms, routes and frequencies after a dose that ended at `start`. Returns their length in bytes.

@@ -87,6 +87,7 @@ impl Pipeline {
         let definitions = definitions(text, map, &uses_in(&proposal.spans, uses));
         let threshold = Some((f64::from(self.min_link(proposal)) * 1e4).round() / 1e4);
         let coordinated = proposal.spans.len() > 1;
-        (linked, Explanation { compared, definitions, coordinated, threshold, candidates })
+        let sense_of = long_form.map(|_| linked.mention.surface(text));
+        (linked, Explanation { compared, sense_of, definitions, coordinated, threshold, candidates })
     }
 }
