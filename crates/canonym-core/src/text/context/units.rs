@@ -319,8 +319,22 @@ mod tests {
 
     #[test]
     fn family_history_on_a_line_ends_with_a_line_about_the_patient() {
-        check("FH: mother with diabetes.\nHx of CVA. BP 120/80.", expect![[r#""#]]);
-        check("FH: gout in\nuncles.\nBrother: stroke.\nCough.", expect![[r#""#]]);
+        check(
+            "FH: mother with diabetes.\nHx of CVA. BP 120/80.",
+            expect![[r#"
+            "FH: mother with diabetes." heading family
+            "Hx of CVA." heading
+            "BP 120/80." 
+        "#]],
+        );
+        check(
+            "FH: gout in\nuncles.\nBrother: stroke.\nCough.",
+            expect![[r#"
+            "FH: gout in\nuncles." heading family
+            "Brother: stroke." 
+            "Cough." heading
+        "#]],
+        );
     }
 
     #[test]
