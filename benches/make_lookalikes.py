@@ -4,8 +4,9 @@
     benches/make_lookalikes.py --binary target/release/canonym
     benches/make_lookalikes.py --also MORE.tsv      treat the names in these files as names of the starter
 
-The current list was made with MORE.tsv set to the drafts from which the starter grew to 5,468 concepts, including rejected
-ones; without it, the result has other names. Regenerate the list when the starter grows, since it must lack the names.
+The current list has the pairs of two runs: one with MORE.tsv set to the drafts from which the starter grew to 5,468 concepts,
+including rejected ones, and one with the starter of 15,412 concepts, from which 23 pairs were dropped by hand (inflections and
+synonyms of their look-alikes). Pairs whose name the starter has by now are left out when it is measured.
 
 The queried names are those of MeSH headings, MONDO and human genes (CANONYM_DATA, else ../shared/data). A pair is kept if
 

@@ -170,7 +170,9 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
 
 fn starter_line(report: &Report) -> String {
     match (report.n_added_names, report.n_supplemented) {
-        (0, _) => "no names added; the starter uses ids such as MESH:D005334".to_owned(),
+        (0, _) => {
+            "no names added; the starter uses ids such as MESH:D005334 (`--prefix MESH` adds the prefix)".to_owned()
+        }
         (n_names, n_concepts) => {
             format!("{} added to {}", counted(n_names, "name"), counted(n_concepts, "concept"))
         }

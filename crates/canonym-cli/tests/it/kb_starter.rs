@@ -43,7 +43,13 @@ fn a_terminology_without_such_ids_is_built_as_it_is() {
     let place = Workplace::new();
     place.write("own.tsv", "D005334\tFebrile state\n");
     let built = said(&place, &["kb", "build", "own.tsv", "--with-starter", "--out", "own.kb"]);
-    has(&built, &["starter  no names added; the starter uses ids such as MESH:D005334\n", "kept     1  concepts\n"]);
+    has(
+        &built,
+        &[
+            "starter  no names added; the starter uses ids such as MESH:D005334 (`--prefix MESH` adds the prefix)\n",
+            "kept     1  concepts\n",
+        ],
+    );
     let prefixed = ["kb", "build", "own.tsv", "--prefix", "MESH", "--out", "own.kb"];
     assert!(!said(&place, &prefixed).contains("starter"));
     has(&said(&place, &[&prefixed[..], &["--with-starter"]].concat()), &["names added to 1 concept\n"]);

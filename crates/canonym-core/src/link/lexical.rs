@@ -19,7 +19,7 @@ use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
 use crate::text::Span;
 use crate::text::normalise::fold;
-use crate::text::notes::{covers, non_mentions};
+use crate::text::notes::{NonMentionKind, covers, non_mentions};
 use crate::text::words::is_stop_word;
 
 /// A candidate before calibration.
@@ -179,6 +179,26 @@ pub fn may_name(kb: &KnowledgeBase, text: &str) -> bool {
     is_short_form && kb.find_form(&folded).is_some_and(|form| kb.names_of_form(form).any(|name| kb.name(name) == text))
 }
 
+/// A name without dose and dosage form, unless a name has them: `lisinopril 10 mg oral tablet`.
+fn without_dose<'a>(kb: &KnowledgeBase, name: &'a str) -> &'a str {
+    if kb.find_form(&fold(name)).is_some() {
+        return name;
+    }
+    let dose = non_mentions(name).into_iter().find(|one| one.kind == NonMentionKind::Dose);
+    let mut rest = dose.map_or(name, |dose| &name[..dose.span.start as usize]).trim_end();
+    while let Some((before, last)) = rest.rsplit_once(' ')
+        && DOSAGE_FORMS.contains(&last.to_ascii_lowercase().as_str())
+    {
+        rest = before.trim_end();
+    }
+    if rest.contains(char::is_alphabetic) { rest } else { name }
+}
+
+/// Dosage forms at the end of names of drugs.
+#[rustfmt::skip]
+const DOSAGE_FORMS: [&str; 12] =
+    ["cap", "caps", "capsule", "capsules", "er", "odt", "sr", "tab", "tablet", "tablets", "tabs", "xr"];
+
 /// Links the names for which [`may_name`] holds; the others get no candidates. `link` gets the former and returns their
 /// links in order.
 pub fn where_named<T: AsRef<str>>(
@@ -187,7 +207,8 @@ pub fn where_named<T: AsRef<str>>(
     link: impl FnOnce(&[&str]) -> Result<Vec<Link>>,
 ) -> Result<Vec<Link>> {
     let may: Vec<bool> = names.iter().map(|name| may_name(kb, name.as_ref())).collect();
-    let named: Vec<&str> = names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| name.as_ref()).collect();
+    let named: Vec<&str> =
+        names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| without_dose(kb, name.as_ref())).collect();
     let mut links = if named.is_empty() { Vec::new() } else { link(&named)? };
     named.iter().zip(&mut links).for_each(|(name, link)| check_first(kb, name, link));
     let mut links = links.into_iter();

@@ -472,6 +472,7 @@ mod tests {
     #[test]
     fn labels_share_the_word_before_their_hyphen() {
         check("interleukin-1, -6 and -8", expect!["interleukin-1 | interleukin … 6 | interleukin … 8"]);
+        check("HSV-1 and 2", expect!["HSV-1 | HSV … 2"]);
         check("serum IL-6 and -10", expect!["serum IL-6 | serum IL … 10"]);
         check("hepatitis A, B and C", expect!["hepatitis A | hepatitis … B | hepatitis … C"]);
         check("vitamins D and A", expect!["vitamins D | vitamins … A"]);

@@ -182,14 +182,16 @@ impl Contexts {
         let tokens = tokenize(text);
         let mut matches: Vec<Match> = Vec::new();
         let mut words: Vec<UnitWord> = Vec::new();
+        let mut headed = Context::default();
         let signed = signed_bullets(text);
         let source = Source { triggers, text, signed: &signed };
         // The backward pass needs the units in reverse order.
-        let mut all: Vec<(Span, Vec<Match>, Vec<Span>)> = Vec::new();
+        let mut all: Vec<(Span, Vec<Match>, Vec<UnitWord>)> = Vec::new();
         let mut rest = tokens.as_slice();
         for Unit { span, heading } in units(document) {
             if let Some(context) = heading {
                 contexts.headed.push((span.start, context));
+                headed = context;
             }
             let n_inside = rest.iter().take_while(|token| token.span.start < span.end).count();
             let (inside, after) = rest.split_at(n_inside);
@@ -198,12 +200,21 @@ impl Contexts {
             matches.clear();
             match_rules(triggers, &words, &mut matches);
             contexts.push_forward(span, &matches, &words);
+            // After a sentence about the patient, a family history does not go on.
+            let is_about_patient = |found: &Match| match found.rule {
+                Rule::Termination(kinds) => kinds >> HEADED & 1 == 1 && kinds >> WHO & 1 == 1,
+                _ => false,
+            };
+            if headed.experiencer == Experiencer::Family && matches.iter().any(is_about_patient) {
+                headed.experiencer = Experiencer::Patient;
+                contexts.headed.push((span.end, headed));
+            }
             if matches.iter().any(|found| found.rule.is_backward()) {
-                all.push((span, matches.clone(), words.iter().map(|word| word.span).collect()));
+                all.push((span, matches.clone(), words.clone()));
             }
         }
         for (span, matches, words) in all.iter().rev() {
-            contexts.push_backward(*span, matches, words);
+            contexts.push_backward(text, *span, matches, words);
         }
         contexts
     }
@@ -242,8 +253,8 @@ impl Contexts {
         let mut open = OpenScopes::default();
         self.forward.push((unit.start, open));
         for found in matches {
-            if found.is_clause {
-                open.end(1 << WHO);
+            if found.ended != 0 {
+                open.end(found.ended);
                 self.forward.push((found.span.start, open));
             }
             let at = match &found.rule {
@@ -280,7 +291,7 @@ impl Contexts {
         }
     }
 
-    fn push_backward(&mut self, unit: Span, matches: &[Match], words: &[Span]) {
+    fn push_backward(&mut self, text: &str, unit: Span, matches: &[Match], words: &[UnitWord]) {
         let mut open = OpenScopes::default();
         self.backward.push((unit.end, open));
         for found in matches.iter().rev() {
@@ -291,7 +302,8 @@ impl Contexts {
                 Rule::Trigger { effects, window, .. } => {
                     // Words before the window are out of scope.
                     let beyond = found.first_word.checked_sub(usize::from(*window) + 1).filter(|_| *window > 0);
-                    let until = beyond.map_or(unit.start, |row| words[row].end);
+                    let until = beyond.map_or(unit.start, |row| words[row].span.end);
+                    let until = until.max(own_result(text, found, words).unwrap_or(until));
                     for effect in effects.iter() {
                         let scope = TriggerScope { effect: *effect, from: found.span.start, until, is_brief: false };
                         open.scopes[effect.kind()] = Some(scope);
@@ -312,9 +324,26 @@ struct Match {
     span: Span,
     first_word: usize,
     end_word: usize,
-    /// Whether it starts a clause about the patient.
-    is_clause: bool,
+    /// Bit set of the kinds whose scopes end here, because a clause about the patient or a new finding starts after a comma.
+    ended: u8,
 }
+
+/// Start of what a result such as `negative` is about, if only the last item of a list: `COVID positive, flu negative`. All of
+/// `HIV, HBV and HCV negative` are.
+fn own_result(text: &str, found: &Match, words: &[UnitWord]) -> Option<u32> {
+    let is_result = matches!(found.span.of(text).to_lowercase().as_str(), "neg" | "negative");
+    let before = text[..found.span.start as usize].trim_end();
+    if !is_result || before.ends_with([':', '?', '=', '-', '(']) {
+        return None;
+    }
+    let is_and = |word: &UnitWord| matches!(word.span.of(text).to_lowercase().as_str(), "and" | "or");
+    let inside = words[..found.first_word].iter().rev();
+    let mut inside = inside.take_while(|word| !is_and(word)).take(LIST);
+    inside.find(|word| word.before == Gap::Comma).map(|word| word.span.start)
+}
+
+/// Maximum number of words of a list item before its result.
+const LIST: usize = 8;
 
 /// Maximum number of words of an aside.
 const MAX_ASIDE: usize = 12;
@@ -339,10 +368,11 @@ fn match_rules(triggers: &'static Triggers, words: &[UnitWord], matches: &mut Ve
             Some((rule, n_words)) => {
                 let end_word = row + n_words;
                 let span = Span { start: words[row].span.start, end: words[end_word - 1].span.end };
-                let is_clause = words[row].before == Gap::Comma
-                    && *rule != Rule::Pseudo
-                    && triggers.is_subjectless(words[row].word);
-                matches.push(Match { rule, span, first_word: row, end_word, is_clause });
+                let starts = |kind: usize, is_start: bool| u8::from(is_start) << kind;
+                let ended = starts(WHO, *rule != Rule::Pseudo && triggers.is_subjectless(words[row].word))
+                    | starts(triggers::NEGATION, triggers.is_new_finding(words[row].word));
+                let ended = if words[row].before == Gap::Comma { ended } else { 0 };
+                matches.push(Match { rule, span, first_word: row, end_word, ended });
                 row = end_word;
             }
             None => row += 1,
@@ -390,6 +420,26 @@ mod tests {
     }
 
     #[test]
+    fn negation_stays_with_its_own_finding() {
+        const NEGATED: [(&str, &str); 1] = [("negation", "negated")];
+        for (text, what, expected) in [
+            ("COVID positive, flu negative.", "COVID", false),
+            ("COVID positive, flu negative.", "flu", true),
+            ("Temp 102, cough, rash, strep neg.", "cough", false),
+            ("HIV, HBV and HCV negative.", "HIV", true),
+            ("Cough, fever: no", "fever", true),
+            ("No SBO, fatty liver, 5 cm AAA.", "SBO", true),
+            ("No SBO, fatty liver, 5 cm AAA.", "fatty liver", false),
+            ("No hemorrhage, mild atrophy.", "atrophy", false),
+            ("No fever, chills, cough.", "cough", true),
+            ("Patients lacking insurance have diabetes.", "diabetes", false),
+            ("Mice lacking Pten develop tumors.", "Pten", true),
+        ] {
+            assert_eq!(context(text, what), if expected { &NEGATED[..] } else { &[] }, "{what} in {text}");
+        }
+    }
+
+    #[test]
     fn family_ends_at_medication_and_at_relatives_who_report() {
         const FAMILY: [(&str, &str); 1] = [("experiencer", "family")];
         for (text, what, expected) in [
@@ -406,6 +456,13 @@ mod tests {
             ("FH: mother with diabetes.\nHx of CVA. Metoprolol daily.", "Metoprolol", false),
             ("FH: mother with diabetes.\nFather: gout.", "gout", true),
             ("Family history: cancer, heart disease.", "heart disease", true),
+            ("My mom has diabetes and I have high cholesterol.", "diabetes", true),
+            ("My mom has diabetes and I have high cholesterol.", "high cholesterol", false),
+            ("Mother with type I diabetes.", "diabetes", true),
+            ("Family hx: dad had MI. Pt reports chest pain. On lisinopril for HTN.", "MI", true),
+            ("Family hx: dad had MI. Pt reports chest pain. On lisinopril for HTN.", "HTN", false),
+            ("Family hx: dad had MI. On lisinopril for HTN.", "HTN", false),
+            ("Patient's mother brought him in with fever.", "fever", false),
             ("Father died of melanoma, on the left arm.", "left arm", true),
         ] {
             let who: Vec<_> = context(text, what).into_iter().filter(|(name, _)| *name == EXPERIENCER).collect();

@@ -44,6 +44,11 @@ impl Ascii<'_> {
     /// Greedy longest match from the left; a word with an unmatched rest is unknown.
     fn word(&mut self, word: &str, start: usize) {
         let first = self.pieces.len();
+        // Checked first, because a match of every length is tried.
+        if word.len() > self.rules.longest_word {
+            self.pieces.push(Token { row: self.unknown, start, end: start + word.len() });
+            return;
+        }
         let mut at = 0;
         while at < word.len() {
             self.key.clear();
@@ -55,7 +60,7 @@ impl Ascii<'_> {
             }
             let find = |end| self.model.token_to_id(&self.key[..end]).map(|row| (row, end - n_prefix));
             let found = (n_prefix + 1..=self.key.len()).rev().find_map(find);
-            let Some((row, n_bytes)) = found.filter(|_| word.len() <= self.rules.longest_word) else {
+            let Some((row, n_bytes)) = found else {
                 self.pieces.truncate(first);
                 self.pieces.push(Token { row: self.unknown, start, end: start + word.len() });
                 return;

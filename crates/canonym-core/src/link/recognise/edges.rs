@@ -11,6 +11,34 @@ pub(super) fn is_hanging_prefix(text: &str, span: Span) -> bool {
     after.strip_prefix('-').is_some_and(|rest| rest.starts_with([' ', '/', ','])) && is_prefix(span.of(text))
 }
 
+/// Whether a match is cut out of a token or of an abbreviated name: `1 receptor` in `GLP-1 receptor`, `CTA b` in `CTA b/l`, `K` in
+/// `K. pneumoniae`.
+pub(super) fn is_cut(text: &str, span: Span) -> bool {
+    let (before, inside, after) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
+    let starts_inside = || {
+        let part = inside.split([' ', '-']).next().unwrap_or_default();
+        part.len() < inside.len()
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && before.strip_suffix('-').is_some_and(|before| before.ends_with(char::is_alphabetic))
+    };
+    let ends_inside = || {
+        let has_letter = inside.rsplit(' ').next().is_some_and(|last| last.len() == 1 && last.len() < inside.len());
+        has_letter && after.strip_prefix('/').is_some_and(|after| after.starts_with(char::is_alphabetic))
+    };
+    let is_genus = || {
+        let species = after.strip_prefix(". ").unwrap_or_default();
+        let species = &species[..species.find(|letter: char| !letter.is_alphabetic()).unwrap_or(species.len())];
+        inside.len() == 1
+            && inside.starts_with(char::is_uppercase)
+            && species.starts_with(char::is_lowercase)
+            && SPECIES_ENDINGS.iter().any(|ending| species.len() > 4 && species.ends_with(ending))
+    };
+    starts_inside() || ends_inside() || is_genus()
+}
+
+/// Endings of names of species.
+const SPECIES_ENDINGS: [&str; 9] = ["ae", "us", "is", "um", "coli", "ans", "ens", "ii", "es"];
+
 /// Words after the hyphen that mark a cause.
 const CAUSED: [&str; 5] = ["associated", "dependent", "induced", "mediated", "related"];
 
@@ -66,6 +94,11 @@ mod tests {
         check("got the bends", "bends", "The Bends", "bends");
         check("Budlein AB", "Budlein", "Budlein A", "Budlein");
         check("éa Fever", "Fever", "Fever of éa", "Fever");
+        for (text, found) in [("the GLP-1 receptor", "1 receptor"), ("CTA b/l", "CTA b"), ("K. pneumoniae", "K")] {
+            let start = text.find(found).unwrap();
+            assert!(is_cut(text, Span::new(start, start + found.len())), "{text}");
+        }
+        assert!(!is_cut("low K. Repleted", Span::new(4, 5)) && !is_cut("type 1 receptor", Span::new(5, 15)));
         assert_eq!(with_bracket("an [18F]FDG scan", Span::new(4, 11)), Span::new(3, 11));
         assert_eq!(with_bracket("(fever) and", Span::new(1, 6)), Span::new(1, 6));
     }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
-use self::edges::{is_cause, is_hanging_prefix, whole_name, with_bracket};
+use self::edges::{is_cause, is_cut, is_hanging_prefix, whole_name, with_bracket};
 pub use self::nested::{
     Nested, Overlapping, SpanSet, drop_inside_pieces, is_all_but_letters, is_other_type, is_preferred, keep_disjoint,
     nested_in,
@@ -33,7 +33,7 @@ pub use self::nested::{
 use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
 use self::sense_concepts::SenseConcepts;
-use self::senses::{SenseInventory, SenseMatch, drop_inside_idioms};
+use self::senses::{SenseInventory, SenseMatch, drop_idioms};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
 use crate::Result;
 use crate::kb::subset::{KbView, Subset};
@@ -231,7 +231,7 @@ impl DictionaryAnnotator {
         };
         let sensed = self.inventory.find(self.view(), text, &words, &defined, &self.sense_concepts);
         if !sensed.is_empty() {
-            drop_inside_idioms(&sensed, &mut spotted, |entry| entry.span);
+            drop_idioms(&sensed, &mut spotted, |entry| entry.span);
             let spans: HashSet<Span> = sensed.iter().map(|sensed| sensed.span).collect();
             spotted.retain(|entry| !spans.contains(&entry.span));
             spotted.extend(sensed.iter().filter_map(|sensed| self.match_of_senses(text, &words, sensed)));
@@ -447,7 +447,10 @@ pub fn drop_non_mentions<T>(text: &str, entries: &mut Vec<T>, span: impl Fn(&T) 
         let outside = non_mentions_near(text, doubtful.into_iter());
         entries.retain(|entry| !covers(text, &outside, span(entry)));
     }
-    entries.retain(|entry| !is_proper_name(text, span(entry)) && !is_hanging_prefix(text, span(entry)));
+    entries.retain(|entry| {
+        let span = span(entry);
+        !is_proper_name(text, span) && !is_hanging_prefix(text, span) && !is_cut(text, span)
+    });
 }
 
 /// Whether a match starts a line or sentence in which a colon follows after few words: `Discharge summary: …`.

@@ -156,18 +156,17 @@ pub struct SenseMatch {
     pub concepts: Vec<(ConceptId, NameId, f32)>,
     /// Whether the form comes from the user's file.
     pub is_own: bool,
-    /// Whether it is a phrase in which no word is a mention: `cold feet`.
+    /// Whether it is a phrase or short form in which no part is a mention: `cold feet`.
     pub is_idiom: bool,
 }
 
-/// Drops entries inside idioms.
-pub fn drop_inside_idioms<T>(sensed: &[SenseMatch], entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
+/// Drops entries that overlap idioms.
+pub fn drop_idioms<T>(sensed: &[SenseMatch], entries: &mut Vec<T>, span: impl Fn(&T) -> Span) {
     let idioms: Vec<Span> = sensed.iter().filter(|one| one.is_idiom).map(|one| one.span).collect();
     if !idioms.is_empty() {
-        let contains = |idiom: &Span, span: Span| idiom.start <= span.start && span.end <= idiom.end;
         // They are in text order and do not overlap.
-        let nearest = |span: Span| idioms.partition_point(|idiom| idiom.start <= span.start).checked_sub(1);
-        entries.retain(|entry| nearest(span(entry)).is_none_or(|at| !contains(&idioms[at], span(entry))));
+        let next = |span: Span| idioms.get(idioms.partition_point(|idiom| idiom.end <= span.start));
+        entries.retain(|entry| next(span(entry)).is_none_or(|idiom| !idiom.overlaps(span(entry))));
     }
 }
 
@@ -480,8 +479,10 @@ fn sense_match(
         return None;
     }
     concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-    let is_idiom = form.contains(' ') && senses.iter().all(|sense| sense.long_forms().next().is_none());
-    let is_idiom = is_idiom && concepts.is_empty();
+    // Parts of a short form that the terminology lacks mean something else: `SARS-CoV` in `SARS-CoV-2`.
+    let is_joined = || form.contains('-') && form.contains(|letter: char| letter.is_ascii_uppercase());
+    let is_phrase = || form.contains(' ') && senses.iter().all(|sense| sense.long_forms().next().is_none());
+    let is_idiom = concepts.is_empty() && (is_phrase() || is_joined());
     Some(SenseMatch { span, concepts, is_own, is_idiom })
 }
 

@@ -51,7 +51,8 @@ pub(super) fn number_ellipsis(text: &str, conjuncts: &[Vec<Span>]) -> Option<Vec
     for other in others {
         let [label] = other[..] else { return None };
         let written = label.of(text);
-        if !written.starts_with(['-', '‐', '‑']) || !is_label_after(written) {
+        let is_number = written.bytes().all(|byte| byte.is_ascii_digit());
+        if !(written.starts_with(['-', '‐', '‑']) && is_label_after(written) || is_number) {
             return None;
         }
         let end = label.end as usize;

@@ -112,7 +112,7 @@ type Row = (&'static [Effect], Direction, u8, &'static [&'static str]);
 const TRIGGERS: &[Row] = &[
     (&[Negated], Forward, 0, &[
         "no", "non", "denies", "denied", "denying", "deny", "without", "w o", "neither", "nor", "never",
-        "absence of", "lack of", "lacks", "lacked", "lacking", "free of", "free from", "clear of",
+        "absence of", "lack of", "free of", "free from", "clear of",
         "negative for", "(is|was|are|were|has been|have been) (negative|unremarkable) for", "unremarkable for", "declines", "with no", "instead of", "rather than",
         "(rules|ruling) out", "ruled (him|her|patient|the patient) out for", "(is|was|been|) ruled out for",
         "(fail|fails|failed|failing) to (show|reveal|demonstrate|identify|detect|find|disclose)",
@@ -133,6 +133,7 @@ const TRIGGERS: &[Row] = &[
         "(denies|denied|never|without) (takes|taking|use of)", "no longer (takes|taking|on)",
     ]),
     (&[Negated], Forward, NOT, &["not", "cannot have", "(|currently|now) not on"]),
+    (&[Negated], Forward, 2, &["(lacks|lacked|lacking)"]),
     (&[Negated], Forward, 2, &["(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues)"]),
     (&[Negated], Both, BACK, &["(|very|highly) unlikely", "absent", "nil", "ruled out"]),
     (&[Negated], Backward, BACK, &[
@@ -272,7 +273,14 @@ const TERMINATIONS: &[(&[usize], &[&str])] = &[
         "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked)",
         "KIN (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "KIN (presents|presented) with (her|his|their|the)",
     ]),
-    // After a comma only, see `SUBJECTLESS`.
+    // The speaker.
+    (&[EXPERIENCER, HEADED], &[
+        "i (have|had|am|was|take|took|get|got|feel|felt|do|don|did|also|m|ve|think|started|want|need|work|smoke|use|used|never|now|still|just)",
+        "(and|but|so|while|though) (i|we|my|pt|patient|the patient)",
+        "(brought|brings|bringing) (him|her|them|me|us|the child|the patient|the boy|the girl|the baby) (|in|here) (|for|with|because of|to)",
+    ]),
+    // After a comma only, see `SUBJECTLESS` and `NEW_FINDING`.
+    (&[], &["(mild|mildly|moderate|moderately|chronic|stable|unchanged|scattered|fatty)", "NUM (cm|mm)"]),
     (&[], &["given", "prescribed", "treated (with|by)", "put on", "continued on"]),
     (&[TEMPORALITY, EXPERIENCER, HEADED], &["(the|) patient (presents|presented|complains|reports|now|has|had)"]),
     // Current medication ends negations and history.
@@ -291,6 +299,12 @@ const ASIDES: &[(&[usize], &[&str])] = &[(
 const SUBJECTLESS: [&str; 26] = [
     "admits", "admitted", "c", "came", "comes", "complained", "complaining", "complains", "continued", "currently", "denied", "denies", "endorses",
     "given", "here", "now", "on", "prescribed", "presented", "presenting", "presents", "put", "reports", "started", "takes", "treated",
+];
+
+/// Adjectives of degree that start a new finding after a comma: `no SBO, mild atrophy`.
+#[rustfmt::skip]
+const NEW_FINDING: [&str; 10] = [
+    "NUM", "chronic", "fatty", "mild", "mildly", "moderate", "moderately", "scattered", "stable", "unchanged",
 ];
 
 /// Blood relatives, singular and collective. Spouses are excluded because they more often report than have a finding.
@@ -319,6 +333,7 @@ pub(super) type Word = u32;
 pub(super) struct Triggers {
     words: HashMap<String, Word>,
     subjectless: HashSet<Word>,
+    new_finding: HashSet<Word>,
     /// Child of a node by word; node 0 is the root.
     next: HashMap<(u32, Word), u32>,
     /// Rule of the phrase that ends at each node.
@@ -341,6 +356,7 @@ impl Triggers {
             triggers.add(&phrase, rule);
         }
         triggers.subjectless = SUBJECTLESS.iter().map(|word| triggers.word(word)).collect();
+        triggers.new_finding = NEW_FINDING.iter().map(|word| triggers.words[*word]).collect();
         triggers
     }
 
@@ -376,6 +392,11 @@ impl Triggers {
     /// Whether a word after a comma starts a clause about the patient.
     pub(super) fn is_subjectless(&self, word: Word) -> bool {
         self.subjectless.contains(&word)
+    }
+
+    /// Whether a word after a comma starts a new finding, which is not negated with those before.
+    pub(super) fn is_new_finding(&self, word: Word) -> bool {
+        self.new_finding.contains(&word)
     }
 
     /// Id of a lower-case token.

@@ -170,15 +170,13 @@ const ABOUT_PATIENT: [&str; 22] = [
 /// Whether a unit after a line of family history, which ends at `end`, is about the patient: it starts a line, and names no relative.
 fn is_about_patient(text: &str, end: usize, unit: Span) -> bool {
     let start = unit.start as usize;
-    if !text[end..start].contains('\n') {
-        return false;
-    }
     let words = || unit.of(text).split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
-    let starts = || {
-        let first = words().next().unwrap_or_default().to_lowercase();
-        ABOUT_PATIENT.binary_search(&first.as_str()).is_ok()
-    };
+    let first = words().next().unwrap_or_default().to_lowercase();
+    if !text[end..start].contains('\n') {
+        return matches!(first.as_str(), "currently" | "denies" | "on" | "patient" | "pt" | "takes");
+    }
+    let starts = || ABOUT_PATIENT.binary_search(&first.as_str()).is_ok();
     let is_new = || end - line < SHORT_LINE && !is_item(unit.of(text)) && unit.of(text).starts_with(char::is_uppercase);
     (starts() || is_new()) && !words().any(|word| is_kin(&word.to_lowercase()))
 }
@@ -242,6 +240,7 @@ fn cuts(document: &Document) -> BTreeSet<u32> {
     let text = document.text.as_str();
     let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
     cuts.extend(document.sections.iter().map(|section| section.span.start));
+    cuts.extend(text.match_indices(':').filter_map(|(colon, _)| known_heading_before(text, colon)));
     let mut start = 0;
     let mut before: Option<&str> = None;
     for line in text.split_inclusive('\n') {
@@ -259,6 +258,21 @@ fn cuts(document: &Document) -> BTreeSet<u32> {
         start += line.len();
     }
     cuts
+}
+
+/// Start of the known heading before a colon, if a sentence or clause ends before it: `mother breast ca. SH: smokes`.
+fn known_heading_before(text: &str, colon: usize) -> Option<u32> {
+    let line = &text[text.floor_char_boundary(colon.saturating_sub(MAX_HEADING))..colon];
+    let starts = line.char_indices().rev().filter(|(_, letter)| *letter == ' ').take(MAX_HEADING_WORDS);
+    starts.map(|(blank, _)| blank + 1).find_map(|start| {
+        let words = &line[start..];
+        let lower = words.to_lowercase();
+        let is_known =
+            NEUTRAL.binary_search(&lower.as_str()).is_ok() || SPEAKING.iter().any(|(name, _)| *name == lower);
+        let is_apart = line[..start].trim_end().ends_with(['.', ';', ',', '|', ')', '?', '!']);
+        let start = colon - words.len();
+        (is_known && is_apart && words.starts_with(char::is_uppercase)).then_some(start as u32)
+    })
 }
 
 fn ends_unit(line: &str) -> bool {
@@ -326,6 +340,14 @@ mod tests {
             "Hx of CVA." heading
             "BP 120/80." 
         "#]],
+        );
+        check(
+            "FH: father MI at 50, mother breast ca. SH: smokes. PMH: gout",
+            expect![[r#"
+                "FH: father MI at 50, mother breast ca." heading family
+                "SH: smokes." heading
+                "PMH: gout" heading historical
+            "#]],
         );
         check(
             "FH: gout in\nuncles.\nBrother: stroke.\nCough.",

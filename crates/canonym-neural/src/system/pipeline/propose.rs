@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use canonym_core::link::Link;
-use canonym_core::link::recognise::senses::drop_inside_idioms;
+use canonym_core::link::recognise::senses::drop_idioms;
 use canonym_core::link::recognise::{DictionaryMatch, Overlapping, SpanSet, drop_non_mentions, expanded};
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::register::research;
@@ -102,7 +102,7 @@ impl Pipeline {
         nesting::find_other_senses(&mut proposals, &sensed);
         nesting::find_longer(&mut proposals, &features.tokens, std::mem::take(&mut marks.mentions).concat());
         drop_non_mentions(text, &mut proposals, |proposal| proposal.span);
-        drop_inside_idioms(&sensed, &mut proposals, |proposal| proposal.span);
+        drop_idioms(&sensed, &mut proposals, |proposal| proposal.span);
         nesting::drop_pieces(&mut proposals);
         let any = label_sets.iter().position(|label_set| label_set.any_type);
         let research = research(text);
