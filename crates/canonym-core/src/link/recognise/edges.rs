@@ -17,8 +17,11 @@ pub(super) fn is_cut(text: &str, span: Span) -> bool {
     let (before, inside, after) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
     let starts_inside = || {
         let part = inside.split([' ', '-']).next().unwrap_or_default();
+        let number = part.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
         part.len() < inside.len()
-            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && part.len() - number.len() <= 1
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
             && before.strip_suffix('-').is_some_and(|before| before.ends_with(char::is_alphabetic))
     };
     let ends_inside = || {
@@ -94,7 +97,12 @@ mod tests {
         check("got the bends", "bends", "The Bends", "bends");
         check("Budlein AB", "Budlein", "Budlein A", "Budlein");
         check("éa Fever", "Fever", "Fever of éa", "Fever");
-        for (text, found) in [("the GLP-1 receptor", "1 receptor"), ("CTA b/l", "CTA b"), ("K. pneumoniae", "K")] {
+        for (text, found) in [
+            ("the GLP-1 receptor", "1 receptor"),
+            ("HLA-B27 positive", "B27 positive"),
+            ("CTA b/l", "CTA b"),
+            ("K. pneumoniae", "K"),
+        ] {
             let start = text.find(found).unwrap();
             assert!(is_cut(text, Span::new(start, start + found.len())), "{text}");
         }
