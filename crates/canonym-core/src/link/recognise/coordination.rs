@@ -96,7 +96,7 @@ fn may_be_inside(text: &str, word: &Word) -> bool {
     word.known
         || word.hashes.linking
         || JOINING.iter().any(|joining| written.eq_ignore_ascii_case(joining))
-        || is_prefix(written)
+        || text.as_bytes().get(word.token.span.end as usize) == Some(&b'-') && is_prefix(written)
 }
 
 /// Whether every word of a window occurs in some name; otherwise no expansion can consist of names.

@@ -368,6 +368,11 @@ impl SenseInventory {
             if !is_whole || is_negated || defined(span) {
                 continue;
             }
+            if form.is_idiom() && concepts.of_form(view, form.form, form.senses).is_empty() {
+                found.push(SenseMatch { span, concepts: Vec::new(), is_own: false, is_idiom: true });
+                next = end;
+                continue;
+            }
             let document = document.get_or_insert_with(|| DocumentContext::new(text, words, self));
             let near = document.words_near(&(at..end));
             let score = |sense: &Sense| document.score(sense, &(at..end), &near);
@@ -412,6 +417,13 @@ struct FormUse<'a> {
     /// The form in the inventory.
     form: &'a str,
     senses: &'a [Sense],
+}
+
+impl FormUse<'_> {
+    /// Whether the form is a phrase without a sense that is a concept.
+    fn is_idiom(&self) -> bool {
+        self.form.contains(' ') && self.senses.iter().all(|sense| sense.long_forms().next().is_none())
+    }
 }
 
 /// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the
@@ -480,9 +492,8 @@ fn sense_match(
     }
     concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
     // Parts of a short form that the terminology lacks mean something else: `SARS-CoV` in `SARS-CoV-2`.
-    let is_joined = || form.contains('-') && form.contains(|letter: char| letter.is_ascii_uppercase());
-    let is_phrase = || form.contains(' ') && senses.iter().all(|sense| sense.long_forms().next().is_none());
-    let is_idiom = concepts.is_empty() && (is_phrase() || is_joined());
+    let is_joined = form.contains('-') && form.contains(|letter: char| letter.is_ascii_uppercase());
+    let is_idiom = concepts.is_empty() && is_joined;
     Some(SenseMatch { span, concepts, is_own, is_idiom })
 }
 
