@@ -1,20 +1,12 @@
-// Speed of the annotation page: from a key to the picker, and scrolling a long document with many marks.
+// Measures the annotation page: the time from a key to the picker, and the frames of scrolling a long document with many marks.
+// `npm run speed` prints the figures; they depend on the machine, so no test asserts them.
 
-import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
 import { call, open } from './browser.mjs';
 
-let it, page, project;
+const it = await open();
+const { page } = it;
 const api = (method, path, body, type) => call(it.base, method, path, body, type);
-
-before(async () => {
-  it = await open();
-  page = it.page;
-  project = (await api('POST', '/projects', { name: `Speed ${Date.now()}` })).id;
-});
-after(async () => {
-  await it?.close();
-});
+const project = (await api('POST', '/projects', { name: `Speed ${Date.now()}` })).id;
 
 /** A document of `n` sentences of ten words with one mention each, in PubTator. */
 function corpus(id, n) {
@@ -29,7 +21,13 @@ function corpus(id, n) {
 
 const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))];
 
-test('from a key to the candidates in the picker, p95 is under 50 ms', async () => {
+function report(what, times) {
+  const [median, p95, longest] = [0.5, 0.95, 1].map((share) => quantile(times, share).toFixed(0));
+  const late = times.filter((one) => one > 50).length;
+  process.stdout.write(`${what}: median ${median} ms, p95 ${p95} ms, longest ${longest} ms; ${late} of ${times.length} over 50 ms\n`);
+}
+
+async function keys() {
   await api('POST', `/projects/${project}/import?format=pubtator&filename=a.pubtator`, corpus('short', 30), 'text/plain');
   const [{ id }] = (await api('GET', `/projects/${project}/documents`)).documents;
   await page.goto(`/projects/${project}/annotate/${id}`);
@@ -48,17 +46,16 @@ test('from a key to the candidates in the picker, p95 is under 50 ms', async () 
     }
     return found;
   });
-  const p95 = quantile(times, 0.95);
-  assert.ok(p95 < 50, `p95 is ${p95.toFixed(0)} ms: ${times.map((one) => one.toFixed(0)).join(' ')}`);
-});
+  report('from a key to the candidates in the picker', times);
+}
 
-test('a document of 10,000 words with 1,000 marks scrolls without a frame over 50 ms', async () => {
+async function frames() {
   await api('POST', `/projects/${project}/import?format=pubtator&filename=b.pubtator`, corpus('long', 1000), 'text/plain');
   const { id } = (await api('GET', `/projects/${project}/documents`)).documents.find((row) => row.external_id === 'long');
   await page.goto(`/projects/${project}/annotate/${id}`);
   await page.locator('.marked mark').nth(900).waitFor({ state: 'attached' });
   await page.waitForTimeout(500);
-  const frames = await page.evaluate(async () => {
+  const times = await page.evaluate(async () => {
     const pane = document.querySelector('.text');
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     const found = [];
@@ -71,10 +68,12 @@ test('a document of 10,000 words with 1,000 marks scrolls without a frame over 5
     }
     return found;
   });
-  const worst = Math.max(...frames.slice(2));
-  // A machine that is busy with other work drops single frames.
-  const late = frames.slice(2).filter((one) => one > 50).length;
-  assert.ok(late <= 2, `${late} frames over 50 ms; the longest took ${worst.toFixed(0)} ms`);
-});
+  report('frames of scrolling 10,000 words with 1,000 marks', times.slice(2));
+}
 
-test('no console errors', () => assert.deepEqual(it.complaints, []));
+try {
+  await keys();
+  await frames();
+} finally {
+  await it.close();
+}
