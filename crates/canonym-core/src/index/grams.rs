@@ -15,7 +15,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::packed::{Strings, U32s, U64s};
+use super::packed::{Strings, U32s};
+
+mod postings;
+
+pub use postings::Lists;
+use postings::{Postings, next_of_gaps, next_of_rows};
 
 /// Number of gram codes.
 pub const N_GRAMS: usize = 1 << 18;
@@ -234,89 +239,6 @@ pub struct GramIndexView<'a> {
     pub names: Strings<'a>,
 }
 
-/// The posting lists of an index.
-#[derive(Debug, Clone, Copy)]
-pub enum Lists<'a> {
-    /// As [`GramIndex`] has them.
-    Gaps {
-        /// See [`GramIndex::codes`].
-        codes: U32s<'a>,
-        /// See [`GramIndex::df`].
-        df: U32s<'a>,
-        /// See [`GramIndex::at`].
-        at: U64s<'a>,
-        /// See [`GramIndex::gaps`].
-        gaps: &'a [u8],
-    },
-    /// Rows of 32 bits, as in files of earlier versions.
-    Rows {
-        /// Offsets into `rows`, `[N_GRAMS + 1]`.
-        at: U32s<'a>,
-        /// Rows that contain each gram, ascending.
-        rows: U32s<'a>,
-    },
-}
-
-impl<'a> Lists<'a> {
-    /// The number of names that contain a gram.
-    fn df(self, gram: u32) -> u32 {
-        match self {
-            Lists::Gaps { codes, df, .. } => codes.find(gram).map_or(0, |slot| df.get(slot)),
-            Lists::Rows { at, .. } => at.range(gram as usize).len() as u32,
-        }
-    }
-
-    /// The posting list of a gram.
-    fn list(self, gram: u32) -> Postings<'a> {
-        match self {
-            Lists::Gaps { codes, at, gaps, .. } => {
-                let range = codes.find(gram).map(|slot| at.get(slot) as usize..at.get(slot + 1) as usize);
-                Postings::Gaps(range.and_then(|range| gaps.get(range)).unwrap_or_default())
-            }
-            Lists::Rows { at, rows } => Postings::Rows(rows.slice(at.range(gram as usize)).0),
-        }
-    }
-}
-
-/// The rest of a posting list.
-#[derive(Debug, Clone, Copy)]
-enum Postings<'a> {
-    Gaps(&'a [u8]),
-    Rows(&'a [u8]),
-}
-
-impl Postings<'_> {
-    fn is_empty(self) -> bool {
-        match self {
-            Postings::Gaps(bytes) | Postings::Rows(bytes) => bytes.is_empty(),
-        }
-    }
-}
-
-/// Row after `previous`; `None` at the end. A damaged list ends early.
-#[inline(always)]
-fn next_of_gaps(gaps: &mut &[u8], previous: u32) -> Option<u32> {
-    let (byte, rest) = gaps.split_first()?;
-    *gaps = rest;
-    let mut gap = u32::from(byte & 127);
-    let (mut byte, mut shift) = (*byte, 7);
-    while byte >= 128 {
-        let (next, rest) = gaps.split_first().filter(|_| shift < 32)?;
-        *gaps = rest;
-        byte = *next;
-        gap |= u32::from(byte & 127) << shift;
-        shift += 7;
-    }
-    Some(previous.wrapping_add(gap).wrapping_add(1))
-}
-
-#[inline(always)]
-fn next_of_rows(rows: &mut &[u8], _: u32) -> Option<u32> {
-    let (bytes, rest) = rows.split_first_chunk::<4>()?;
-    *rows = rest;
-    Some(u32::from_le_bytes(*bytes))
-}
-
 /// A row with its cosine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GramHit {
@@ -360,6 +282,13 @@ fn clip(folded: &str) -> &str {
         end -= 1;
     }
     &folded[..end]
+}
+
+/// The lists that a search reads.
+struct Read<'a> {
+    lists: Vec<List<'a>>,
+    /// Factor from squared weights to those of the lists.
+    scale: f32,
 }
 
 struct List<'a> {
@@ -441,7 +370,7 @@ impl GramIndexView<'_> {
         // Rare grams first.
         weighed.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let scale = 60_000.0 / square.max(1e-6);
-        let mut lists = Vec::new();
+        let mut read = Read { lists: Vec::new(), scale };
         let (mut mass, mut n_read, mut wide) = (0.0, 0, 2 * k + 32);
         for (gram, weight, df) in &weighed {
             if mass >= MASS * square {
@@ -457,10 +386,10 @@ impl GramIndexView<'_> {
             if !rest.is_empty() {
                 let mut list = List { rest, row: u32::MAX, weight: ((weight * weight * scale) as u16).max(1) };
                 list.begin();
-                lists.push(list);
+                read.lists.push(list);
             }
         }
-        let rows = self.best_sums(&mut lists, wide, is_wanted, sums);
+        let rows = self.best_sums(read, wide, is_wanted, sums);
         let cosines = self.cosines(folded, &rows, scratch);
         let hits = rows.into_iter().zip(cosines).map(|(row, cosine)| GramHit { row, cosine });
         let mut hits: Vec<GramHit> = hits.collect();
@@ -505,10 +434,10 @@ impl GramIndexView<'_> {
         cosines
     }
 
-    /// The rows with the `k` largest sums over `lists`, each multiplied by the inverse norm of the row.
+    /// The rows with the `k` largest sums over the lists, each multiplied by the inverse norm of the row.
     fn best_sums(
         &self,
-        lists: &mut [List<'_>],
+        Read { mut lists, scale }: Read<'_>,
         k: usize,
         is_wanted: Option<&dyn Fn(u32) -> bool>,
         sums: &mut Sums,
@@ -516,6 +445,7 @@ impl GramIndexView<'_> {
         let n_rows = self.names.len();
         let mut best: Vec<(f32, u32)> = Vec::with_capacity(4 * k);
         let mut threshold = 0.0f32;
+        let mut too_small = 0..0;
         let mut base = 0;
         // Blocks without postings are skipped.
         while let Some(first) = lists.iter().map(|list| list.row as usize).min().filter(|first| *first < n_rows) {
@@ -524,12 +454,16 @@ impl GramIndexView<'_> {
             lists.iter_mut().for_each(|list| list.add_to(base, end, sums));
             for at in &sums.touched[..std::mem::take(&mut sums.n_touched)] {
                 let (row, sum) = (base + *at as usize, std::mem::take(&mut sums.values[*at as usize]));
+                if too_small.contains(&sum) {
+                    continue;
+                }
                 let score = f32::from(sum) * f32::from_bits(self.inverse_norms.get(row));
                 // Not `>`: of rows with the same score the first are kept, and they may be touched late.
                 if score >= threshold && is_wanted.is_none_or(|is_wanted| is_wanted(row as u32)) {
                     best.push((score, row as u32));
                     if best.len() >= 4 * k {
                         threshold = keep_best(&mut best, k);
+                        too_small = sums_below(threshold, scale, lists.len());
                     }
                 }
             }
@@ -538,6 +472,17 @@ impl GramIndexView<'_> {
         keep_best(&mut best, k);
         best.into_iter().map(|(_, row)| row).collect()
     }
+}
+
+/// Sums of rows that cannot reach `threshold`, whatever their norm, which is read only for the others.
+///
+/// The squared norm of a row is at least the sum of its squared weights in the lists, `sum / scale`, so its score is at
+/// most `sqrt(sum * scale)`. A sum is rounded by less than one for each list.
+fn sums_below(threshold: f32, scale: f32, n_lists: usize) -> Range<u16> {
+    let slack = 2 * n_lists;
+    let limit = threshold * threshold / scale * 0.999;
+    let [start, end] = [slack, (limit as usize).saturating_sub(slack)].map(|sum| sum.min(usize::from(u16::MAX)) as u16);
+    start..end.max(start)
 }
 
 /// Keeps the `k` largest, ties in row order, and returns the smallest score kept.
@@ -552,7 +497,7 @@ fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packed::Offsets;
+    use super::super::packed::{Offsets, U64s};
     use super::*;
 
     fn search(names: &[&str], query: &str) -> Vec<(String, f32)> {

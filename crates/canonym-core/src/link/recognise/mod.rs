@@ -481,13 +481,16 @@ fn is_in_capitals(before: &str, inside: &str, after: &str) -> bool {
 const MAX_HEADING_CHARS: usize = 80;
 
 /// The common ancestor of most concepts, following the first parent of each. `None` for a small terminology, where such
-/// a concept may be meant: `diabetes` above its types.
+/// a concept may be meant: `diabetes` above its types. Of a large one, evenly spaced concepts are examined.
 pub(super) fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
     if kb.n_concepts() < MIN_CONCEPTS_WITH_ROOT {
         return None;
     }
     let mut below: HashMap<ConceptId, usize> = HashMap::new();
-    for concept in kb.concepts() {
+    let step = kb.n_concepts().div_ceil(MAX_CONCEPTS_EXAMINED);
+    let examined = kb.concepts().step_by(step);
+    let n_examined = kb.n_concepts().div_ceil(step);
+    for concept in examined {
         let mut top = concept;
         for _ in 0..MAX_DEPTH {
             match kb.parents(top).next() {
@@ -499,11 +502,14 @@ pub(super) fn root_of(kb: &KnowledgeBase) -> Option<ConceptId> {
             *below.entry(top).or_default() += 1;
         }
     }
-    below.into_iter().find(|(_, n)| 2 * n > kb.n_concepts()).map(|(root, _)| root)
+    below.into_iter().find(|(_, n)| 2 * n > n_examined).map(|(root, _)| root)
 }
 
 /// Minimum number of concepts for which a root concept is excluded.
 const MIN_CONCEPTS_WITH_ROOT: usize = 200;
+
+/// Maximum number of concepts from which the root is determined.
+const MAX_CONCEPTS_EXAMINED: usize = 1 << 14;
 
 /// Maximum number of steps up a hierarchy, which may contain cycles.
 const MAX_DEPTH: usize = 64;
