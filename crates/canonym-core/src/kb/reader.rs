@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::format::{KIND, Meta};
 use super::lexicon::literal_start;
 use super::record::Scope;
 use super::xref::{Predicate, Xref};
 use crate::artifact::{Container, IN_MEMORY};
-use crate::index::grams::{GramIndexView, Lists, N_GRAMS};
+use crate::index::grams::{self, GramIndexView, Lists, N_GRAMS};
 use crate::index::keys::KeyTableView;
 use crate::index::packed::{Lengths, Offsets, Strings, U32s, U64s};
 use crate::{Error, Result};
@@ -129,6 +130,8 @@ pub struct KnowledgeBase {
     xrefs: Option<Xrefs>,
     meta: Meta,
     is_shared: bool,
+    /// Computed by the first search by n-grams.
+    norm_bounds: OnceLock<Box<[u8]>>,
 }
 
 impl KnowledgeBase {
@@ -171,8 +174,17 @@ impl KnowledgeBase {
         let literal_start = container.range("literal.start").ok();
         let (grams, xrefs) = (Grams::of(&container)?, Xrefs::of(&container)?);
         let has_lengths = container.format() > 2;
-        let kb =
-            KnowledgeBase { container, sections, grams, literal_start, has_lengths, xrefs, meta, is_shared: false };
+        let kb = KnowledgeBase {
+            container,
+            sections,
+            grams,
+            literal_start,
+            has_lengths,
+            xrefs,
+            meta,
+            is_shared: false,
+            norm_bounds: OnceLock::new(),
+        };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
                 .with_hint("rebuild it with `canonym kb build`"));
@@ -533,6 +545,11 @@ impl KnowledgeBase {
             },
             Grams::Rows { at, rows } => Lists::Rows { at: self.u32s(at), rows: self.u32s(rows) },
         };
-        GramIndexView { lists, inverse_norms: self.u32s(&self.sections.gram_norms), names: self.forms() }
+        let inverse_norms = self.u32s(&self.sections.gram_norms);
+        let norm_bounds: &[u8] = match inverse_norms.len() {
+            n if n > grams::LARGE => self.norm_bounds.get_or_init(|| grams::norm_bounds(inverse_norms)),
+            _ => &[],
+        };
+        GramIndexView { lists, inverse_norms, norm_bounds, names: self.forms() }
     }
 }
