@@ -104,7 +104,7 @@ bench-ambiguous:
 
 # All open terminologies together, and one of the size of UMLS grown from them; needs 10 GB of disk and 8 GB of memory.
 bench-scale:
-	$(CARGO) build --release -p canonym-cli
+	$(CARGO) build --release -p canonym-cli -p canonym-core --bin canonym --example gram_speed
 	$(PYTHON) benches/scale/bench.py --binary $(BINARY) --report experiments/reports/scale.json
 
 # The index of names beside faiss and usearch on the same vectors, PYTHON with `pip install -r benches/scale/dense.txt`.

@@ -5,8 +5,9 @@
     benches/scale/bench.py --binary target/release/canonym --report experiments/reports/scale.json
 
 For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
-are in it and for misspelled names, on one thread; and the first answer of `link`, with the lexical and with the default
-model. With `--index` also time and size of `index build`, and `map` with the default model and the index, which takes half an hour.
+are in it and for misspelled names, on one thread; recall and time of its n-gram search beside all names; the first answer of
+`link`, with the lexical and with the default model without an index; and abstracts a second on one thread and on two, on MeSH as well. With
+`--index` also time and size of `index build`, and `map` with the default model and the index, which takes half an hour.
 The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
 are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
 gigabytes are made once, in runs/scale. Standard library only.
@@ -34,6 +35,10 @@ OPEN = (
 )
 MORE = ("mesh-descriptors-2019.tsv", "doid-2016-09-01.obo")
 N_RUNS = 5
+N_RATES = 3
+ABSTRACTS = "formats/pubmed-abstracts-1000.jsonl"
+# Abstracts of PubMed.
+PUBMED = 36e6
 N_QUERIES = 500
 
 
@@ -95,6 +100,30 @@ def measure(binary, kb, files):
     }
 
 
+def search(program, kb, files):
+    """Figures of the search by n-grams."""
+    text = subprocess.run([program, str(kb), str(files["misspelled"])], check=True, capture_output=True, text=True).stdout
+    return {"search": json.loads(text)}
+
+
+def rates(binary, kb):
+    """Abstracts a second of `link` by model and number of threads, without the start."""
+    whole, one = linking.DATA / ABSTRACTS, MADE / "one.jsonl"
+    with open(whole, encoding="utf-8") as lines:
+        first = lines.readline()
+        n = 1 + sum(1 for _ in lines)
+    one.write_text(first, encoding="utf-8")
+    found = {}
+    for model in ("lexical", "default"):
+        for threads in ("1", "2"):
+            command = [binary, "link", "--kb", str(kb), "--model", model, "--threads", threads, "--to", "jsonl"]
+            runs = process.repeat(N_RATES, *(lambda path=path: process.run([*command, str(path)]) for path in (one, whole)))
+            start = statistics.median(run.seconds for run in runs[0])
+            found[f"{model}, {threads}"] = process.spread((n - 1) / (run.seconds - start) for run in runs[1])
+            found[f"{model}, {threads}"]["peak_bytes"] = max(run.peak_bytes for run in runs[1])
+    return found
+
+
 def build(binary, kb, sources):
     made = process.run([binary, "kb", "build", *map(str, sources), "--out", str(kb)])
     return {"build_seconds": made.seconds, "build_peak_bytes": made.peak_bytes}
@@ -127,6 +156,7 @@ def counts(binary, kb):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--binary", default=str(linking.ROOT / "target" / "release" / "canonym"))
+    parser.add_argument("--search", default=str(linking.ROOT / "target" / "release" / "examples" / "gram_speed"))
     parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("--index", action="store_true")
     options = parser.parse_args()
@@ -162,6 +192,10 @@ def main():
     row("`kb info`, ms", lambda one: span(one["info_seconds"], 1000, 0))
     row("`map` of a name it has, ms", lambda one: span(one["map_seconds_per_name"], 1000, 2))
     row("`map` of a misspelled name, ms", lambda one: span(one["map_seconds_per_misspelled_name"], 1000, 2))
+    row("search by n-grams alone, median ms", lambda one: f"{one['search']['median_ms']:.2f}")
+    row("… 99th percentile, ms", lambda one: f"{one['search']['p99_ms']:.1f}")
+    row("… share of the 20 nearest of all names that it finds, %", lambda one: f"{100 * one['search']['recall_at_20']:.1f}")
+    row("look-up of an exact name, microseconds", lambda one: f"{one['search']['exact_microseconds']:.1f}")
     row("peak memory of `map`, GiB", lambda one: f"{one['map_peak_bytes'] / 2**30:.2f}")
     for model in ("lexical", "default"):
         row(f"first answer of `link`, {model}, s", lambda one: span(one["link_first_seconds"][model], 1, 2))
@@ -172,6 +206,18 @@ def main():
         row("`map` of a misspelled name, default model, ms", lambda one: span(one["index_map_seconds"], 1000, 2))
         row("its peak memory, GiB", lambda one: f"{one['index_map_peak_bytes'] / 2**30:.2f}")
         row("first answer of `map`, s", lambda one: span(one["index_first_seconds"], 1, 2))
+    mesh = MADE / "mesh.kb"
+    build(options.binary, mesh, [folder / MORE[0]])
+    results["MeSH"] = {"rates": rates(options.binary, mesh)}
+    print("\n| abstracts a second, with | model | one thread | two threads | ratio | hours for PubMed on two |\n| --- | --- | --- | --- | --- | --- |")
+    for title in ("MeSH", "open terminologies", "UMLS size, synthetic"):
+        for model in ("lexical", "default"):
+            one, two = (results[title]["rates"][f"{model}, {n}"] for n in (1, 2))
+            cells = [span(one, 1, 0), span(two, 1, 0), f"{two['median'] / one['median']:.2f}", f"{PUBMED / two['median'] / 3600:.1f}"]
+            print(f"| {title} | {model} | " + " | ".join(cells) + " |")
+    taxa = build(options.binary, MADE / "taxa.kb", [folder / "open" / OPEN[0]])
+    results["NCBI Taxonomy"] = taxa | {"file_bytes": (MADE / "taxa.kb").stat().st_size}
+    print(f"\nNCBI Taxonomy alone: built in {taxa['build_seconds']:.1f} s, {results['NCBI Taxonomy']['file_bytes'] / 1e6:.0f} MB")
     if options.report:
         options.report.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

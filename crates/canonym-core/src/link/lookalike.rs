@@ -64,6 +64,12 @@ const MEASURED: [&str; 10] =
 /// Prefixes of adjectives of degree.
 const DEGREES: [&str; 3] = ["hyper", "hypo", "iso"];
 
+/// Prefixes that make a word of a word of the terminology.
+const DERIVING: [&str; 8] = ["anti", "co", "non", "post", "pre", "re", "super", "un"];
+
+/// Minimum length of a word of the terminology after such a prefix.
+const MIN_LENGTH_DERIVED: usize = 7;
+
 /// Minimum length of a short word that a name must contain or abbreviate.
 const MIN_LENGTH_RARE: usize = 3;
 
@@ -102,13 +108,17 @@ fn bits(word: &str, n_bytes: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Whether a folded word occurs in `kb`, in an open terminology, or in general language, or is a prefix of degree and such a word:
-/// `hypodense`.
+/// `hypodense`. Other prefixes make words of long words of `kb`: `reinfection`.
 pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
     let is_known = |word: &str| {
         frequency(word) > 0 || kb.token_row(token_hash(&canonical(word))).is_some() || WordFilter::embedded().has(word)
     };
     let rests = DEGREES.iter().filter_map(|prefix| word.strip_prefix(prefix));
-    is_known(word) || rests.filter(|rest| rest.len() >= MIN_LENGTH).any(is_known)
+    let is_of_kb = |word: &str| kb.token_row(token_hash(&canonical(word))).is_some();
+    let derived = DERIVING.iter().filter_map(|prefix| word.strip_prefix(prefix));
+    is_known(word)
+        || rests.filter(|rest| rest.len() >= MIN_LENGTH).any(is_known)
+        || derived.filter(|rest| rest.len() >= MIN_LENGTH_DERIVED).any(is_of_kb)
 }
 
 /// Whether a rare word, number or symbol of the mention has no counterpart in the name, so the two only look alike.
@@ -121,6 +131,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let with_digits = mention.split_whitespace().filter(|word| word.contains(|letter: char| letter.is_ascii_digit()));
     let symbols: Vec<String> = with_digits.map(fold).collect();
     let is_in_symbol = |word: &str| symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
+    let is_capitals = is_acronym(name.trim());
     let (mention, name) = (fold(mention), fold(name));
     let name_words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     let mention_words: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -182,6 +193,11 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
         _ => false,
     };
+    // `ten` is not TENS, and `C3` is not C3a.
+    let is_common = !is_symbol && is_capitals && mention_words.len() == 1 && frequency(&mention) > 0;
+    let is_unlettered = name_words.split_last().is_some_and(|(last, rest)| {
+        last.len() == 1 && last.chars().all(char::is_alphabetic) && rest == mention_words.as_slice()
+    });
     // `prolactin` is no prolactin measurement.
     let is_measured = name_words.len() > 1 && name_words.last().is_some_and(|last| canonical(last) == MEASUREMENT);
     let is_unmeasured = is_measured && mention_words.iter().all(|word| !MEASURED.contains(&&*canonical(word)));
@@ -197,6 +213,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     mention_words.iter().any(is_other)
         || is_opposite
         || is_shortened
+        || is_common
+        || is_unlettered
         || is_modified
         || is_unmeasured
         || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
@@ -429,6 +447,9 @@ mod tests {
             ("unvaccinated", "Vaccination"),
             ("nasopharyngitis", "Chronic nasopharyngitis"),
             ("Lewy body dementia", "Lewy body dementia measurement"),
+            ("ten", "TENS"),
+            ("C3", "C3a"),
+            ("hepatitis", "Hepatitis A"),
         ] {
             assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
         }
@@ -442,6 +463,12 @@ mod tests {
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
         }
+    }
+
+    #[test]
+    fn a_prefix_and_a_word_of_the_terminology_are_a_word() {
+        let kb = kb(&["Infection", "Recurrent cystitis"]);
+        assert!(is_known_word(&kb, "reinfection") && !is_known_word(&kb, "recurrant"));
     }
 
     #[test]

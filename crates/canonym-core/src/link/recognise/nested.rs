@@ -190,7 +190,7 @@ pub(super) fn drop_crossing(text: &str, spotted: &mut Vec<DictionaryMatch>) {
 /// Maximum number of exact names before the end of a match that are compared with it.
 const MAX_NEAR: usize = 32;
 
-/// Adds to matches that do not overlap those nested in them whose semantic type differs or is unknown.
+/// Adds to matches that do not overlap those nested in them of another concept whose semantic type differs or is unknown.
 pub(super) fn add_other_types(
     kb: &KnowledgeBase,
     text: &str,
@@ -201,6 +201,7 @@ pub(super) fn add_other_types(
     let is_whole = |entry: &DictionaryMatch| is_preferred(kb, entry.best().0.concept, entry.best().0.name);
     let is_reported = |entry: &DictionaryMatch, outer: &DictionaryMatch| {
         !is_whole(outer)
+            && entry.best().0.concept != outer.best().0.concept
             && !is_all_but_letters(text, entry.span, outer.span)
             && type_of(entry).is_none_or(|of_entry| is_other_type(Some(of_entry), type_of(outer)))
     };

@@ -309,8 +309,10 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
         };
         return (!adds("to") && !adds("from")).then_some(Tier::Ordered);
     }
-    // `Mother lost` is not `lost my mother`, and letters in another order are another name: `c/d and` is not D and C.
-    let is_verb = form_text.split(' ').next().is_some_and(|first| VERBS.contains(&first));
+    // `Mother lost` is not `lost my mother`, `low mood was` is not `mood was low`, `cfs to me` is not ME/CFS, and letters in another order are another name: `c/d and` is not D and C.
+    let is_verb = form_text.split(' ').next().is_some_and(|first| VERBS.contains(&first))
+        || form_text.split(' ').any(|word| COPULAS.contains(&word))
+        || window.last().is_some_and(|last| PRONOUNS.contains(&last.token.span.of(text)));
     let is_letter =
         |word: &Word| word.hashes.linking || word.token.span.len() < 2 || is_stop_word(word.token.span.of(text));
     if is_verb || window.iter().all(is_letter) {
@@ -323,6 +325,12 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let in_form = sorted(&mut form_rows.iter().map(|row| kb.token_root(*row)));
     (in_form == sorted(&mut window_hashes.iter().map(|word| word.root))).then_some(Tier::Root)
 }
+
+/// Verbs of names that are sentences, whose words keep their order.
+const COPULAS: [&str; 4] = ["are", "is", "was", "were"];
+
+/// Pronouns, which do not end a name in another order.
+const PRONOUNS: [&str; 4] = ["it", "me", "us", "you"];
 
 /// Verbs at the start of names, whose words keep their order.
 const VERBS: [&str; 24] = [

@@ -326,8 +326,8 @@ impl Pipeline {
         given
     }
 
-    /// The linked names nested in proposals that do not overlap: inside unlinked ones, and inside linked ones of another semantic type whose
-    /// name is neither a preferred one nor that of a disorder of three words or more.
+    /// The linked names nested in proposals that do not overlap: inside unlinked ones, and inside ones linked to another concept of another
+    /// semantic type whose name is neither a preferred one nor that of a disorder of three words or more.
     fn nested_of_other_types<'a>(
         &self,
         text: &str,
@@ -347,7 +347,9 @@ impl Pipeline {
         };
         nested_in(given, names, |proposal, outer| {
             let types = (self.semantic_type(proposal), self.semantic_type(outer));
-            let is_other = || is_other_type(types.0.as_deref(), types.1.as_deref());
+            let concept = |of: &SpanProposal| of.link.candidates.first().map(|best| best.concept);
+            let is_other =
+                || is_other_type(types.0.as_deref(), types.1.as_deref()) && concept(proposal) != concept(outer);
             self.is_nil(outer) || !is_whole(outer) && is_other() && !is_all_but_letters(text, proposal.span, outer.span)
         })
     }
