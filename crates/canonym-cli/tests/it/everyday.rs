@@ -56,6 +56,19 @@ const HEPATITIS_B: &str = "MESH:D006509";
 const HYPOTHYROIDISM: &str = "MESH:D007037";
 const HYPERTHYROIDISM: &str = "MESH:D006980";
 const HYPOGLYCEMIA: &str = "MESH:D007003";
+const PREDNISONE: &str = "MESH:D011241";
+const RICE_PLANT: &str = "MESH:D012275";
+const COMPLEMENT_C3: &str = "MESH:D003176";
+const COMPLEMENT_C3A: &str = "MESH:D015926";
+const FAILED_BACK_SURGERY: &str = "MESH:D055111";
+const CHLAMYDIA_INFECTIONS: &str = "MESH:D002690";
+const CHLAMYDIA: &str = "MESH:D002689";
+const TIN: &str = "MESH:D014001";
+const CELL_MOVEMENT: &str = "MESH:D002465";
+const HIV: &str = "MESH:D006678";
+const SSRI: &str = "MESH:D017367";
+const DEPRESSION: &str = "MESH:D003863";
+const INFARCTION: &str = "MESH:D009203";
 const LYME: &str = "MESH:D008193";
 const PUMA: &str = "MESH:D046011";
 const MULTIPLE_SCLEROSIS: &str = "MESH:D009103";
@@ -124,6 +137,18 @@ const CASES: &[Case] = &[
     ("She had an [18F]FDG scan.", &[("[18F]FDG", FDG)], &[]),
     ("Hot flashes and night sweats.", &[("Hot flashes", HOT_FLASHES), ("night sweats", SWEATING)], &[]),
     ("Discharge summary: a woman of 82 admitted after a fall and a long lie.", &[], &[DISCHARGE, PRESENTATION]),
+    ("COPD review: FEV1 48% pred, mMRC 3.", &[], &[PREDNISONE]),
+    ("Sprained ankle, advised RICE and analgesia.", &[], &[RICE_PLANT]),
+    ("Graves, had RAI last year, now hypo so on Levo.", &[("hypo", HYPOTHYROIDISM)], &[HYPOGLYCEMIA]),
+    ("C3 0.4 g/L and C4 low, dsDNA raised.", &[("C3", COMPLEMENT_C3)], &[COMPLEMENT_C3A]),
+    ("Her LFT was negative, so no covid and back to work.", &[], &[LIVER_TESTS]),
+    ("CTG pathological in labour, FBS pH 7.24, lactate 3.", &[], &[FAILED_BACK_SURGERY]),
+    ("PMH chlamydia, PID.", &[("chlamydia", CHLAMYDIA_INFECTIONS)], &[CHLAMYDIA]),
+    ("Divide the batter between two greased cake tins.", &[], &[TIN]),
+    ("The data migration failed on the production server.", &[], &[CELL_MOVEMENT]),
+    ("i have hiv and take an ssri", &[("hiv", HIV), ("ssri", SSRI)], &[]),
+    ("Low mood was treated.", &[("Low mood", DEPRESSION)], &[]),
+    ("Reinfection was rare.", &[], &[INFARCTION]),
 ];
 
 /// Concepts whose names or letters turn up where something else is meant.
