@@ -2,7 +2,7 @@
 //!
 //! A *trigger* such as `denies` or `history of` applies to the text after it in its sentence; one such as
 //! `was ruled out` applies to the text before it. Its scope ends at a *termination* such as `but`, at a semicolon, or at the end
-//! of the sentence. A *pseudo-trigger* such as `no increase in` contains the words of a trigger but has no effect. A
+//! of the sentence. In a list of findings it also ends at a *statement*, such as `power 5/5` (`statements.rs`). A *pseudo-trigger* such as `no increase in` contains the words of a trigger but has no effect. A
 //! heading such as `Family history:` applies to its whole section. An *aside* such as `on metformin` suspends a trigger
 //! or heading up to the next comma. Signs and answers in notes (`(-) fever`, `Rash: no`) are distinguished from bullets
 //! and dashes in `signs.rs`. The rules follow NegEx (Chapman et al. 2001) and ConText (Harkema et al. 2009); the lists
@@ -32,8 +32,8 @@ use self::lookup::Triggers;
 use self::matches::{Match, describes_absent, match_rules, own_result};
 use self::signs::{Source, UnitWord, read_words, signed_bullets};
 use self::triggers::{
-    ADJECTIVAL, ADJECTIVE, BACK, BRIEF, BRIEFLY, CLAUSE, Direction, EXPERIENCER as WHO, Effect, HEADED, ORDER, Rule, TEMPORALITY as WHEN,
-    WORD,
+    ADJECTIVAL, ADJECTIVE, BACK, BRIEF, BRIEFLY, CLAUSE, Direction, EXPERIENCER as WHO, Effect, HEADED, ORDER, Rule,
+    TEMPORALITY as WHEN, WORD,
 };
 use self::units::{Unit, units};
 use super::tokens::{Gap, tokenize};
@@ -155,6 +155,11 @@ impl OpenScopes {
         if kinds >> HEADED & 1 == 1 {
             self.without_heading |= kinds;
         }
+    }
+
+    /// Whether the nearest trigger of negation or doubt negates.
+    fn is_negated(&self) -> bool {
+        self.scopes[triggers::NEGATION].is_some_and(|scope| scope.effect == Effect::Negated)
     }
 
     /// Bit set of the kinds for which neither headings nor triggers apply at `at`.
@@ -298,6 +303,8 @@ impl Contexts {
                     open.end(if is_relative { kinds & !(1 << WHO) } else { *kinds });
                     found.span.start
                 }
+                // What a suspected finding is related to is in doubt too.
+                Rule::Aside(kinds) if *kinds == 1 << triggers::NEGATION && !open.is_negated() => continue,
                 Rule::Aside(kinds) => {
                     open.aside = (*kinds, end_of_aside(unit, &words[found.end_word..]));
                     found.span.end
@@ -388,7 +395,7 @@ fn end_of_aside(unit: Span, words: &[UnitWord]) -> u32 {
         .map_or(unit.end, |word| word.span.start)
 }
 
-/// Maximum number of words of a clause that a trigger such as `until` opens.
+/// Maximum number of words of a clause that a trigger such as `until` opens, or of the objects of an order.
 const MAX_CLAUSE: usize = 12;
 
 /// End of the scope of a forward trigger, in bytes; `words` follow it.
@@ -402,10 +409,11 @@ fn forward_end(triggers: &Triggers, window: u8, unit: Span, words: &[UnitWord]) 
                 (is(row, Class::And) || is(row, Class::Or)) && !is(row + 1, Class::Opening)
             };
             let mut end = ORDER_WORDS;
-            while let Some(row) = [end - 1, end].into_iter().find(|row| is_joined(*row)) {
+            while let Some(row) = [end - 1, end].into_iter().find(|row| *row < MAX_CLAUSE && is_joined(*row)) {
                 end = row + 1 + ORDER_WORDS;
             }
-            words.get(end)
+            let is_outside = |row: &usize| words.get(*row).is_some_and(|word| word.before == Gap::Bracket);
+            words.get((1..end).find(is_outside).unwrap_or(end))
         }
         window => words.get(usize::from(window)),
     };
@@ -526,7 +534,26 @@ mod tests {
 
     #[test]
     fn signs_answers_and_asides_take_linear_time() {
-        for part in ["? ", "(+) ", "+-", "a: no ", "on ", "s/p a ", "c/o, ", "\n- a", "\n+ a\n- b", "? No. "] {
+        for part in [
+            "? ",
+            "(+) ",
+            "+-",
+            "a: no ",
+            "on ",
+            "s/p a ",
+            "c/o, ",
+            "\n- a",
+            "\n+ a\n- b",
+            "? No. ",
+            "no a, b 5, ",
+            "a is, or ",
+            "hold and ",
+            "if a) excluded, ",
+            " - a",
+            "my wife. he ",
+            "until a ",
+            "? my. a",
+        ] {
             for blank in ["", " ", "\n"] {
                 let text = part.repeat(10_000) + &blank.repeat(10_000) + &part.repeat(10_000);
                 let document = Document { text, ..Document::default() };
@@ -538,7 +565,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_and_span_has_a_context(
-            text in "(no |denies |but |\\PC|\n|: |; |mother |\\? |[(]-[)] |[+-]|, |on |s/p |with |PMH: |yes|pt |c/o ){0,30}",
+            text in "(no |denies |but |\\PC|\n|: |; |mother |\\? |[(]-[)] |[+-]|, |on |s/p |with |PMH: |yes|pt |c/o | - |5 |is |my |he |[.] |non-|hold |if |excluded |hx |and ){0,30}",
         ) {
             let document = Document { text: text.clone(), ..Document::default() };
             let contexts = Contexts::new(&document);

@@ -15,8 +15,8 @@ use crate::text::Span;
 
 /// Words after which a full stop never ends a sentence. Sorted, lower case, without the last stop.
 const ALWAYS_JOINED: [&str; 26] = [
-    "approx", "cf", "dr", "drs", "e.g", "eg", "eq", "eqs", "fig", "figs", "gen", "i.e", "ie", "incl", "mr",
-    "mrs", "ms", "prof", "ref", "refs", "st", "subsp", "suppl", "v", "viz", "vs",
+    "approx", "cf", "dr", "drs", "e.g", "eg", "eq", "eqs", "fig", "figs", "gen", "i.e", "ie", "incl", "mr", "mrs",
+    "ms", "prof", "ref", "refs", "st", "subsp", "suppl", "v", "viz", "vs",
 ];
 
 /// Words after which a full stop does not end a sentence before a number. Sorted, lower case.

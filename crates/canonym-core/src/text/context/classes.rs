@@ -37,6 +37,10 @@ pub(super) enum Class {
     Past,
     /// What is suggested is absent too if it describes an absent finding: `no mass suspicious for cancer`.
     Suggesting,
+    /// Its verb after `to`: `no lesion to suggest infarction`.
+    Suggest,
+    /// Before a verb.
+    To,
     /// Words of trials, in which `vs` compares.
     Trial,
     /// Animals and tissues after a genotype such as `+/-`.
@@ -116,8 +120,10 @@ pub(super) const CLASSES: &[(Class, &[&str])] = &[
     (Class::Excluded, &["excluded", "out"]),
     (Class::Past, &["was", "were"]),
     (Class::Suggesting, &[
-        "compatible", "concerning", "consistent", "indicative", "suggest", "suggesting", "suggestive", "suspicious", "worrisome",
+        "compatible", "concerning", "consistent", "indicative", "suggesting", "suggestive", "suspicious", "worrisome",
     ]),
+    (Class::Suggest, &["suggest"]),
+    (Class::To, &["to"]),
     (Class::Trial, &[
         "arm", "arms", "comparator", "controlled", "efficacy", "placebo", "randomisation", "randomised", "randomization", "randomized", "sham",
         "trial", "trials",

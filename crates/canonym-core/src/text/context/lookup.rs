@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::classes::{CLASSES, Class};
-use super::triggers::{ASIDES, KIN, METHODS, METHOD_WORDS, NUMBERS, PARTNERS, PSEUDO, Rule, SPECIAL, TERMINATIONS, TRIGGERS};
+use super::triggers::{
+    ASIDES, KIN, METHOD_WORDS, METHODS, NUMBERS, PARTNERS, PSEUDO, Rule, SPECIAL, TERMINATIONS, TRIGGERS,
+};
 
 /// Id of a word that occurs in a pattern or class; 0 for all others.
 pub(super) type Word = u32;

@@ -46,8 +46,7 @@ impl Match {
 }
 
 /// What is to be excluded first is hypothetical: `once coeliac disease has been excluded`.
-static CONDITION: Rule =
-    Rule::Trigger { effects: &[Effect::Hypothetical], direction: Direction::Backward, window: 0 };
+static CONDITION: Rule = Rule::Trigger { effects: &[Effect::Hypothetical], direction: Direction::Backward, window: 0 };
 
 /// Maximum number of words between a condition and what it excludes.
 const MAX_CONDITION: usize = 14;
@@ -139,7 +138,7 @@ fn is_limited(triggers: &Triggers, words: &[UnitWord]) -> bool {
 /// Where a trigger that can follow or precede what it is about applies: at the end of an item to the text before it (`ulceration
 /// absent, mitoses`), at its start to the text after it (`absent reflexes`).
 fn direction_here(direction: Direction, window: u8, words: &[UnitWord], found: &Match) -> Direction {
-    let is_edge = |word: &UnitWord| matches!(word.before, Gap::Comma | Gap::Stop | Gap::Bracket);
+    let is_edge = |word: &UnitWord| word.is_item || matches!(word.before, Gap::Comma | Gap::Stop | Gap::Bracket);
     let is_end = found.end_word + 1 >= words.len() || is_edge(&words[found.end_word]);
     let is_start = found.first_word <= 1 || is_edge(&words[found.first_word]);
     match direction {
@@ -177,11 +176,12 @@ fn condition_of(triggers: &Triggers, text: &str, words: &[UnitWord], found: &Mat
 pub(super) fn describes_absent(triggers: &Triggers, words: &[UnitWord], found: &Match, from: u32) -> bool {
     let is = |row: usize, class: Class| triggers.is(words[row].word, class);
     let row = found.first_word;
-    if !is(row, Class::Suggesting) || words[row].before == Gap::Comma || is(row - 1, Class::Verb) {
+    let is_suggesting = is(row, Class::Suggesting) || (is(row, Class::Suggest) && is(row - 1, Class::To));
+    if !is_suggesting || words[row].before == Gap::Comma || is(row - 1, Class::Verb) {
         return false;
     }
     let between = (row.saturating_sub(MAX_DESCRIBED)..row).rev().take_while(|row| words[*row].span.start >= from);
-    let mut inside = between.take_while(|row| words[*row].before != Gap::Comma);
+    let mut inside = between.take_while(|row| !words[*row].is_item);
     !inside.any(|row| is(row, Class::And))
 }
 

@@ -13,8 +13,10 @@ use crate::text::tokens::{Gap, Token};
 pub(super) struct UnitWord {
     pub(super) word: Word,
     pub(super) span: Span,
-    /// The gap before it; that of a comma also for a dash between spaces.
+    /// The gap before it.
     pub(super) before: Gap,
+    /// Whether it starts an item of a list, after a comma or a dash between spaces.
+    pub(super) is_item: bool,
 }
 
 /// Headings of organ systems, under which a minus negates a finding. Sorted.
@@ -50,7 +52,7 @@ pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words
     let Source { triggers, text, signed } = source;
     words.clear();
     let start = Span { start: unit.start, end: unit.start };
-    words.push(UnitWord { word: triggers.special("START"), span: start, before: Gap::Stop });
+    words.push(UnitWord { word: triggers.special("START"), span: start, before: Gap::Stop, is_item: false });
     let reader = Reader { triggers, text, unit, style: style(text, unit, tokens, signed) };
     let mut lower = String::new();
     let mut end = unit.start;
@@ -59,17 +61,21 @@ pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words
         let previous = row.checked_sub(1).map(|row| tokens[row]);
         let n_words = words.len();
         reader.push_signs(gap, previous, Some(*token), words);
-        let is_dash = row > 0 && words.len() == n_words && matches!(gap.of(text), " - " | " – " | " — ");
-        let before = if is_dash { Gap::Comma } else { token.before };
+        let is_letter = token.span.of(text).starts_with(char::is_alphabetic);
+        let is_dash = is_letter && words.len() == n_words && matches!(gap.of(text), " - " | " – " | " — ");
+        let is_item = row > 0 && (is_dash || token.before == Gap::Comma);
         lower.clear();
         lower.extend(token.span.of(text).chars().flat_map(char::to_lowercase));
         let answer = (row > 0).then(|| reader.answer(gap, token.span, &lower)).flatten();
-        let word = answer.unwrap_or_else(|| triggers.word(&lower));
-        words.push(UnitWord { word, span: token.span, before });
+        // Sodium azide is NaN3.
+        let is_formula =
+            lower == "nan" && text[token.span.end as usize..].starts_with(|letter: char| letter.is_ascii_digit());
+        let word = answer.unwrap_or_else(|| if is_formula { 0 } else { triggers.word(&lower) });
+        words.push(UnitWord { word, span: token.span, before: token.before, is_item });
         end = token.span.end;
         // Findings follow `Negative:`, but `Strep A negative:` has its finding before.
         let is_heading = row == 0
-            || matches!(before, Gap::Comma | Gap::Bracket | Gap::Stop)
+            || matches!(token.before, Gap::Comma | Gap::Bracket | Gap::Stop)
             || previous.is_some_and(|word| REVIEWS.contains(&word.span.of(text).to_lowercase().as_str()));
         let is_headed = is_heading && text[end as usize..unit.end.max(end) as usize].starts_with(':');
         if is_headed && matches!(lower.as_str(), "negative" | "neg" | "positive" | "pos") {
@@ -164,7 +170,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn special(&self, name: &str, start: u32, end: u32) -> UnitWord {
-        UnitWord { word: self.triggers.special(name), span: Span { start, end }, before: Gap::Space }
+        UnitWord { word: self.triggers.special(name), span: Span { start, end }, before: Gap::Space, is_item: false }
     }
 
     /// Adds the signs and the question mark in the gap between two words.
@@ -197,7 +203,8 @@ impl Reader<'_> {
     /// Whether a token is a number of its own, which a question mark before it is about: `?32 x 500 mg`, but not `?2nd degree burn`.
     fn is_count(&self, token: Token) -> bool {
         let after = &self.text[token.span.end as usize..];
-        token.span.of(self.text).starts_with(|letter: char| letter.is_ascii_digit()) && !after.starts_with(char::is_alphabetic)
+        token.span.of(self.text).starts_with(|letter: char| letter.is_ascii_digit())
+            && !after.starts_with(char::is_alphabetic)
     }
 
     fn sign(
@@ -216,8 +223,12 @@ impl Reader<'_> {
                 let word = next.filter(|_| between[end..].trim_start().is_empty())?.span.of(self.text);
                 let is_spread = ["sd", "sem", "se", "ci"].contains(&word.to_lowercase().as_str());
                 // A genotype: `Pten+/- mice`.
-                let is_genotype = (previous.is_some() && at == 0) || self.triggers.is(self.triggers.word(&word.to_lowercase()), Class::Carrier);
-                let is_doubt = !is_genotype && !is_spread && !previous.is_some_and(is_number) && word.starts_with(char::is_alphabetic);
+                let is_genotype = (previous.is_some() && at == 0)
+                    || self.triggers.is(self.triggers.word(&word.to_lowercase()), Class::Carrier);
+                let is_doubt = !is_genotype
+                    && !is_spread
+                    && !previous.is_some_and(is_number)
+                    && word.starts_with(char::is_alphabetic);
                 return is_doubt.then_some("PLUSMINUS");
             }
             _ => return None,

@@ -7,7 +7,6 @@
 use super::classes::Class;
 use super::lookup::Triggers;
 use super::signs::UnitWord;
-use crate::text::tokens::Gap;
 
 /// An item of a list, from one comma or spaced dash to the next.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +26,7 @@ const MAX_BEFORE_VERB: usize = 8;
 
 /// The items of a unit; together they cover its words.
 pub(super) fn items(triggers: &Triggers, text: &str, words: &[UnitWord]) -> Vec<Item> {
-    let starts = (1..words.len()).filter(|row| words[*row].before == Gap::Comma);
+    let starts = (1..words.len()).filter(|row| words[*row].is_item);
     let bounds: Vec<usize> = [0].into_iter().chain(starts).chain([words.len()]).collect();
     let last_or = bounds.iter().rposition(|row| words.get(*row).is_some_and(|word| triggers.is(word.word, Class::Or)));
     let mut items: Vec<Item> = Vec::with_capacity(bounds.len() - 1);
@@ -84,7 +83,8 @@ impl Reader<'_> {
         let Some(last) = self.item.len().checked_sub(1).filter(|last| *last > 0) else { return false };
         let is_seen = self.is(last, Class::Seen);
         let mut rows = last.saturating_sub(MAX_BEFORE_VERB)..last;
-        self.is(last, Class::Result) && !rows.any(|row| self.is(row, Class::Or) || (is_seen && self.is(row, Class::And)))
+        self.is(last, Class::Result)
+            && !rows.any(|row| self.is(row, Class::Or) || (is_seen && self.is(row, Class::And)))
     }
 
     /// Whether it ends with a value: `GCS 15`, `power 5/5`, `reflux 8 L`, `aspirin 75 mg daily`.
@@ -96,7 +96,9 @@ impl Reader<'_> {
             before.is_some_and(|letter| letter.is_whitespace() || matches!(letter, '<' | '>' | '=' | '≥' | '≤' | '~'))
         };
         let number = (1..self.item.len()).find(|row| is_number(&self.item[*row]) && is_after_words(*row));
-        let Some(row) = number.filter(|row| !self.is(row - 1, Class::Numbered) && !self.is_joined(0)) else { return false };
+        let Some(row) = number.filter(|row| !self.is(row - 1, Class::Numbered) && !self.is_joined(0)) else {
+            return false;
+        };
         self.item[row + 1..].iter().all(|word| is_number(word) || self.triggers.is(word.word, Class::Unit))
     }
 

@@ -145,7 +145,7 @@ pub(super) const TRIGGERS: &[Row] = &[
     (&[Negated], Forward, 2, &["(lacks|lacked|lacking)"]),
     (&[Negated], Forward, WORD, &["non"]),
     (&[Negated], Forward, ORDER, &[
-        "(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues|stop|stops|stopped|stopping|omit|omits|omitted|omitting|ceased) (|taking)",
+        "(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues|stop|stopped|stopping|omit|omits|omitted|omitting|ceased) (|taking)",
         "PERSON (declined|declines|refused|refuses)",
     ]),
     (&[Negated], Both, BACK, &["(|very|highly) unlikely", "absent", "nil", "ruled out"]),
@@ -172,7 +172,7 @@ pub(super) const TRIGGERS: &[Row] = &[
         "(may|might|could|can) (be|have|represent|reflect|indicate|suggest|also be|also have|be due to|be related to)",
         "may be due to", "might be due to", "could be due to", "may well be", "might well be",
         "(cannot|can not|could not|can t|couldn t|unable to|not able to) (rule out|exclude|completely rule out|entirely exclude|definitively rule out)",
-        "rule out", "r o", "to exclude", "(|not) exclude", "consider", "(favour|favours|favor|favors|favouring|favoring)", "in (favour|favor) of",
+        "rule out", "r o", "to exclude", "(|not) exclude", "consider", "(appearance|appearances|features|findings|histology|imaging|morphology|picture|START) (favour|favours|favor|favors)",
         "(could|can|might|may) (i|it|this|that|he|she|they|these|those) (|just|really) (be|have)", "(do|did) i have", "have i got", "am i", "is (it|this) (|just)",
         "(karyotype|karyotyping|genetics|sample|samples|swab|swabs|serology|bloods|blood|csf|stool|urine|titres|titers|antibodies|pcr|culture|cultures) sent for", "(must|should|would|will|need to|needs to|please) rule out",
         "(evaluate|evaluated|evaluation|assess|assessed|workup|work up|investigated|investigation|check|checked) for",
@@ -219,7 +219,7 @@ pub(super) const TRIGGERS: &[Row] = &[
         "(watch|monitor|monitored|monitoring|look|observe|observed|alert|beware) (|out|closely) (for|of)", "(|at|increased|high|low|higher|lower|elevated|the|his|her) (risk|risks) (of|for)",
         "at (|high|increased|low) risk (of|for)", "at risk", "(prevent|prevents|preventing|prevention of|to avoid|avoid|avoidance of|guard against|protect against)",
         "(|a|an|the|this) (prophylaxis|prophylactic|vaccination|vaccinated|immunization|immunisation|vaccine) (against|for|of)",
-        "(protect|protects|protected|protecting|protection) (|adults|babies|children|individuals|infants|men|others|patients|people|them|women|you) (against|from)", "START suggest", "(screen|screened|screening|screens) for",
+        "(protect|protects) (|adults|babies|children|individuals|infants|men|others|patients|people|them|women|you) (against|from)", "START suggest", "(screen|screened|screening|screens) for",
         "(warned|cautioned|counselled|counseled|advised|educated|instructed|concerned|worried|worry|worries|worrying|warning|fear|fears|fearful|afraid|precautions) (about|against|of|for|on)",
         "(warned|warning|cautioned|counselled|counseled|advised|advice|educated|safety netted|safety net|safety netting|safetynetted|precautions) (re|regarding)", "(safety netted|safetynetted|safety net|safety netting) (for|about)",
         "return precautions", "signs and symptoms of", "(potential|potentially) (for|)", "(will|would|to) (return|call) (if|for|with)", "in order to prevent", "so as not to get",
@@ -228,7 +228,7 @@ pub(super) const TRIGGERS: &[Row] = &[
     (&[Hypothetical], Backward, 4, &["(prophylaxis|precautions|prevention|screening|vaccination|vaccine|risk)"]),
     (&[Family], Forward, 0, &[
         "family medical history", "(familial|family) (background|predisposition) of", "KIN", "(fh|fhx|fam hx|family hx) (of|for|PLUS for|positive for|pos for|significant for|sig for|notable for|remarkable for)", "KIN (had|has|have|with|died of|died from|suffers from|suffered from|diagnosed with|is|was|presented with|presents with|takes|taking|is on)", "patient KIN",
-        "my (|late|poor|own|older|younger|elder|little|big|dear) PERSON", "(late|ex) PARTNER (|had|has|died of|died from)",
+        "my (|late|poor|own|older|younger|elder|little|big|dear) PERSON", "my (gf|bf)", "(late|ex) PARTNER (|had|has|died of|died from)",
         "PARTNER (had|has|also has|also had|have|with|died of|died from|suffers from|suffered from|diagnosed with|was diagnosed with|tested positive for|is diabetic|semen|sperm)",
     ]),
     (&[Negated, Family], Forward, 0, &["(fh|fhx|fam hx|family hx|fam history) (neg|negative|MINUS) for"]),
@@ -242,8 +242,9 @@ pub(super) const TRIGGERS: &[Row] = &[
 #[rustfmt::skip]
 pub(super) const PSEUDO: &[&str] = &[
     // Negations of a change, a cause or an action.
-    "(stop|stops|stopped|stopping|ceased|held|refused|declined) (after|and|at|because|before|by|due|during|for|in|on|responding|since|spontaneously|to|when|while|with|working)", "stop (codon|codons|gain|gained|loss|signal|signals|smoking)",
-    "(we|i|they|people|patients|authors|guidelines) consider", "exclude (patients|participants|subjects|people|studies|those|individuals|cases)",
+    "(stop|stops|stopped|stopping|ceased|held|refused|declined) (after|and|at|because|before|by|due|during|for|in|on|responding|since|spontaneously|to|when|while|with|working)", "(can|couldn|won|don|didn|doesn|wouldn) t stop", "(cannot|can not|could not|not|never) stop", "stop (codon|codons|gain|gained|loss|signal|signals|smoking)",
+    "(authors|can|clinicians|could|doctors|experts|guidelines|i|many|may|methods|might|models|most|must|not|patients|people|physicians|researchers|should|some|that|therefore|they|to|we|which|who|will) consider",
+    "exclude (patients|participants|subjects|people|studies|those|individuals|cases)",
     "sent for (analysis|biopsy|ct|culture|cultures|cytology|histology|imaging|mc|microscopy|mri|pathology|pcr|review|sensitivities|sensitivity|testing|x ray|xray)",
     "(karyotype|karyotyping|genetics|sample|samples|swab|swabs|serology|bloods|blood|csf|stool|urine) sent for (analysis|biopsy|culture|cultures|cytology|histology|mc|microscopy|pathology|pcr|sensitivities|sensitivity|testing)",
     "(is|are|was|were|) not (suitable|intended|licensed|licenced|approved) (for|in)", "not recommended (for|in|during)",
@@ -265,18 +266,18 @@ pub(super) const PSEUDO: &[&str] = &[
     "history of (present|the present|presenting) (illness|complaint|problem)", "(social|travel|occupational|sexual|obstetric|developmental|birth|drug|medication|smoking|surgical consult) history (|of)",
     "(history|histories) (and|or|taking|obtained|given|provided|per|is|was|from|physical|limited|unobtainable|as)", "by history", "natural history (|of)", "case history", "(poor|good|reliable|unreliable) (historian|history)", "history NUM", "per history",
     "(past|last|previous|prior) (|NUM|few|several|couple of) (day|days|night|nights|week|weeks|month|months|hour|hours|evening|morning)", "prior to", "previous to", "(|NUM) NUM (y|yr|yrs|year|years|mo|mth|mths|month|months|wk|wks|week|weeks|day|days|hour|hours) old", "NUM (|NUM) old", "(yr|month|week|day|hour) old",
-    "old (age|boy|boys|child|dog|female|females|girl|girls|infant|lady|ladies|male|males|man|men|patient|patients|people|person|woman|women|gentleman|gentlemen)", "(previously|prior) (healthy|well|fit)", "(in|over|for|during) the (past|last) (|NUM|few|several) (day|days|week|weeks|month|months|hour|hours|year|years)",
+    "old (adult|adults|age|boy|boys|child|dog|female|females|girl|girls|infant|lady|ladies|male|males|man|men|patient|patients|people|person|woman|women|gentleman|gentlemen)", "(previously|prior) (healthy|well|fit)", "(in|over|for|during) the (past|last) (|NUM|few|several) (day|days|week|weeks|month|months|hour|hours|year|years)",
     "(previous|prior|earlier|old) (study|studies|exam|examination|film|films|scan|visit|admission|report|imaging|ct|mri)", "year old",
     "post (op|operative|operatively|prandial|menopausal|mortem|auricular|bronchodilator|coital|concussion|concussive|cricoid|dose|dural|exertion|exertional|extubation|herpetic|hoc|ictal|infectious|infective|inflammatory|micturition|nasal|natal|obstructive|partum|polio|renal|streptococcal|surgical|synaptic|term|thrombotic|transcriptional|translational|traumatic|tussive|vaccination|viral|void)",
     "(alcohol|birth|developmental|drug|gyn|gynae|medication|obstetric|occupational|sexual|smoking|social|travel) hx (|of)",
     // No hypothetical meaning.
-    "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "(a|an|the|this|that|these|our) (prophylaxis|precautions|prevention|screening|vaccination|vaccine)", "(at|by|during|from|in|on|via) (|prior|previous|routine|initial|cervical|newborn|neonatal|antenatal|annual) screening",
+    "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "(a|an|this|that) vaccine", "(at|by|during|from|in|on|via) (|prior|previous|routine|initial|cervical|newborn|neonatal|antenatal|annual) screening",
     "risk (factor|factors) (|for|of|include|includes|including)", "(low|high) risk pregnancy", "until (today|now|yesterday|recently)", "asked about",
     // Places and times, not drugs.
     "on (the|his|her|their|a|an|exam|exertion|left|right|both|room|day|days|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM|discharge|hold|side|top|account|average|and off|review|repeat|follow|standing|walking|movement|swallowing|urination|inspiration)",
     // Relatives who live with the patient, and words that mean no relatives.
     "(lives|living|lived|stays|staying|resides|accompanied|presents|came|brought|brought in|found|witnessed|observed|seen|reported|according|discussed|spoke|spoken|speaking) (with|by|to) (|his|her|the|both|a|my) PERSON", "per (|his|her|the|patient|patient s|my) PERSON", "PARTNER with (him|her|them|me)",
-    "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
+    "(binding|fusion|interacting|interaction|dimerisation|dimerization|signaling|signalling) partner", "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
 ];
 
 /// Kinds that end, and patterns.
@@ -306,7 +307,7 @@ pub(super) const TERMINATIONS: &[(&[usize], &[&str])] = &[
         "(|my) PERSON (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked|wants|wonders|knows|understands|agrees|aware|happy|informed|reassured|updated|advised|counselled|counseled|educated|instructed|warned|encouraged|keen|consents|consented|requests|requesting)",
         "(|my) PERSON (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "PERSON (presents|presented) with (her|his|their|the)",
         "PERSON (is|are|was|were) (advised|asked|aware|encouraged|happy|informed|invited|keen|reassured|reminded|urged|warned)", "PERSON to (bring|call|contact|give|monitor|return|seek|watch)",
-        "(parents|mothers|fathers|relatives|partners) (can|may|must|need|often|should|who)", "(|my) PARTNER (has|had|have) (also|just|called|heard|noted|noticed|observed|reported|said|seen|told|witnessed)", "(|my) PERSON and (i|me)",
+        "(parents|mothers|fathers|relatives) (can|may|must|need|often|should|who)", "(|my) PARTNER (has|had|have) (also|just|called|heard|noted|noticed|observed|reported|said|seen|told|witnessed)", "(|my) PERSON and (i|me)",
     ]),
     // The speaker.
     (&[EXPERIENCER, HEADED], &[
@@ -332,7 +333,9 @@ pub(super) const ASIDES: &[(&[usize], &[&str])] = &[
 ];
 
 /// How a finding is looked for.
-pub(super) const METHODS: &[&str] = &["(at|by|on|per|using|via|with) (|a|an|the|his|her|this|today|repeat|chest|abdominal|head|brain|bedside|portable|plain|initial) METHOD"];
+pub(super) const METHODS: &[&str] = &[
+    "(at|by|on|per|using|via|with) (|a|an|the|his|her|this|today|repeat|chest|abdominal|head|brain|bedside|portable|plain|initial) METHOD",
+];
 
 /// Methods of examination.
 #[rustfmt::skip]
@@ -350,16 +353,15 @@ pub(super) const METHOD_WORDS: &[&str] = &[
 pub(super) const KIN: &[&str] = &[
     "mother", "mothers", "father", "fathers", "mom", "mum", "dad", "parent", "parents", "sister", "sisters", "brother", "brothers",
     "sibling", "siblings", "twin brother", "twin sister", "son", "sons", "daughter", "daughters", "aunt", "aunts", "uncle", "uncles",
-    "cousin", "cousins", "nan", "nana", "nanna", "nanny", "gran", "granny", "grandma", "grandmom", "grandad", "granddad", "grandpa", "mam", "mama", "mummy", "mommy",
+    "cousin", "cousins", "nan", "nana", "nanna", "gran", "granny", "grandma", "grandmom", "grandad", "granddad", "grandpa", "mam", "mama", "mummy", "mommy",
     "daddy", "auntie", "niece", "nieces", "nephew", "nephews", "grandmother", "grandmothers", "grandfather", "grandfathers",
     "grandparent", "grandparents", "grandson", "granddaughter", "relative", "relatives", "family member", "family members", "half brother", "half sister",
     "maternal side", "paternal side", "maternal grandmother", "maternal grandfather", "paternal grandmother", "paternal grandfather",
 ];
 
 /// Partners, who more often report than have a finding: only those who are said to have one count as relatives.
-pub(super) const PARTNERS: &[&str] = &[
-    "husband", "hubby", "wife", "spouse", "partner", "partners", "girlfriend", "gf", "boyfriend", "bf", "fiance", "fiancee",
-];
+pub(super) const PARTNERS: &[&str] =
+    &["husband", "hubby", "wife", "spouse", "partner", "girlfriend", "boyfriend", "fiance", "fiancee"];
 
 /// Whether a lower-case word means a relative.
 pub(super) fn is_kin(word: &str) -> bool {

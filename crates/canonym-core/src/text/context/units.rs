@@ -280,18 +280,21 @@ const SHORTENED: [&str; 46] = [
 
 /// Starts of sentences in lower case: `no symptoms. also do i have herpes`. Stops after abbreviations do not count.
 fn lower_case_starts(text: &str) -> impl Iterator<Item = u32> {
-    text.match_indices(". ").chain(text.match_indices("? ")).chain(text.match_indices("! ")).filter_map(|(stop, mark)| {
-        let start = stop + mark.len();
-        let letters = |text: &str| text.find(|letter: char| !letter.is_lowercase()).unwrap_or(text.len());
-        let next = &text[start..text.floor_char_boundary(start + MAX_WORD)];
-        let next = &next[..letters(next)];
-        let before = &text[text.ceil_char_boundary(stop.saturating_sub(MAX_WORD))..stop];
-        let before = before.rsplit(|letter: char| letter.is_whitespace() || matches!(letter, '(' | ',' | '/')).next()?;
-        let is_word = before.len() > 2 && letters(before) == before.len() && !is_abbreviation(before);
-        let is_whole = is_word && before.len() > 3 && SHORTENED.binary_search(&before).is_err();
-        let is_start = STARTS.binary_search(&next).is_ok() && (is_word || !mark.starts_with('.'));
-        (is_start || (is_whole && !next.is_empty() && mark.starts_with('.'))).then_some(start as u32)
-    })
+    text.match_indices(". ").chain(text.match_indices("? ")).chain(text.match_indices("! ")).filter_map(
+        |(stop, mark)| {
+            let start = stop + mark.len();
+            let letters = |text: &str| text.find(|letter: char| !letter.is_lowercase()).unwrap_or(text.len());
+            let next = &text[start..text.floor_char_boundary(start + MAX_WORD)];
+            let next = &next[..letters(next)];
+            let before = &text[text.ceil_char_boundary(stop.saturating_sub(MAX_WORD))..stop];
+            let before =
+                before.rsplit(|letter: char| letter.is_whitespace() || matches!(letter, '(' | ',' | '/')).next()?;
+            let is_word = before.len() > 2 && letters(before) == before.len() && !is_abbreviation(before);
+            let is_whole = is_word && before.len() > 3 && SHORTENED.binary_search(&before).is_err();
+            let is_start = STARTS.binary_search(&next).is_ok() && (is_word || !mark.starts_with('.'));
+            (is_start || (is_whole && !next.is_empty() && mark.starts_with('.'))).then_some(start as u32)
+        },
+    )
 }
 
 /// Longest word that is looked at around a stop, in bytes.
