@@ -2,7 +2,7 @@
 //!
 //! A *trigger* such as `denies` or `history of` applies to the text after it in its sentence; one such as
 //! `was ruled out` applies to the text before it. Its scope ends at a *termination* such as `but`, at a semicolon, or at the end
-//! of the sentence. A *pseudo-trigger* such as `no increase in` contains the words of a trigger but has no effect. A
+//! of the sentence. In a list of findings it also ends at a *statement*, such as `power 5/5` (`statements.rs`). A *pseudo-trigger* such as `no increase in` contains the words of a trigger but has no effect. A
 //! heading such as `Family history:` applies to its whole section. An *aside* such as `on metformin` suspends a trigger
 //! or heading up to the next comma. Signs and answers in notes (`(-) fever`, `Rash: no`) are distinguished from bullets
 //! and dashes in `signs.rs`. The rules follow NegEx (Chapman et al. 2001) and ConText (Harkema et al. 2009); the lists
@@ -19,12 +19,22 @@
 //! ```
 
 pub mod allergens;
+mod classes;
+mod lookup;
+mod matches;
 mod signs;
+mod statements;
 mod triggers;
 mod units;
 
+use self::classes::Class;
+use self::lookup::Triggers;
+use self::matches::{Match, describes_absent, match_rules, own_result};
 use self::signs::{Source, UnitWord, read_words, signed_bullets};
-use self::triggers::{BRIEF, BRIEFLY, EXPERIENCER as WHO, Effect, HEADED, Rule, TEMPORALITY as WHEN, Triggers};
+use self::triggers::{
+    ADJECTIVAL, ADJECTIVE, BACK, BRIEF, BRIEFLY, CLAUSE, Direction, EXPERIENCER as WHO, Effect, HEADED, ORDER, Rule,
+    TEMPORALITY as WHEN, WORD,
+};
 use self::units::{Unit, units};
 use super::tokens::{Gap, tokenize};
 use super::{Document, Span};
@@ -124,6 +134,8 @@ struct OpenScopes {
     without_heading: u8,
     /// Bit set of the suspended kinds, and the byte at which the suspension ends.
     aside: (u8, u32),
+    /// The last negation of a single word: `non-smoker`.
+    word: Option<TriggerScope>,
 }
 
 impl OpenScopes {
@@ -135,12 +147,19 @@ impl OpenScopes {
             }
         };
         self.scopes.iter_mut().enumerate().for_each(ends);
-        if kinds >> BRIEFLY & 1 == 1 && self.scopes[WHEN].is_some_and(|scope| scope.is_brief) {
-            self.scopes[WHEN] = None;
+        for (kind, window) in [(BRIEFLY, BRIEF), (ADJECTIVAL, ADJECTIVE)] {
+            if kinds >> kind & 1 == 1 && self.scopes[WHEN].is_some_and(|scope| scope.window == window) {
+                self.scopes[WHEN] = None;
+            }
         }
         if kinds >> HEADED & 1 == 1 {
             self.without_heading |= kinds;
         }
+    }
+
+    /// Whether the nearest trigger of negation or doubt negates.
+    fn is_negated(&self) -> bool {
+        self.scopes[triggers::NEGATION].is_some_and(|scope| scope.effect == Effect::Negated)
     }
 
     /// Bit set of the kinds for which neither headings nor triggers apply at `at`.
@@ -157,8 +176,8 @@ struct TriggerScope {
     from: u32,
     /// End of the scope in bytes of the text.
     until: u32,
-    /// Whether `with` ends it.
-    is_brief: bool,
+    /// The window of its trigger.
+    window: u8,
 }
 
 /// The contexts of all positions in a document, computed in one pass.
@@ -183,6 +202,8 @@ impl Contexts {
         let mut matches: Vec<Match> = Vec::new();
         let mut words: Vec<UnitWord> = Vec::new();
         let mut headed = Context::default();
+        // Whether the writer tells of a relative.
+        let mut is_narrated = false;
         let signed = signed_bullets(text);
         let source = Source { triggers, text, signed: &signed };
         // The backward pass needs the units in reverse order.
@@ -198,8 +219,21 @@ impl Contexts {
             rest = after;
             read_words(source, span, inside, &mut words);
             matches.clear();
-            match_rules(triggers, &words, &mut matches);
-            contexts.push_forward(span, &matches, &words);
+            match_rules(triggers, text, &words, &mut matches);
+            // `My husband snores. He has sleep apnea.`
+            let is_first = |class: Class| words.get(1).is_some_and(|word| triggers.is(word.word, class));
+            let mut open = OpenScopes::default();
+            is_narrated &= heading.is_none();
+            if is_narrated && is_first(Class::Pronoun) {
+                let effect = Effect::Family;
+                open.scopes[WHO] = Some(TriggerScope { effect, from: span.start, until: span.end, window: 0 });
+            }
+            contexts.push_forward(span, &matches, &words, open);
+            let is_about_own = |found: &Match| found.first_word == 1 && found.is_trigger_of(Effect::Family);
+            is_narrated = match is_first(Class::Writer) && matches.iter().any(is_about_own) {
+                true => true,
+                false => is_narrated && !words.iter().any(|word| triggers.is(word.word, Class::Writer)),
+            };
             // After a sentence about the patient, a family history does not go on.
             let is_about_patient = |found: &Match| match found.rule {
                 Rule::Termination(kinds) => kinds >> HEADED & 1 == 1 && kinds >> WHO & 1 == 1,
@@ -209,7 +243,7 @@ impl Contexts {
                 headed.experiencer = Experiencer::Patient;
                 contexts.headed.push((span.end, headed));
             }
-            if matches.iter().any(|found| found.rule.is_backward()) {
+            if matches.iter().any(Match::is_backward) {
                 all.push((span, matches.clone(), words.clone()));
             }
         }
@@ -231,7 +265,8 @@ impl Contexts {
         let suspended = forward.suspended(first.start);
         context.forget(forward.without_heading | suspended);
         for kind in 0..Effect::N_KINDS {
-            let forward = forward.scopes[kind].filter(|scope| {
+            let word = forward.word.filter(|scope| scope.effect.kind() == kind && first.start < scope.until);
+            let forward = word.or(forward.scopes[kind]).filter(|scope| {
                 let is_aside = suspended >> kind & 1 == 1 && scope.effect != Effect::Hypothetical;
                 first.start < scope.until && !is_aside
             });
@@ -249,8 +284,12 @@ impl Contexts {
         context
     }
 
-    fn push_forward(&mut self, unit: Span, matches: &[Match], words: &[UnitWord]) {
-        let mut open = OpenScopes::default();
+    fn push_forward(&mut self, unit: Span, matches: &[Match], words: &[UnitWord], open: OpenScopes) {
+        let triggers = Triggers::get();
+        let mut open = open;
+        // Whoever writes of `my husband` is the patient, so that `he` is not.
+        let is_first_person = |found: &Match| triggers.is(words[found.first_word].word, Class::Writer);
+        let mut is_narrated = open.scopes[WHO].is_some();
         self.forward.push((unit.start, open));
         for found in matches {
             if found.ended != 0 {
@@ -260,18 +299,36 @@ impl Contexts {
             let at = match &found.rule {
                 Rule::Pseudo => continue,
                 Rule::Termination(kinds) => {
-                    open.end(*kinds);
+                    let is_relative = is_narrated && triggers.is(words[found.first_word].word, Class::Pronoun);
+                    open.end(if is_relative { kinds & !(1 << WHO) } else { *kinds });
                     found.span.start
                 }
+                // What a suspected finding is related to is in doubt too.
+                Rule::Aside(kinds) if *kinds == 1 << triggers::NEGATION && !open.is_negated() => continue,
                 Rule::Aside(kinds) => {
                     open.aside = (*kinds, end_of_aside(unit, &words[found.end_word..]));
                     found.span.end
                 }
-                Rule::Trigger { direction, .. } if !direction.is_forward() => continue,
+                Rule::Method => {
+                    open.aside = (1 << triggers::NEGATION, found.span.end);
+                    words[found.first_word].span.end
+                }
+                Rule::Trigger { .. } if !found.is_forward() => continue,
                 Rule::Trigger { effects, window, .. } => {
-                    let is_brief = *window == BRIEF;
-                    let last = words.get(found.end_word + usize::from(*window)).filter(|_| *window > 0 && !is_brief);
-                    let until = last.map_or(unit.end, |word| word.span.start);
+                    let until = forward_end(triggers, *window, unit, &words[found.end_word..]);
+                    let scope = |effect: Effect| TriggerScope { effect, from: found.span.end, until, window: *window };
+                    if *window == WORD {
+                        open.word = effects.first().map(|effect| scope(*effect));
+                        self.forward.push((words[found.first_word].span.end, open));
+                        continue;
+                    }
+                    let absent = open.scopes[triggers::NEGATION]
+                        .filter(|scope| scope.effect == Effect::Negated && found.span.start < scope.until);
+                    if *effects == [Effect::Possible]
+                        && absent.is_some_and(|scope| describes_absent(triggers, words, found, scope.from))
+                    {
+                        continue;
+                    }
                     // A finding of a relative is not historical because of an earlier trigger.
                     if effects.contains(&Effect::Family)
                         && open.scopes[WHEN].is_some_and(|scope| scope.effect == Effect::Historical)
@@ -279,10 +336,10 @@ impl Contexts {
                         open.scopes[WHEN] = None;
                     }
                     for effect in effects.iter() {
-                        let scope = TriggerScope { effect: *effect, from: found.span.end, until, is_brief };
-                        open.scopes[effect.kind()] = Some(scope);
+                        open.scopes[effect.kind()] = Some(scope(*effect));
                         open.aside.0 &= !(1 << effect.kind());
                     }
+                    is_narrated |= effects.contains(&Effect::Family) && is_first_person(found);
                     // A name can start with the verb of a trigger: `had a stroke` in `father had a stroke`.
                     words[found.first_word].span.end
                 }
@@ -295,17 +352,23 @@ impl Contexts {
         let mut open = OpenScopes::default();
         self.backward.push((unit.end, open));
         for found in matches.iter().rev() {
+            if found.ended_backward != 0 {
+                open.end(found.ended_backward);
+                self.backward.push((found.span.start, open));
+            }
             match &found.rule {
-                Rule::Pseudo | Rule::Aside(_) => continue,
+                Rule::Pseudo | Rule::Aside(_) | Rule::Method => continue,
                 Rule::Termination(kinds) => open.end(*kinds),
-                Rule::Trigger { direction, .. } if !direction.is_backward() => continue,
-                Rule::Trigger { effects, window, .. } => {
+                Rule::Trigger { .. } if !found.is_backward() => continue,
+                Rule::Trigger { effects, window, direction } => {
+                    let window = if *direction == Direction::Either { BACK } else { *window };
                     // Words before the window are out of scope.
-                    let beyond = found.first_word.checked_sub(usize::from(*window) + 1).filter(|_| *window > 0);
+                    let beyond = found.first_word.checked_sub(usize::from(window) + 1).filter(|_| window > 0);
+                    let beyond = beyond.max(found.since.checked_sub(1));
                     let until = beyond.map_or(unit.start, |row| words[row].span.end);
                     let until = until.max(own_result(text, found, words).unwrap_or(until));
                     for effect in effects.iter() {
-                        let scope = TriggerScope { effect: *effect, from: found.span.start, until, is_brief: false };
+                        let scope = TriggerScope { effect: *effect, from: found.span.start, until, window };
                         open.scopes[effect.kind()] = Some(scope);
                     }
                 }
@@ -316,34 +379,6 @@ impl Contexts {
         self.backward.push((unit.start, OpenScopes::default()));
     }
 }
-
-/// A rule that matches words of a unit.
-#[derive(Debug, Clone)]
-struct Match {
-    rule: &'static Rule,
-    span: Span,
-    first_word: usize,
-    end_word: usize,
-    /// Bit set of the kinds whose scopes end here, because a clause about the patient or a new finding starts after a comma.
-    ended: u8,
-}
-
-/// Start of what a result such as `negative` is about, if only the last item of a list: `COVID positive, flu negative`. All of
-/// `HIV, HBV and HCV negative` are.
-fn own_result(text: &str, found: &Match, words: &[UnitWord]) -> Option<u32> {
-    let is_result = matches!(found.span.of(text).to_lowercase().as_str(), "neg" | "negative");
-    let before = text[..found.span.start as usize].trim_end();
-    if !is_result || before.ends_with([':', '?', '=', '-', '(']) {
-        return None;
-    }
-    let is_and = |word: &UnitWord| matches!(word.span.of(text).to_lowercase().as_str(), "and" | "or");
-    let inside = words[..found.first_word].iter().rev();
-    let mut inside = inside.take_while(|word| !is_and(word)).take(LIST);
-    inside.find(|word| word.before == Gap::Comma).map(|word| word.span.start)
-}
-
-/// Maximum number of words of a list item before its result.
-const LIST: usize = 8;
 
 /// Maximum number of words of an aside.
 const MAX_ASIDE: usize = 12;
@@ -360,25 +395,33 @@ fn end_of_aside(unit: Span, words: &[UnitWord]) -> u32 {
         .map_or(unit.end, |word| word.span.start)
 }
 
-/// Matches the rules on the words, leftmost-longest.
-fn match_rules(triggers: &'static Triggers, words: &[UnitWord], matches: &mut Vec<Match>) {
-    let mut row = 0;
-    while row < words.len() {
-        match triggers.longest(words[row..].iter().map(|word| word.word)) {
-            Some((rule, n_words)) => {
-                let end_word = row + n_words;
-                let span = Span { start: words[row].span.start, end: words[end_word - 1].span.end };
-                let starts = |kind: usize, is_start: bool| u8::from(is_start) << kind;
-                let ended = starts(WHO, *rule != Rule::Pseudo && triggers.is_subjectless(words[row].word))
-                    | starts(triggers::NEGATION, triggers.is_new_finding(words[row].word));
-                let ended = if words[row].before == Gap::Comma { ended } else { 0 };
-                matches.push(Match { rule, span, first_word: row, end_word, ended });
-                row = end_word;
+/// Maximum number of words of a clause that a trigger such as `until` opens, or of the objects of an order.
+const MAX_CLAUSE: usize = 12;
+
+/// End of the scope of a forward trigger, in bytes; `words` follow it.
+fn forward_end(triggers: &Triggers, window: u8, unit: Span, words: &[UnitWord]) -> u32 {
+    let end = match window {
+        0 | BRIEF | ADJECTIVE => None,
+        CLAUSE => words.iter().take(MAX_CLAUSE).find(|word| word.before == Gap::Comma),
+        ORDER => {
+            let is_joined = |row: usize| {
+                let is = |row: usize, class: Class| words.get(row).is_some_and(|word| triggers.is(word.word, class));
+                (is(row, Class::And) || is(row, Class::Or)) && !is(row + 1, Class::Opening)
+            };
+            let mut end = ORDER_WORDS;
+            while let Some(row) = [end - 1, end].into_iter().find(|row| *row < MAX_CLAUSE && is_joined(*row)) {
+                end = row + 1 + ORDER_WORDS;
             }
-            None => row += 1,
+            let is_outside = |row: &usize| words.get(*row).is_some_and(|word| word.before == Gap::Bracket);
+            words.get((1..end).find(is_outside).unwrap_or(end))
         }
-    }
+        window => words.get(usize::from(window)),
+    };
+    end.map_or(unit.end, |word| word.span.start)
 }
+
+/// Scope of an order in words, and of what `and` adds to it: `withhold alcohol and NSAIDs`.
+const ORDER_WORDS: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -491,7 +534,26 @@ mod tests {
 
     #[test]
     fn signs_answers_and_asides_take_linear_time() {
-        for part in ["? ", "(+) ", "+-", "a: no ", "on ", "s/p a ", "c/o, ", "\n- a", "\n+ a\n- b", "? No. "] {
+        for part in [
+            "? ",
+            "(+) ",
+            "+-",
+            "a: no ",
+            "on ",
+            "s/p a ",
+            "c/o, ",
+            "\n- a",
+            "\n+ a\n- b",
+            "? No. ",
+            "no a, b 5, ",
+            "a is, or ",
+            "hold and ",
+            "if a) excluded, ",
+            " - a",
+            "my wife. he ",
+            "until a ",
+            "? my. a",
+        ] {
             for blank in ["", " ", "\n"] {
                 let text = part.repeat(10_000) + &blank.repeat(10_000) + &part.repeat(10_000);
                 let document = Document { text, ..Document::default() };
@@ -503,7 +565,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_and_span_has_a_context(
-            text in "(no |denies |but |\\PC|\n|: |; |mother |\\? |[(]-[)] |[+-]|, |on |s/p |with |PMH: |yes|pt |c/o ){0,30}",
+            text in "(no |denies |but |\\PC|\n|: |; |mother |\\? |[(]-[)] |[+-]|, |on |s/p |with |PMH: |yes|pt |c/o | - |5 |is |my |he |[.] |non-|hold |if |excluded |hx |and ){0,30}",
         ) {
             let document = Document { text: text.clone(), ..Document::default() };
             let contexts = Contexts::new(&document);

@@ -14,14 +14,14 @@
 use crate::text::Span;
 
 /// Words after which a full stop never ends a sentence. Sorted, lower case, without the last stop.
-const ALWAYS_JOINED: [&str; 27] = [
-    "approx", "ca", "cf", "dr", "drs", "e.g", "eg", "eq", "eqs", "fig", "figs", "gen", "i.e", "ie", "incl", "mr",
-    "mrs", "ms", "prof", "ref", "refs", "st", "subsp", "suppl", "v", "viz", "vs",
+const ALWAYS_JOINED: [&str; 26] = [
+    "approx", "cf", "dr", "drs", "e.g", "eg", "eq", "eqs", "fig", "figs", "gen", "i.e", "ie", "incl", "mr", "mrs",
+    "ms", "prof", "ref", "refs", "st", "subsp", "suppl", "v", "viz", "vs",
 ];
 
 /// Words after which a full stop does not end a sentence before a number. Sorted, lower case.
-const JOINED_TO_NUMBERS: [&str; 13] =
-    ["art", "chap", "ed", "ex", "no", "nos", "p", "pp", "sect", "tab", "tabs", "vol", "vols"];
+const JOINED_TO_NUMBERS: [&str; 14] =
+    ["art", "ca", "chap", "ed", "ex", "no", "nos", "p", "pp", "sect", "tab", "tabs", "vol", "vols"];
 
 /// Words after which a full stop ends a sentence only before a sentence opener. Sorted, lower case.
 const OFTEN_JOINED: [&str; 15] =
@@ -29,23 +29,24 @@ const OFTEN_JOINED: [&str; 15] =
 
 /// Capitalised words that start sentences and are not names. Sorted, lower case.
 #[rustfmt::skip]
-const OPENERS: [&str; 62] = [
-    "a", "after", "all", "although", "an", "analysis", "and", "as", "at", "background", "because", "both", "but",
+const OPENERS: [&str; 65] = [
+    "a", "after", "all", "also", "although", "an", "analysis", "and", "as", "at", "background", "because", "both", "but",
     "by", "conclusion", "conclusions", "despite", "during", "each", "finally", "for", "from", "further",
-    "furthermore", "here", "however", "if", "in", "it", "its", "material", "methods", "moreover", "most", "no",
-    "objective", "of", "on", "one", "only", "our", "patients", "results", "several", "since", "some", "such",
+    "furthermore", "he", "here", "however", "if", "in", "it", "its", "material", "methods", "moreover", "most", "no",
+    "objective", "of", "on", "one", "only", "our", "patients", "results", "several", "she", "since", "some", "such",
     "that", "the", "their", "then", "there", "therefore", "these", "they", "this", "those", "thus", "to", "two",
     "we", "when",
 ];
 
 /// Words after which a single capital is part of a name and not an initial: "hepatitis B.". Sorted, lower case.
-const CLASSIFIERS: [&str; 16] = [
+const CLASSIFIERS: [&str; 18] = [
     "antigen",
     "class",
     "factor",
     "figure",
     "grade",
     "group",
+    "hep",
     "hepatitis",
     "influenza",
     "panel",
@@ -55,6 +56,7 @@ const CLASSIFIERS: [&str; 16] = [
     "subtype",
     "table",
     "type",
+    "vit",
     "vitamin",
 ];
 
@@ -240,6 +242,10 @@ fn stop_ends_sentence(before: &str, next: &str) -> bool {
     if ALWAYS_JOINED.binary_search(&lower.as_str()).is_ok() {
         return false;
     }
+    // `Ca. Liberibacter`.
+    if word == "Ca" {
+        return opens;
+    }
     if JOINED_TO_NUMBERS.binary_search(&lower.as_str()).is_ok() {
         return !before_number;
     }
@@ -250,7 +256,9 @@ fn stop_ends_sentence(before: &str, next: &str) -> bool {
     let is_initial = letters.next().is_some_and(char::is_uppercase) && letters.next().is_none();
     if is_initial && !opens {
         let previous = head.split_whitespace().next_back().unwrap_or_default().to_lowercase();
-        return CLASSIFIERS.binary_search(&previous.as_str()).is_ok();
+        // Litres: `reflux of 8 L. Rectal examination`.
+        let is_unit = word == "L" && previous.ends_with(|letter: char| letter.is_ascii_digit());
+        return is_unit || CLASSIFIERS.binary_search(&previous.as_str()).is_ok();
     }
     // "P = 0. 05": some corpora contain spaces inside numbers.
     if word.ends_with(|c: char| c.is_ascii_digit()) && next.starts_with(|c: char| c.is_ascii_digit()) {
@@ -259,6 +267,11 @@ fn stop_ends_sentence(before: &str, next: &str) -> bool {
     // "J.M. Smith", "5 mg i.v. Morphine".
     let is_dotted = word.contains('.') && word.split('.').all(|part| part.chars().count() <= 1);
     opens || !is_dotted
+}
+
+/// Whether a word in lower case is an abbreviation, whose full stop may be inside a sentence.
+pub(crate) fn is_abbreviation(word: &str) -> bool {
+    [&ALWAYS_JOINED[..], &JOINED_TO_NUMBERS, &OFTEN_JOINED].iter().any(|list| list.binary_search(&word).is_ok())
 }
 
 fn is_enumerator(word: &str) -> bool {

@@ -3,7 +3,8 @@
 //! A minus is usually a bullet, a dash or a hyphen. It is read as a negation in brackets, after a comma or semicolon,
 //! after the heading of an organ system, and if the same unit has a plus sign.
 
-use super::triggers::{Triggers, Word};
+use super::classes::Class;
+use super::lookup::{Triggers, Word};
 use crate::text::Span;
 use crate::text::tokens::{Gap, Token};
 
@@ -14,6 +15,8 @@ pub(super) struct UnitWord {
     pub(super) span: Span,
     /// The gap before it.
     pub(super) before: Gap,
+    /// Whether it starts an item of a list, after a comma or a dash between spaces.
+    pub(super) is_item: bool,
 }
 
 /// Headings of organ systems, under which a minus negates a finding. Sorted.
@@ -28,6 +31,9 @@ const SYSTEMS: [&str; 50] = [
 
 const NO: [&str; 10] = ["absent", "denied", "denies", "false", "n", "neg", "negative", "never", "no", "none"];
 const YES: [&str; 6] = ["pos", "positive", "present", "true", "y", "yes"];
+
+/// Words before `negative:` and `positive:` that introduce lists of findings.
+const REVIEWS: [&str; 8] = ["exam", "examination", "findings", "pertinent", "review", "ros", "symptoms", "systems"];
 
 /// Maximum distance in bytes to the next answer.
 const MAX_ITEM: usize = 60;
@@ -46,21 +52,32 @@ pub(super) fn read_words(source: Source<'_>, unit: Span, tokens: &[Token], words
     let Source { triggers, text, signed } = source;
     words.clear();
     let start = Span { start: unit.start, end: unit.start };
-    words.push(UnitWord { word: triggers.special("START"), span: start, before: Gap::Stop });
+    words.push(UnitWord { word: triggers.special("START"), span: start, before: Gap::Stop, is_item: false });
     let reader = Reader { triggers, text, unit, style: style(text, unit, tokens, signed) };
     let mut lower = String::new();
     let mut end = unit.start;
     for (row, token) in tokens.iter().enumerate() {
         let gap = Span { start: end, end: token.span.start.max(end) };
         let previous = row.checked_sub(1).map(|row| tokens[row]);
+        let n_words = words.len();
         reader.push_signs(gap, previous, Some(*token), words);
+        let is_letter = token.span.of(text).starts_with(char::is_alphabetic);
+        let is_dash = is_letter && words.len() == n_words && matches!(gap.of(text), " - " | " – " | " — ");
+        let is_item = row > 0 && (is_dash || token.before == Gap::Comma);
         lower.clear();
         lower.extend(token.span.of(text).chars().flat_map(char::to_lowercase));
         let answer = (row > 0).then(|| reader.answer(gap, token.span, &lower)).flatten();
-        let word = answer.unwrap_or_else(|| triggers.word(&lower));
-        words.push(UnitWord { word, span: token.span, before: token.before });
+        // Sodium azide is NaN3.
+        let is_formula =
+            lower == "nan" && text[token.span.end as usize..].starts_with(|letter: char| letter.is_ascii_digit());
+        let word = answer.unwrap_or_else(|| if is_formula { 0 } else { triggers.word(&lower) });
+        words.push(UnitWord { word, span: token.span, before: token.before, is_item });
         end = token.span.end;
-        let is_headed = text[end as usize..unit.end.max(end) as usize].starts_with(':');
+        // Findings follow `Negative:`, but `Strep A negative:` has its finding before.
+        let is_heading = row == 0
+            || matches!(token.before, Gap::Comma | Gap::Bracket | Gap::Stop)
+            || previous.is_some_and(|word| REVIEWS.contains(&word.span.of(text).to_lowercase().as_str()));
+        let is_headed = is_heading && text[end as usize..unit.end.max(end) as usize].starts_with(':');
         if is_headed && matches!(lower.as_str(), "negative" | "neg" | "positive" | "pos") {
             words.push(reader.special("COLON", end, end + 1));
         }
@@ -153,7 +170,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn special(&self, name: &str, start: u32, end: u32) -> UnitWord {
-        UnitWord { word: self.triggers.special(name), span: Span { start, end }, before: Gap::Space }
+        UnitWord { word: self.triggers.special(name), span: Span { start, end }, before: Gap::Space, is_item: false }
     }
 
     /// Adds the signs and the question mark in the gap between two words.
@@ -165,7 +182,7 @@ impl Reader<'_> {
             let (start, stop) = (gap.start + at as u32, gap.start + end as u32);
             match letter {
                 // A question mark before a word expresses doubt: `? pneumonia`, `?MI`.
-                '?' if next.is_some() && between[end..].trim_start().is_empty() => {
+                '?' if next.is_some_and(|next| !self.is_count(next)) && between[end..].trim_start().is_empty() => {
                     let before = self.text[..start as usize].chars().next_back();
                     if before.is_none_or(|letter| letter.is_whitespace() || matches!(letter, '(' | ',' | '/')) {
                         words.push(self.special("?", start, stop));
@@ -183,6 +200,13 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a token is a number of its own, which a question mark before it is about: `?32 x 500 mg`, but not `?2nd degree burn`.
+    fn is_count(&self, token: Token) -> bool {
+        let after = &self.text[token.span.end as usize..];
+        token.span.of(self.text).starts_with(|letter: char| letter.is_ascii_digit())
+            && !after.starts_with(char::is_alphabetic)
+    }
+
     fn sign(
         &self,
         between: &str,
@@ -198,7 +222,13 @@ impl Reader<'_> {
                 let is_number = |token: Token| token.span.of(self.text).starts_with(char::is_numeric);
                 let word = next.filter(|_| between[end..].trim_start().is_empty())?.span.of(self.text);
                 let is_spread = ["sd", "sem", "se", "ci"].contains(&word.to_lowercase().as_str());
-                let is_doubt = !is_spread && !previous.is_some_and(is_number) && word.starts_with(char::is_alphabetic);
+                // A genotype: `Pten+/- mice`.
+                let is_genotype = (previous.is_some() && at == 0)
+                    || self.triggers.is(self.triggers.word(&word.to_lowercase()), Class::Carrier);
+                let is_doubt = !is_genotype
+                    && !is_spread
+                    && !previous.is_some_and(is_number)
+                    && word.starts_with(char::is_alphabetic);
                 return is_doubt.then_some("PLUSMINUS");
             }
             _ => return None,

@@ -1,12 +1,10 @@
-//! English triggers, pseudo-triggers and terminations, and their lookup.
+//! English triggers, pseudo-triggers and terminations.
 //!
 //! Written for this project from the published descriptions of NegEx and ConText. A pattern consists of lower-case
-//! words: `(a|b c|)` means any of the alternatives, `KIN` a word for a relative, `NUM` a number of up to three digits
+//! words: `(a|b c|)` means any of the alternatives, `KIN` a word for a relative, `PARTNER` one for a husband or wife, `PERSON` either,
+//! `METHOD` a method of examination, `NUM` a number of up to three digits
 //! or a number word, `YEAR` a year, and the words of [`SPECIAL`] stand for non-words. Words are tokens of
 //! [`crate::text::tokens`]: `doesn't` is `doesn t`, `r/o` is `r o`, `mother's` is `mother`.
-
-use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
 
 use super::{Context, Experiencer, Negation, Temporality};
 
@@ -53,6 +51,8 @@ pub(super) enum Direction {
     Forward,
     Backward,
     Both,
+    /// Backward at the end of an item that it does not start (`migraine hx`), otherwise forward.
+    Either,
 }
 
 impl Direction {
@@ -74,6 +74,8 @@ pub(super) const SPECIAL: [&str; 11] =
 pub(super) const HEADED: usize = 7;
 /// Bit of a termination that ends only [`BRIEF`] triggers.
 pub(super) const BRIEFLY: usize = 6;
+/// Bit that ends only [`ADJECTIVE`] triggers.
+pub(super) const ADJECTIVAL: usize = 5;
 
 /// The role of a phrase.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,34 +86,40 @@ pub(super) enum Rule {
     Termination(u8),
     /// Suspends the kinds whose bits are set up to the next comma: `history of diabetes on metformin, and gout`.
     Aside(u8),
+    /// Suspends negation from its first word to its end: `no effusion on chest CT`.
+    Method,
     /// Applies to the text in its scope.
     Trigger { effects: &'static [Effect], direction: Direction, window: u8 },
 }
 
-impl Rule {
-    pub(super) fn is_backward(&self) -> bool {
-        matches!(self, Rule::Trigger { direction, .. } if direction.is_backward())
-    }
-}
-
-use Direction::{Backward, Both, Forward};
+use Direction::{Backward, Both, Either, Forward};
 use Effect::{Family, Historical, Hypothetical, Negated, Possible};
 
 /// Maximum scope of backward triggers in words; in longer clauses the subject is usually another.
-const BACK: u8 = 8;
+pub(super) const BACK: u8 = 8;
 /// Scope of `not` in words; it often negates a verb.
 const NOT: u8 = 6;
 
 /// Window of a trigger whose scope ends before `with`: `s/p fall with hip pain`.
 pub(super) const BRIEF: u8 = u8::MAX;
+/// Window of an adjective whose scope ends before a statement or a current medication: `previous colic, asthma on salbutamol`.
+pub(super) const ADJECTIVE: u8 = u8::MAX - 1;
+/// Window of a trigger whose scope ends at a comma: `fry until soft, add salt`.
+pub(super) const CLAUSE: u8 = u8::MAX - 2;
+/// Window of an order of two words and of what `and` adds; without effect if a condition follows: `hold metoprolol if HR < 60`.
+pub(super) const ORDER: u8 = u8::MAX - 3;
+/// Window of a trigger that applies to the next word alone: `non-smoker`.
+pub(super) const WORD: u8 = 1;
+/// Window of `versus`.
+pub(super) const VERSUS: u8 = 3;
 
 /// Effects, direction, window in words (0 means unlimited) and patterns.
-type Row = (&'static [Effect], Direction, u8, &'static [&'static str]);
+pub(super) type Row = (&'static [Effect], Direction, u8, &'static [&'static str]);
 
 #[rustfmt::skip]
-const TRIGGERS: &[Row] = &[
+pub(super) const TRIGGERS: &[Row] = &[
     (&[Negated], Forward, 0, &[
-        "no", "non", "denies", "denied", "denying", "deny", "without", "w o", "neither", "nor", "never",
+        "no", "denies", "denied", "denying", "deny", "without", "w o", "neither", "nor", "never",
         "absence of", "lack of", "free of", "free from", "clear of",
         "negative for", "(is|was|are|were|has been|have been) (negative|unremarkable) for", "unremarkable for", "declines", "with no", "instead of", "rather than",
         "(rules|ruling) out", "ruled (him|her|patient|the patient) out for", "(is|was|been|) ruled out for",
@@ -127,23 +135,29 @@ const TRIGGERS: &[Row] = &[
         "(doesn|don|didn) t (have|show|reveal|suggest|report|complain of|experience|exhibit|)",
         "(hasn|haven|hadn|isn|wasn|aren|weren) t",
         "at no time", "resolution of", "unlikely to (have|be|represent)", "unlikely that",
-        "(hardly|scarcely) any", "ruling out", "excludes", "excluded", "excluding",
-        "KIN (denies|denied|deny)",
+        "(hardly|scarcely) any", "ruling out", "excludes", "excluding",
+        "PERSON (denies|denied|deny)",
         "MINUS", "MINUS (for|ve for)", "neg", "neg for", "(|pertinent) negatives (|include|including|are|for)", "(negative|neg) COLON",
         "(denies|denied|never|without) (takes|taking|use of)", "no longer (takes|taking|on)",
     ]),
+    (&[Negated], Either, 0, &["excluded"]),
     (&[Negated], Forward, NOT, &["not", "cannot have", "(|currently|now) not on"]),
     (&[Negated], Forward, 2, &["(lacks|lacked|lacking)"]),
-    (&[Negated], Forward, 2, &["(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues)"]),
+    (&[Negated], Forward, WORD, &["non"]),
+    (&[Negated], Forward, ORDER, &[
+        "(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues|stop|stopped|stopping|omit|omits|omitted|omitting|ceased) (|taking)",
+        "PERSON (declined|declines|refused|refuses)",
+    ]),
     (&[Negated], Both, BACK, &["(|very|highly) unlikely", "absent", "nil", "ruled out"]),
     (&[Negated], Backward, BACK, &[
         "(is|was|are|were|has been|have been|been) ruled out",
         "(is|was|are|were|has been|have been) excluded",
-        "(is|was|are|were|has been|have been|) (not|never) (present|seen|found|detected|identified|noted|observed|demonstrated|reported|evident|appreciated|visualized|visualised|visible|confirmed|heard|felt|palpable|palpated|elicited)",
+        "(is|was|are|were|has been|have been|) (not|never) (present|seen|found|detected|identified|noted|observed|demonstrated|reported|evident|appreciated|visualized|visualised|visible|confirmed|heard|felt|palpable|palpated|elicited|isolated|grown|cultured)",
         "(could not|cannot|can not|couldn t) be (seen|found|detected|identified|demonstrated|appreciated|visualized|visualised|confirmed|elicited)",
         "(is|was|are|were) (absent|negative|lacking|denied|nonexistent|unremarkable)", "(has|have) been (absent|denied|negative)",
-        "(is|was|are|were|be|been) (not|never) (given|administered|started|prescribed|used|indicated)", "(not|never) (given|administered|taken|started) END",
+        "(is|was|are|were|be|been) (not|never) (given|administered|started|prescribed|used)", "(not|never) (given|administered|taken|started) END",
         "(is|was|are|were|be|been|being) (withheld|held|discontinued|stopped|refused|omitted)",
+        "(|is|was|are|were) (not|never) (indicated|required|needed|warranted) (|for|in)", "(|is|was|are|were) (non reactive|nonreactive)",
         "none", "negative", "NO", "MINUS ve",
         "(has|have|had) (|now|since|completely|fully) resolved", "(is|are|was|were) (|now|completely) (resolved|gone)", "resolved",
         "(has|have|had) (disappeared|cleared|subsided|abated)",
@@ -158,7 +172,9 @@ const TRIGGERS: &[Row] = &[
         "(may|might|could|can) (be|have|represent|reflect|indicate|suggest|also be|also have|be due to|be related to)",
         "may be due to", "might be due to", "could be due to", "may well be", "might well be",
         "(cannot|can not|could not|can t|couldn t|unable to|not able to) (rule out|exclude|completely rule out|entirely exclude|definitively rule out)",
-        "rule out", "r o", "to exclude", "(must|should|would|will|need to|needs to|please) rule out",
+        "rule out", "r o", "to exclude", "(|not) exclude", "consider", "(appearance|appearances|features|findings|histology|imaging|morphology|picture|START) (favour|favours|favor|favors)",
+        "(could|can|might|may) (i|it|this|that|he|she|they|these|those) (|just|really) (be|have)", "(do|did) i have", "have i got", "am i", "is (it|this) (|just)",
+        "(karyotype|karyotyping|genetics|sample|samples|swab|swabs|serology|bloods|blood|csf|stool|urine|titres|titers|antibodies|pcr|culture|cultures) sent for", "(must|should|would|will|need to|needs to|please) rule out",
         "(evaluate|evaluated|evaluation|assess|assessed|workup|work up|investigated|investigation|check|checked) for",
         "(appears|appear|appeared|seems|seem|seemed) to (have|be|represent)", "thought to (be|have|represent)", "felt to (be|have|represent)",
         "believed to (be|have|represent)", "differential (diagnosis|diagnoses|) (includes|included|include|of|is|was|)", "ddx",
@@ -170,21 +186,23 @@ const TRIGGERS: &[Row] = &[
         "(cannot|can not|could not|can t|couldn t|has not been|have not been|is not|was not|not) (be|) (|completely|entirely|definitively|fully) (ruled out|excluded)",
         "(is|was|are|were|remains|has been) (|strongly|highly|clinically) (suspected|possible|probable|likely|questionable|questioned|considered|presumed|conceivable|a possibility|a concern|in question|in the differential)",
         "(must|should|has to|have to|needs to|to) be (considered|excluded|ruled out)", "(is|was) unclear", "(is|was) uncertain",
-        "not yet confirmed",
+        "not yet confirmed", "(is|was|are|were) (favoured|favored)",
     ]),
     (&[Negated], Backward, 3, &["(withheld|held|discontinued|stopped|refused|declined|omitted) END"]),
     (&[Possible], Both, BACK, &["suspected"]),
+    (&[Possible], Backward, BACK, &["(favoured|favored) END"]),
     (&[Possible], Backward, 3, &["(possible|possibly|probable|probably|perhaps|presumably|likely|maybe) END"]),
-    (&[Possible], Both, 3, &["versus", "vs"]),
+    (&[Possible], Both, VERSUS, &["versus", "vs"]),
     (&[Historical], Forward, 0, &[
-        "(history|hx|histories) (of|for|significant for|notable for|remarkable for|positive for|includes|included|including)", "h o", "hx", "history",
-        "(previous|prior|earlier|past|old|remote|former)",
+        "(history|hx|histories) (of|for|significant for|notable for|remarkable for|positive for|includes|included|including)", "h o", "history",
         "(previously|formerly) (diagnosed with|treated for|had|known|suffered from)",
         "past (medical|surgical|) history (|of|significant for|notable for|remarkable for|positive for|includes|is significant for|is notable for)",
         "(pmh|pmhx|psh|pshx|past medical hx) (|of|significant for|sig for|notable for|positive for|includes|include)", "medical history (|of|significant for|notable for|includes)",
         "years ago (he|she|patient)", "START NUM (years|year|months|decades) ago", "START in YEAR", "START in (childhood|adolescence)", "START (last|the last) year",
         "START as a (child|teenager|boy|girl|youth|baby|young man|young woman|young adult)", "survivor of", "recovered from", "used to have",
     ]),
+    (&[Historical], Forward, ADJECTIVE, &["(previous|prior|earlier|past|old|remote|former)"]),
+    (&[Historical], Either, 0, &["hx"]),
     (&[Historical], Forward, BRIEF, &["(status|) post", "s p"]),
     (&[Historical], Forward, 2, &["childhood"]),
     (&[Historical], Backward, 10, &[
@@ -200,13 +218,18 @@ const TRIGGERS: &[Row] = &[
         "(come back|call|see a doctor|seek care|seek attention) for", "START should", "should (he|she|the patient|you|they|there be) (have|develop|experience|notice|get|feel|)",
         "(watch|monitor|monitored|monitoring|look|observe|observed|alert|beware) (|out|closely) (for|of)", "(|at|increased|high|low|higher|lower|elevated|the|his|her) (risk|risks) (of|for)",
         "at (|high|increased|low) risk (of|for)", "at risk", "(prevent|prevents|preventing|prevention of|to avoid|avoid|avoidance of|guard against|protect against)",
-        "(prophylaxis|prophylactic|vaccination|vaccinated|immunization|immunisation|vaccine) (against|for|of)", "(screen|screened|screening|screens) for",
-        "(warned|cautioned|counselled|counseled|advised|educated|instructed|concerned|worried|warning|fear|fears|fearful|afraid|precautions) (about|against|of|for|on)",
-        "return precautions", "signs and symptoms of", "(potential|potentially) (for|)", "(will|would|to) (return|call) (if|for|with)", "in order to prevent", "until", "so as not to get",
+        "(|a|an|the|this) (prophylaxis|prophylactic|vaccination|vaccinated|immunization|immunisation|vaccine) (against|for|of)",
+        "(protect|protects) (|adults|babies|children|individuals|infants|men|others|patients|people|them|women|you) (against|from)", "START suggest", "(screen|screened|screening|screens) for",
+        "(warned|cautioned|counselled|counseled|advised|educated|instructed|concerned|worried|worry|worries|worrying|warning|fear|fears|fearful|afraid|precautions) (about|against|of|for|on)",
+        "(warned|warning|cautioned|counselled|counseled|advised|advice|educated|safety netted|safety net|safety netting|safetynetted|precautions) (re|regarding)", "(safety netted|safetynetted|safety net|safety netting) (for|about)",
+        "return precautions", "signs and symptoms of", "(potential|potentially) (for|)", "(will|would|to) (return|call) (if|for|with)", "in order to prevent", "so as not to get",
     ]),
+    (&[Hypothetical], Forward, CLAUSE, &["until"]),
     (&[Hypothetical], Backward, 4, &["(prophylaxis|precautions|prevention|screening|vaccination|vaccine|risk)"]),
     (&[Family], Forward, 0, &[
         "family medical history", "(familial|family) (background|predisposition) of", "KIN", "(fh|fhx|fam hx|family hx) (of|for|PLUS for|positive for|pos for|significant for|sig for|notable for|remarkable for)", "KIN (had|has|have|with|died of|died from|suffers from|suffered from|diagnosed with|is|was|presented with|presents with|takes|taking|is on)", "patient KIN",
+        "my (|late|poor|own|older|younger|elder|little|big|dear) PERSON", "my (gf|bf)", "(late|ex) PARTNER (|had|has|died of|died from)",
+        "PARTNER (had|has|also has|also had|have|with|died of|died from|suffers from|suffered from|diagnosed with|was diagnosed with|tested positive for|is diabetic|semen|sperm)",
     ]),
     (&[Negated, Family], Forward, 0, &["(fh|fhx|fam hx|family hx|fam history) (neg|negative|MINUS) for"]),
     (&[Family], Both, 12, &["(family|fam) (history|hx)", "famhx", "fhx"]),
@@ -217,11 +240,18 @@ const TRIGGERS: &[Row] = &[
 ];
 
 #[rustfmt::skip]
-const PSEUDO: &[&str] = &[
+pub(super) const PSEUDO: &[&str] = &[
     // Negations of a change, a cause or an action.
+    "(stop|stops|stopped|stopping|ceased|held|refused|declined) (after|and|at|because|before|by|due|during|for|in|on|responding|since|spontaneously|to|when|while|with|working)", "(can|couldn|won|don|didn|doesn|wouldn) t stop", "(cannot|can not|could not|not|never) stop", "stop (codon|codons|gain|gained|loss|signal|signals|smoking)",
+    "(authors|can|clinicians|could|doctors|experts|guidelines|i|many|may|methods|might|models|most|must|not|patients|people|physicians|researchers|should|some|that|therefore|they|to|we|which|who|will) consider",
+    "exclude (patients|participants|subjects|people|studies|those|individuals|cases)",
+    "sent for (analysis|biopsy|ct|culture|cultures|cytology|histology|imaging|mc|microscopy|mri|pathology|pcr|review|sensitivities|sensitivity|testing|x ray|xray)",
+    "(karyotype|karyotyping|genetics|sample|samples|swab|swabs|serology|bloods|blood|csf|stool|urine) sent for (analysis|biopsy|culture|cultures|cytology|histology|mc|microscopy|pathology|pcr|sensitivities|sensitivity|testing)",
+    "(is|are|was|were|) not (suitable|intended|licensed|licenced|approved) (for|in)", "not recommended (for|in|during)",
+    "(versus|vs) (active|baseline|conventional|control|controls|current|healthy|historical|no|none|NUM|placebo|sham|standard|usual)", "(placebo|control|controls|sham) (versus|vs)",
     "(no|without|not any) (|significant|further|interval|appreciable|real|much|marked|apparent|major|obvious) (change|changes|increase|decrease|improvement|worsening|progression|relief|reduction|response|benefit|alteration|difference|deterioration) (|in|of|from|for|to|with|on)",
     "no (|further|additional|other|specific) (treatment|therapy|surgery|operation|medication|medications|intervention|need|follow up|workup|work up|investigation|tests|testing)",
-    "no (doubt|question|wonder) (|about|of|that|but)", "(not|no) only", "not (merely|just|simply|solely|necessarily)", "no sooner", "no one", "no matter",
+    "no (doubt|question|wonder) (|about|of|that|but)", "(not|no) only", "not (merely|just|simply|solely|necessarily)", "no sooner", "no one", "no matter", "so (called|far|forth|long|many|much|on)",
     "without (difficulty|difficulties|treatment|therapy|help|assistance|delay|doubt|further|intervention|medication|surgery)",
     "(did|does|do|has|have|had|was|is|could|can|would|will|should) not (|fully|completely|adequately) (relieve|relieved|cure|cured|improve|improved|help|helped|take|taken|taking|treat|treated|respond|responded|tolerate|tolerated|sleep|walk|work|stop|stopped|resolve|resolved|resolving|alleviate|control|controlled|well controlled|prevent|prevented|change|changed|affect|know|want|like|attend|see a|return)",
     "(didn|doesn|don|couldn|wouldn) t (relieve|cure|improve|help|take|treat|respond|tolerate|sleep|walk|work|stop|resolve|control|know|want|like)",
@@ -235,21 +265,25 @@ const PSEUDO: &[&str] = &[
     // `History` that is current.
     "history of (present|the present|presenting) (illness|complaint|problem)", "(social|travel|occupational|sexual|obstetric|developmental|birth|drug|medication|smoking|surgical consult) history (|of)",
     "(history|histories) (and|or|taking|obtained|given|provided|per|is|was|from|physical|limited|unobtainable|as)", "by history", "natural history (|of)", "case history", "(poor|good|reliable|unreliable) (historian|history)", "history NUM", "per history",
-    "(past|last|previous|prior) (|NUM|few|several|couple of) (day|days|night|nights|week|weeks|month|months|hour|hours|evening|morning)", "prior to", "previous to", "(previously|prior) (healthy|well|fit)", "(in|over|for|during) the (past|last) (|NUM|few|several) (day|days|week|weeks|month|months|hour|hours|year|years)",
-    "(previous|prior|earlier|old) (study|studies|exam|examination|film|films|scan|visit|admission|report|imaging|ct|mri)", "NUM (year|years|month|months|week|weeks|day|days) old", "year old", "post (op|operative|operatively|prandial|menopausal|mortem)",
+    "(past|last|previous|prior) (|NUM|few|several|couple of) (day|days|night|nights|week|weeks|month|months|hour|hours|evening|morning)", "prior to", "previous to", "(|NUM) NUM (y|yr|yrs|year|years|mo|mth|mths|month|months|wk|wks|week|weeks|day|days|hour|hours) old", "NUM (|NUM) old", "(yr|month|week|day|hour) old",
+    "old (adult|adults|age|boy|boys|child|dog|female|females|girl|girls|infant|lady|ladies|male|males|man|men|patient|patients|people|person|woman|women|gentleman|gentlemen)", "(previously|prior) (healthy|well|fit)", "(in|over|for|during) the (past|last) (|NUM|few|several) (day|days|week|weeks|month|months|hour|hours|year|years)",
+    "(previous|prior|earlier|old) (study|studies|exam|examination|film|films|scan|visit|admission|report|imaging|ct|mri)", "year old",
+    "post (op|operative|operatively|prandial|menopausal|mortem|auricular|bronchodilator|coital|concussion|concussive|cricoid|dose|dural|exertion|exertional|extubation|herpetic|hoc|ictal|infectious|infective|inflammatory|micturition|nasal|natal|obstructive|partum|polio|renal|streptococcal|surgical|synaptic|term|thrombotic|transcriptional|translational|traumatic|tussive|vaccination|viral|void)",
+    "(alcohol|birth|developmental|drug|gyn|gynae|medication|obstetric|occupational|sexual|smoking|social|travel) hx (|of)",
     // No hypothetical meaning.
-    "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "risk (factor|factors) (|for|of|include|includes|including)", "(low|high) risk pregnancy", "until (today|now|yesterday|recently)", "asked about",
+    "(asked|asks|asking|wonders|wondered|wondering|inquired) (if|whether)", "as if", "even if", "what if", "(a|an|this|that) vaccine", "(at|by|during|from|in|on|via) (|prior|previous|routine|initial|cervical|newborn|neonatal|antenatal|annual) screening",
+    "risk (factor|factors) (|for|of|include|includes|including)", "(low|high) risk pregnancy", "until (today|now|yesterday|recently)", "asked about",
     // Places and times, not drugs.
-    "on (the|his|her|their|a|an|exam|exertion|ct|mri|cxr|ecg|ekg|echo|ultrasound|us|xray|x ray|imaging|scan|film|biopsy|left|right|both|room|day|days|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM|palpation|auscultation|inspection|discharge|hold|side|top|account|average|and off|review|repeat|follow|standing|walking|movement|swallowing|urination|inspiration)",
+    "on (the|his|her|their|a|an|exam|exertion|left|right|both|room|day|days|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM|discharge|hold|side|top|account|average|and off|review|repeat|follow|standing|walking|movement|swallowing|urination|inspiration)",
     // Relatives who live with the patient, and words that mean no relatives.
-    "(lives|living|lived|stays|staying|resides|accompanied|presents|came|brought|brought in|found|witnessed|observed|seen|reported|according|discussed|spoke|spoken|speaking) (with|by|to) (|his|her|the|both|a) KIN", "per (|his|her|the|patient|patient s) KIN",
-    "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
+    "(lives|living|lived|stays|staying|resides|accompanied|presents|came|brought|brought in|found|witnessed|observed|seen|reported|according|discussed|spoke|spoken|speaking) (with|by|to) (|his|her|the|both|a|my) PERSON", "per (|his|her|the|patient|patient s|my) PERSON", "PARTNER with (him|her|them|me)",
+    "(binding|fusion|interacting|interaction|dimerisation|dimerization|signaling|signalling) partner", "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
 ];
 
 /// Kinds that end, and patterns.
 #[rustfmt::skip]
-const TERMINATIONS: &[(&[usize], &[&str])] = &[
-    (&[NEGATION, TEMPORALITY], &["but", "however", "nevertheless", "nonetheless", "yet", "though", "although", "whereas", "while", "despite", "in spite of"]),
+pub(super) const TERMINATIONS: &[(&[usize], &[&str])] = &[
+    (&[NEGATION, TEMPORALITY], &["so", "but", "however", "nevertheless", "nonetheless", "yet", "though", "although", "whereas", "while", "despite", "in spite of"]),
     (&[NEGATION], &[
         "(except|except for|excepting|aside from|apart from|other than|besides|with the exception of)",
         "(because|because of|due to|secondary to|caused by|on account of|owing to|as a result of|attributed to|related to)",
@@ -270,8 +304,10 @@ const TERMINATIONS: &[(&[usize], &[&str])] = &[
     (&[EXPERIENCER, HEADED], &["patient", "pt", "the patient", "our patient"]),
     // Relatives who report on the patient or care for them.
     (&[EXPERIENCER, HEADED], &[
-        "KIN (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked)",
-        "KIN (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "KIN (presents|presented) with (her|his|their|the)",
+        "(|my) PERSON (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked|wants|wonders|knows|understands|agrees|aware|happy|informed|reassured|updated|advised|counselled|counseled|educated|instructed|warned|encouraged|keen|consents|consented|requests|requesting)",
+        "(|my) PERSON (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "PERSON (presents|presented) with (her|his|their|the)",
+        "PERSON (is|are|was|were) (advised|asked|aware|encouraged|happy|informed|invited|keen|reassured|reminded|urged|warned)", "PERSON to (bring|call|contact|give|monitor|return|seek|watch)",
+        "(parents|mothers|fathers|relatives) (can|may|must|need|often|should|who)", "(|my) PARTNER (has|had|have) (also|just|called|heard|noted|noticed|observed|reported|said|seen|told|witnessed)", "(|my) PERSON and (i|me)",
     ]),
     // The speaker.
     (&[EXPERIENCER, HEADED], &[
@@ -289,226 +325,48 @@ const TERMINATIONS: &[(&[usize], &[&str])] = &[
 ];
 
 /// Kinds that are suspended up to the next comma, and patterns.
-const ASIDES: &[(&[usize], &[&str])] = &[(
-    &[NEGATION, TEMPORALITY],
-    &["(|is|currently|now|still|already|and|maintained) on", "(controlled|managed) (with|on|by)"],
-)];
-
-/// Verbs whose subject is the patient after a comma: `mother with cancer, presents with …`.
 #[rustfmt::skip]
-const SUBJECTLESS: [&str; 26] = [
-    "admits", "admitted", "c", "came", "comes", "complained", "complaining", "complains", "continued", "currently", "denied", "denies", "endorses",
-    "given", "here", "now", "on", "prescribed", "presented", "presenting", "presents", "put", "reports", "started", "takes", "treated",
+pub(super) const ASIDES: &[(&[usize], &[&str])] = &[
+    (&[NEGATION, TEMPORALITY], &["(|is|currently|now|still|already|and|maintained) on", "(controlled|managed) (with|on|by)"]),
+    // What the absent finding would be related to.
+    (&[NEGATION], &["(association|associations|correlation|correlations|interaction|interactions|interference|reaction|reactions) (to|with)"]),
 ];
 
-/// Adjectives of degree that start a new finding after a comma: `no SBO, mild atrophy`.
-#[rustfmt::skip]
-const NEW_FINDING: [&str; 10] = [
-    "NUM", "chronic", "fatty", "mild", "mildly", "moderate", "moderately", "scattered", "stable", "unchanged",
+/// How a finding is looked for.
+pub(super) const METHODS: &[&str] = &[
+    "(at|by|on|per|using|via|with) (|a|an|the|his|her|this|today|repeat|chest|abdominal|head|brain|bedside|portable|plain|initial) METHOD",
 ];
 
-/// Blood relatives, singular and collective. Spouses are excluded because they more often report than have a finding.
+/// Methods of examination.
 #[rustfmt::skip]
-const KIN: &[&str] = &[
+pub(super) const METHOD_WORDS: &[&str] = &[
+    "angiogram", "angiography", "auscultation", "biopsy", "bronchoscopy", "colonoscopy", "ct", "ct angiography", "ct scan", "cta", "ctpa", "culture",
+    "cxr", "cystoscopy", "cytology", "doppler", "duplex", "ecg", "echo", "echocardiogram", "echocardiography", "eeg", "egd", "ekg", "elisa", "emg",
+    "endoscopy", "film", "films", "fish", "flow cytometry", "histology", "ihc", "imaging", "immunofluorescence",
+    "immunohistochemistry", "immunostaining", "inspection", "laparoscopy", "laryngoscopy", "mammogram", "mammography", "microscopy", "mri",
+    "mri scan", "ogd", "palpation", "pcr", "pet", "pet ct", "radiograph", "radiographs", "radiography", "scan", "scans", "serology", "spirometry", "tte", "toe",
+    "tee", "ultrasonography", "ultrasound", "ultrasound scan", "urinalysis", "us", "uss", "western blot", "x ray", "x rays", "xray",
+];
+
+/// Blood relatives, singular and collective.
+#[rustfmt::skip]
+pub(super) const KIN: &[&str] = &[
     "mother", "mothers", "father", "fathers", "mom", "mum", "dad", "parent", "parents", "sister", "sisters", "brother", "brothers",
     "sibling", "siblings", "twin brother", "twin sister", "son", "sons", "daughter", "daughters", "aunt", "aunts", "uncle", "uncles",
-    "cousin", "cousins", "niece", "nieces", "nephew", "nephews", "grandmother", "grandmothers", "grandfather", "grandfathers",
+    "cousin", "cousins", "nan", "nana", "nanna", "gran", "granny", "grandma", "grandmom", "grandad", "granddad", "grandpa", "mam", "mama", "mummy", "mommy",
+    "daddy", "auntie", "niece", "nieces", "nephew", "nephews", "grandmother", "grandmothers", "grandfather", "grandfathers",
     "grandparent", "grandparents", "grandson", "granddaughter", "relative", "relatives", "family member", "family members", "half brother", "half sister",
     "maternal side", "paternal side", "maternal grandmother", "maternal grandfather", "paternal grandmother", "paternal grandfather",
 ];
+
+/// Partners, who more often report than have a finding: only those who are said to have one count as relatives.
+pub(super) const PARTNERS: &[&str] =
+    &["husband", "hubby", "wife", "spouse", "partner", "girlfriend", "boyfriend", "fiance", "fiancee"];
 
 /// Whether a lower-case word means a relative.
 pub(super) fn is_kin(word: &str) -> bool {
     KIN.contains(&word)
 }
 
-const NUMBERS: &[&str] =
+pub(super) const NUMBERS: &[&str] =
     &["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "twenty"];
-
-/// Id of a word that occurs in a pattern; 0 for all others.
-pub(super) type Word = u32;
-
-/// All rules as a trie over words.
-#[derive(Debug, Default)]
-pub(super) struct Triggers {
-    words: HashMap<String, Word>,
-    subjectless: HashSet<Word>,
-    new_finding: HashSet<Word>,
-    /// Child of a node by word; node 0 is the root.
-    next: HashMap<(u32, Word), u32>,
-    /// Rule of the phrase that ends at each node.
-    rules: Vec<Option<Rule>>,
-}
-
-impl Triggers {
-    /// The rules of this file.
-    pub(super) fn get() -> &'static Triggers {
-        static TRIGGERS: OnceLock<Triggers> = OnceLock::new();
-        TRIGGERS.get_or_init(Triggers::build)
-    }
-
-    fn build() -> Triggers {
-        let mut triggers = Triggers { rules: vec![None], ..Triggers::default() };
-        for special in SPECIAL {
-            triggers.intern(special);
-        }
-        for (phrase, rule) in phrases() {
-            triggers.add(&phrase, rule);
-        }
-        triggers.subjectless = SUBJECTLESS.iter().map(|word| triggers.word(word)).collect();
-        triggers.new_finding = NEW_FINDING.iter().map(|word| triggers.words[*word]).collect();
-        triggers
-    }
-
-    fn intern(&mut self, word: &str) -> Word {
-        let n_words = self.words.len() as Word;
-        *self.words.entry(word.to_owned()).or_insert(n_words + 1)
-    }
-
-    /// Adds a phrase. Of duplicates the first wins, except that terminations are combined.
-    fn add(&mut self, phrase: &str, rule: Rule) {
-        let mut node = 0;
-        for word in phrase.split(' ') {
-            let word = self.intern(word);
-            let n_nodes = self.rules.len() as u32;
-            let next = *self.next.entry((node, word)).or_insert(n_nodes);
-            if next == n_nodes {
-                self.rules.push(None);
-            }
-            node = next;
-        }
-        match (&mut self.rules[node as usize], rule) {
-            (Some(Rule::Termination(kinds)), Rule::Termination(others)) => *kinds |= others,
-            (Some(_), _) => {}
-            (free, rule) => *free = Some(rule),
-        }
-    }
-
-    /// Id of a word of [`SPECIAL`].
-    pub(super) fn special(&self, name: &str) -> Word {
-        self.words[name]
-    }
-
-    /// Whether a word after a comma starts a clause about the patient.
-    pub(super) fn is_subjectless(&self, word: Word) -> bool {
-        self.subjectless.contains(&word)
-    }
-
-    /// Whether a word after a comma starts a new finding, which is not negated with those before.
-    pub(super) fn is_new_finding(&self, word: Word) -> bool {
-        self.new_finding.contains(&word)
-    }
-
-    /// Id of a lower-case token.
-    pub(super) fn word(&self, token: &str) -> Word {
-        if token.bytes().all(|byte| byte.is_ascii_digit()) {
-            let is_year = token.len() == 4 && (token.starts_with("19") || token.starts_with("20"));
-            return if is_year { self.words["YEAR"] } else { self.words["NUM"] };
-        }
-        self.words.get(token).copied().unwrap_or(0)
-    }
-
-    /// Rule and length in words of the longest phrase at the start of `words`.
-    pub(super) fn longest(&self, words: impl Iterator<Item = Word>) -> Option<(&Rule, usize)> {
-        let mut node = 0;
-        let mut best = None;
-        for (index, word) in words.enumerate() {
-            match self.next.get(&(node, word)) {
-                Some(next) => node = *next,
-                None => break,
-            }
-            if let Some(rule) = &self.rules[node as usize] {
-                best = Some((rule, index + 1));
-            }
-        }
-        best
-    }
-}
-
-/// All phrases with their rules; pseudo-triggers first, so that they win over equal phrases.
-fn phrases() -> Vec<(String, Rule)> {
-    let mut phrases = Vec::new();
-    let mut add = |patterns: &[&str], rule: Rule| {
-        for phrase in patterns.iter().flat_map(|pattern| expand(pattern)) {
-            phrases.push((phrase, rule.clone()));
-        }
-    };
-    add(PSEUDO, Rule::Pseudo);
-    for (effects, direction, window, patterns) in TRIGGERS {
-        add(patterns, Rule::Trigger { effects, direction: *direction, window: *window });
-    }
-    let bits_of = |kinds: &[usize]| kinds.iter().fold(0, |bits, kind| bits | 1 << kind);
-    for (kinds, patterns) in TERMINATIONS {
-        add(patterns, Rule::Termination(bits_of(kinds)));
-    }
-    for (kinds, patterns) in ASIDES {
-        add(patterns, Rule::Aside(bits_of(kinds)));
-    }
-    phrases
-}
-
-/// All phrases that a pattern matches.
-fn expand(pattern: &str) -> Vec<String> {
-    let mut phrases = vec![String::new()];
-    let mut append = |alternatives: &[&str]| {
-        let joined = |phrase: &String, word: &str| match (phrase.is_empty(), word.is_empty()) {
-            (_, true) => phrase.clone(),
-            (true, false) => word.to_owned(),
-            (false, false) => format!("{phrase} {word}"),
-        };
-        phrases = phrases.iter().flat_map(|phrase| alternatives.iter().map(move |word| joined(phrase, word))).collect();
-    };
-    let mut rest = pattern;
-    while let Some(open) = rest.find('(') {
-        rest[..open].split_whitespace().for_each(|word| append(&alternatives_of(word)));
-        let close = rest.find(')').expect("a test expands every pattern");
-        let inside: Vec<&str> = rest[open + 1..close].split('|').flat_map(alternatives_of).collect();
-        append(&inside);
-        rest = &rest[close + 1..];
-    }
-    rest.split_whitespace().for_each(|word| append(&alternatives_of(word)));
-    phrases.retain(|phrase| !phrase.is_empty());
-    phrases
-}
-
-fn alternatives_of(word: &str) -> Vec<&str> {
-    match word {
-        "KIN" => KIN.to_vec(),
-        "NUM" => [&["NUM"], NUMBERS].concat(),
-        word => vec![word],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-    use crate::text::tokens::tokenize;
-
-    #[test]
-    fn patterns_are_made_of_tokens() {
-        for (phrase, _) in phrases() {
-            for word in phrase.split(' ').filter(|word| !SPECIAL.contains(word)) {
-                let tokens = tokenize(word);
-                assert!(tokens.len() == 1 && tokens[0].span.of(word) == word, "`{word}` of `{phrase}` is no token");
-                assert_eq!(word, word.to_lowercase());
-            }
-        }
-    }
-
-    #[test]
-    fn no_phrase_has_two_triggers_that_differ() {
-        let mut seen: HashMap<String, Rule> = HashMap::new();
-        let mut twice = Vec::new();
-        for (phrase, rule) in phrases() {
-            match seen.get(&phrase) {
-                Some(Rule::Termination(_)) if matches!(rule, Rule::Termination(_)) => {}
-                Some(known) if *known != rule => twice.push(format!("{phrase}: {known:?}, {rule:?}")),
-                _ => drop(seen.insert(phrase, rule)),
-            }
-        }
-        assert!(twice.is_empty(), "{}", twice.join("\n"));
-        assert!(seen.len() > 2_000);
-    }
-}

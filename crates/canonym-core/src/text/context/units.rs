@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::signs::{is_answer, is_nothing};
 use super::triggers::is_kin;
 use super::{Context, Experiencer, Temporality};
-use crate::text::sentences::sentences;
+use crate::text::sentences::{is_abbreviation, sentences};
 use crate::text::{Document, Span};
 
 /// A sentence, a list item, or a part of one between semicolons.
@@ -167,7 +167,8 @@ const ABOUT_PATIENT: [&str; 22] = [
     "presents", "pt", "reports", "she", "smokes", "vitals", "vs",
 ];
 
-/// Whether a unit after a line of family history, which ends at `end`, is about the patient: it starts a line, and names no relative.
+/// Whether a unit after a line of family history, which ends at `end`, is about the patient. At the start of a line, it names no relative
+/// and starts with a word of [`ABOUT_PATIENT`], or with a capital after a short line; inside a line, only a few words tell.
 fn is_about_patient(text: &str, end: usize, unit: Span) -> bool {
     let start = unit.start as usize;
     let words = || unit.of(text).split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -239,6 +240,7 @@ fn heading(text: &str, position: Position) -> Option<Heading> {
 fn cuts(document: &Document) -> BTreeSet<u32> {
     let text = document.text.as_str();
     let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
+    cuts.extend(lower_case_starts(text));
     cuts.extend(document.sections.iter().map(|section| section.span.start));
     cuts.extend(text.match_indices(':').filter_map(|(colon, _)| known_heading_before(text, colon)));
     let mut start = 0;
@@ -259,6 +261,44 @@ fn cuts(document: &Document) -> BTreeSet<u32> {
     }
     cuts
 }
+
+/// Words that start sentences where these are written in lower case. Sorted.
+#[rustfmt::skip]
+const STARTS: [&str; 57] = [
+    "also", "am", "and", "any", "anyone", "are", "been", "but", "can", "could", "denies", "did", "do", "does", "feel", "feeling", "got", "had", "has",
+    "have", "he", "help", "his", "how", "i", "im", "is", "it", "its", "ive", "just", "my", "now", "our", "please", "reports", "she", "should", "since",
+    "so", "still", "thanks", "that", "the", "then", "there", "they", "this", "today", "was", "we", "what", "when", "where", "why", "will", "you",
+];
+
+/// Shortened words of four letters or more, whose full stop does not end a sentence before a word in lower case. Sorted.
+#[rustfmt::skip]
+const SHORTENED: [&str; 46] = [
+    "admin", "approx", "appt", "assoc", "bact", "bilat", "campylob", "caps", "cardio", "clost", "cont", "dept", "diag", "entero", "esch", "excl",
+    "gastro", "haem", "hist", "hosp", "immun", "klebs", "lact", "lymph", "myco", "neuro", "ortho", "palp", "poss", "presc", "prev", "prob", "prox",
+    "pseud", "psych", "pulm", "resp", "salm", "shig", "spec", "staph", "strep", "susp", "syst", "temp", "tuberc",
+];
+
+/// Starts of sentences in lower case: `no symptoms. also do i have herpes`. Stops after abbreviations do not count.
+fn lower_case_starts(text: &str) -> impl Iterator<Item = u32> {
+    text.match_indices(". ").chain(text.match_indices("? ")).chain(text.match_indices("! ")).filter_map(
+        |(stop, mark)| {
+            let start = stop + mark.len();
+            let letters = |text: &str| text.find(|letter: char| !letter.is_lowercase()).unwrap_or(text.len());
+            let next = &text[start..text.floor_char_boundary(start + MAX_WORD)];
+            let next = &next[..letters(next)];
+            let before = &text[text.ceil_char_boundary(stop.saturating_sub(MAX_WORD))..stop];
+            let before =
+                before.rsplit(|letter: char| letter.is_whitespace() || matches!(letter, '(' | ',' | '/')).next()?;
+            let is_word = before.len() > 2 && letters(before) == before.len() && !is_abbreviation(before);
+            let is_whole = is_word && before.len() > 3 && SHORTENED.binary_search(&before).is_err();
+            let is_start = STARTS.binary_search(&next).is_ok() && (is_word || !mark.starts_with('.'));
+            (is_start || (is_whole && !next.is_empty() && mark.starts_with('.'))).then_some(start as u32)
+        },
+    )
+}
+
+/// Longest word that is looked at around a stop, in bytes.
+const MAX_WORD: usize = 40;
 
 /// Start of the known heading before a colon, if a sentence or clause ends before it: `mother breast ca. SH: smokes`.
 fn known_heading_before(text: &str, colon: usize) -> Option<u32> {
@@ -314,7 +354,7 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        assert!(NEUTRAL.is_sorted() && ABOUT_PATIENT.is_sorted());
+        assert!(NEUTRAL.is_sorted() && ABOUT_PATIENT.is_sorted() && STARTS.is_sorted() && SHORTENED.is_sorted());
     }
 
     #[test]
