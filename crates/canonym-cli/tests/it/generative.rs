@@ -97,12 +97,17 @@ fn it_writes_the_names_that_it_was_shown_and_those_of_another_terminology() {
     let linked = run(&place, &gold, "");
     assert!(linked.lines().count() == 5 && linked.contains("S:3"), "{linked}");
     let explained = run(&place, &[&gold[..], &["--explain", "--to", "jsonl"]].concat(), "");
-    assert!(explained.contains("mean log-probability of the name that the model wrote"), "{explained}");
+    assert!(explained.contains("probability of its names among all names that were written"), "{explained}");
     let sheet = run(&place, &["model", "info", "model"], "");
     assert!(sheet.contains("generative linker: 1 + 1 layers of 16"), "{sheet}");
     // Mentions in text are found by the default model.
     let text = ["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", "Then a circle was drawn."];
     assert!(run(&place, &text, "").contains(r#""id":"S:1""#));
+    #[cfg(unix)]
+    {
+        let answer = crate::serve::linked_by_server(&place, "model", "Then a circle was drawn.");
+        assert!(answer.contains(r#""id":"S:1""#), "{answer}");
+    }
     let empty = run(&place, &["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", ""], "");
     assert!(!empty.contains("S:"), "{empty}");
     // Names without context.
@@ -124,6 +129,23 @@ fn each_stage_stands_alone_and_candidates_are_reranked() {
     assert!(report["dev_candidates"]["all"]["accuracy"]["1"].as_f64().unwrap() >= 0.8, "{report}");
     let gold = ["link", "--model", "tuned", "--kb", "shapes.kb", "--mentions", "gold", "train.pubtator.txt"];
     assert!(run(&place, &gold, "").contains("S:1"));
+    let explained = run(&place, &[&gold[..], &["--explain", "--to", "jsonl"]].concat(), "");
+    for sentence in ["mean log-probability of the name that the model wrote", "probability by the lexical linker"] {
+        assert!(explained.contains(sentence), "{explained}");
+    }
+    // Beside the candidates, any name.
+    let set = ["n_candidates=1", "any_name=true", "data.tune_share=3"];
+    let report = train(&place, "tuning.toml", "any", &set);
+    assert_eq!(report["candidates"]["any_name"], true, "{report}");
+    assert!(report["dev_candidates"]["all"]["accuracy"]["5"].as_f64().unwrap() >= 0.8, "{report}");
+    let linked =
+        ["link", "--model", "any", "--kb", "shapes.kb", "--mentions", "gold", "--to", "jsonl", "train.pubtator.txt"];
+    assert!(run(&place, &linked, "").contains("S:1"));
+    // The preferred name of each concept alone.
+    let set = ["text.names=preferred", "train.run.n_steps=2", "train.run.mining_interval=2"];
+    let all = report["names"]["n_nodes"].as_u64().unwrap();
+    let report = train(&place, "tuning.toml", "preferred", &set);
+    assert!(report["names"]["n_nodes"].as_u64().unwrap() < all, "{report}");
     // What was read is recorded, and a model that learned from no document says so.
     let sheet = run(&place, &["model", "info", "tuned"], "");
     assert!(sheet.contains("  train.pubtator.txt"), "{sheet}");
@@ -136,6 +158,8 @@ fn each_stage_stands_alone_and_candidates_are_reranked() {
         ("beams.n_beams=100000000000", "invalid `beams`"),
         ("beams.length_penalty=nan", "invalid `beams`"),
         ("n_candidates=0", "invalid `n_candidates`"),
+        ("any_name=true", "`any_name` has no effect"),
+        ("text.names=some", "unknown variant `some`"),
         ("data.train=[]", "there is nothing to fine-tune on"),
         ("data.target=longest", "unknown variant `longest`"),
         ("model.start=shapes.tsv", "shapes.tsv"),

@@ -64,7 +64,7 @@ fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
         ("detached", vec![LSTM, "batch.encoder_gradient=main"]),
         ("entity", vec!["model.framing=entity"]),
         ("token", vec!["model.tasks=[\"concepts\"]"]),
-        ("tags", vec!["model.type_tags=true"]),
+        ("tags", vec!["model.type_tags=true", "model.linked_spans=mentions"]),
         ("crf", vec!["model.type_tags=true", "model.crf=true", LSTM, "encoder.layers=0"]),
         (
             "deep",
@@ -146,6 +146,24 @@ fn concepts_that_the_terminology_lacks_stay_unlinked() {
 }
 
 #[test]
+fn a_server_takes_it_and_other_models_link_its_mentions() {
+    let place = place();
+    train(&place, "model", &["model.linked_spans=mentions"]);
+    #[cfg(unix)]
+    {
+        let answer = crate::serve::linked_by_server(&place, "model", "We saw the ring. A ring.");
+        assert!(answer.contains(r#""text":"ring""#) && answer.contains(r#""id":"S:1""#), "{answer}");
+    }
+    let text = ["link", "--model", "model", "--kb", "shapes.kb", "--to", "jsonl", "--text", "We saw the ring. A dice."];
+    let (ok, found, errors) = said(&place, &text, "");
+    assert!(ok && found.contains(r#""text":"ring""#), "{found}{errors}");
+    place.write("mentions.jsonl", found);
+    let gold = ["link", "--model", "lexical", "--kb", "shapes.kb", "--mentions", "gold", "mentions.jsonl"];
+    let (ok, linked, errors) = said(&place, &gold, "");
+    assert!(ok && linked.contains("S:1") && linked.contains("S:3"), "{linked}{errors}");
+}
+
+#[test]
 fn what_does_not_belong_together_is_refused() {
     let place = place();
     for (set, expected) in [
@@ -156,6 +174,7 @@ fn what_does_not_belong_together_is_refused() {
         (vec!["batch.batch=0"], "`batch.batch` must be at least 1"),
         (vec!["batch.nil_weight=-0.5"], "`batch.nil_weight` must be above 0 and at most 1"),
         (vec!["run.adam.decay=l3"], "l3"),
+        (vec!["model.linked_spans=mentions", "model.framing=entity"], "`linked_spans = \"mentions\"` needs"),
     ] {
         refuse(&place, &set, expected);
     }

@@ -36,12 +36,26 @@ fn answered(address: &str, path: &str, body: &str) -> Option<String> {
 
 /// Starts a server in `place`; where it listens.
 fn start(place: &Workplace) -> (Child, String) {
-    let arguments = ["serve", "--kb", "shapes.kb", "--model", "lexical", "--bind", "127.0.0.1:0", "--data", "kept"];
+    start_with(place, "lexical")
+}
+
+/// Starts a server with a model.
+pub fn start_with(place: &Workplace, model: &str) -> (Child, String) {
+    let arguments = ["serve", "--kb", "shapes.kb", "--model", model, "--bind", "127.0.0.1:0", "--data", "kept"];
     let mut child = place.command(&arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect(&line).to_owned();
     (child, address)
+}
+
+/// What a server with a model links in a text; the server ends afterwards.
+pub fn linked_by_server(place: &Workplace, model: &str, text: &str) -> String {
+    let (mut child, address) = start_with(place, model);
+    let answer = ask(&address, "POST", "/api/v1/link", &format!("{{\"text\": \"{text}\"}}"));
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    answer
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::{Manifest, ModelFile, check_vocabulary};
 use crate::models::generative::GenerativeConfig;
 use crate::models::generative::beam::BeamConfig;
 use crate::models::generative::text::{Coder, TextConfig};
+use crate::models::joint::log_odds;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::{BertNormalizer, Tokenizer};
 
@@ -38,7 +39,7 @@ pub struct GenerativeManifest {
     /// Calibration of the probabilities.
     #[serde(default)]
     pub calibration: Calibration,
-    /// Generation among the candidates of the lexical linker, which are reranked; all names if missing, as published.
+    /// Reranking of the candidates of the lexical linker; without it, any name is written, as published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Candidates>,
     /// Normalisation of the tokenizer.
@@ -88,6 +89,26 @@ pub struct Candidates {
     /// Constant.
     #[serde(default)]
     pub bias: f32,
+    /// Whether any name is written as well, so that other concepts are ranked beside the candidates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_name: bool,
+    /// In place of the term of the lexical linker, for concepts that are none of its candidates.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub beyond: f32,
+}
+
+impl Candidates {
+    /// Weights that were fitted on nothing: all that is known counts the same.
+    pub fn unfitted(n: usize, any_name: bool) -> Candidates {
+        // As unlikely as a candidate to which the lexical linker gives 1 %.
+        let beyond = if any_name { log_odds(0.01) } else { 0.0 };
+        Candidates { n, score: 1.0, lexical: 1.0, bias: 0.0, any_name, beyond }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_zero(value: &f32) -> bool {
+    *value == 0.0
 }
 
 fn one() -> f32 {
@@ -132,5 +153,49 @@ impl GenerativeBundle {
     /// If the vocabulary lacks tokens that begin and end a sequence.
     pub fn coder(&self) -> Result<Coder> {
         self.manifest.coder(self.pieces.clone())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::bundle::FORMAT;
+    use crate::models::generative::decoder::tests::drawn_model;
+    use crate::tokenizer::BertRules;
+
+    /// Words of the vocabulary.
+    const WORDS: &str = "[UNK] [CLS] [SEP] gout fever rash pain start end is of the a";
+
+    /// A small linker with drawn weights.
+    pub fn bundle() -> GenerativeBundle {
+        let (model, parameters) = drawn_model();
+        let manifest = GenerativeManifest {
+            system: SYSTEM.to_owned(),
+            format: FORMAT,
+            model,
+            text: TextConfig::default(),
+            beams: BeamConfig::default(),
+            ranking: Ranking::Best,
+            calibration: Calibration::default(),
+            candidates: None,
+            normalizer: BertNormalizer::UNCASED,
+            longest_word: BertRules::UNCASED.longest_word,
+            card: "made up".to_owned(),
+        };
+        let pieces = Tokenizer::of(WORDS.split(' ').map(str::to_owned).collect()).unwrap();
+        GenerativeBundle::new(manifest, parameters, pieces)
+    }
+
+    #[test]
+    fn settings_at_their_defaults_are_written_as_before_and_read_from_older_bundles() {
+        let mut manifest = bundle().manifest;
+        manifest.candidates = Some(Candidates::unfitted(20, false));
+        let json = serde_json::to_string(&manifest).unwrap();
+        assert!(!json.contains("any_name") && !json.contains("beyond") && !json.contains("\"names\""), "{json}");
+        assert_eq!(serde_json::from_str::<GenerativeManifest>(&json).unwrap(), manifest);
+        manifest.candidates = Some(Candidates::unfitted(20, true));
+        manifest.text.names = crate::models::generative::text::WrittenNames::Preferred;
+        let json = serde_json::to_string(&manifest).unwrap();
+        assert_eq!(serde_json::from_str::<GenerativeManifest>(&json).unwrap(), manifest);
     }
 }

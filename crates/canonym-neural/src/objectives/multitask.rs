@@ -422,8 +422,8 @@ pub fn present_loss(scores: &Matrix, labels: &[Option<u32>], present: &[u32], ni
     (sum, gradient)
 }
 
-/// Negative log-likelihood of the labels of each window, as the mean over words, with the gradients of scores and transitions. Unknown
-/// labels count as the first one.
+/// Negative log-likelihood of the labels of each window, as the mean over words, with the gradients of scores and transitions. Windows with
+/// an unknown label are left out.
 fn sequence_loss(
     scores: &Matrix,
     transitions: &Matrix,
@@ -431,17 +431,24 @@ fn sequence_loss(
     n_words: &[usize],
 ) -> (f64, Vec<f32>, Vec<f32>) {
     let crf = Crf::new(transitions);
-    let weight = 1.0 / scores.n_rows.max(1) as f32;
-    let (mut loss, mut of_scores) = (0.0, Vec::with_capacity(scores.values.len()));
-    let mut of_transitions = vec![0.0; transitions.values.len()];
+    let n_cols = scores.n_cols;
+    let mut windows: Vec<(usize, Vec<usize>)> = Vec::with_capacity(n_words.len());
     let mut first = 0;
-    for n in n_words.iter().copied().filter(|n| *n > 0) {
-        let gold: Vec<usize> = labels[first..first + n].iter().map(|label| label.unwrap_or(0) as usize).collect();
-        let found = crf.likelihood(&scores.values[first * scores.n_cols..(first + n) * scores.n_cols], &gold);
-        loss += found.loss * f64::from(weight);
-        of_scores.extend(found.of_scores.iter().map(|slope| weight * slope));
-        of_transitions.iter_mut().zip(&found.of_transitions).for_each(|(to, slope)| *to += weight * slope);
+    for n in n_words.iter().copied() {
+        let gold: Option<Vec<usize>> =
+            labels[first..first + n].iter().map(|label| label.map(|label| label as usize)).collect();
+        windows.extend(gold.filter(|gold| !gold.is_empty()).map(|gold| (first, gold)));
         first += n;
+    }
+    let weight = 1.0 / windows.iter().map(|(_, gold)| gold.len()).sum::<usize>().max(1) as f32;
+    let (mut loss, mut of_scores) = (0.0, vec![0.0; scores.values.len()]);
+    let mut of_transitions = vec![0.0; transitions.values.len()];
+    for (first, gold) in &windows {
+        let rows = first * n_cols..(first + gold.len()) * n_cols;
+        let found = crf.likelihood(&scores.values[rows.clone()], gold);
+        loss += found.loss * f64::from(weight);
+        of_scores[rows].iter_mut().zip(&found.of_scores).for_each(|(to, slope)| *to = weight * slope);
+        of_transitions.iter_mut().zip(&found.of_transitions).for_each(|(to, slope)| *to += weight * slope);
     }
     (loss, of_scores, of_transitions)
 }

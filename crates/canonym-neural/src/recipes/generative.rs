@@ -75,6 +75,9 @@ pub struct Experiment {
     /// Number of candidates of the lexical linker that the finished model reranks; it writes any name if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n_candidates: Option<usize>,
+    /// Whether it writes any name as well, and ranks those concepts beside the candidates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    any_name: bool,
     /// Pre-training on `data.pretrain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pretrain: Option<StageConfig>,
@@ -330,7 +333,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
             (Arc::new(NameTrie::new(kb, None, &coder)), Arc::new(NameTrie::new(&dev_kb, None, &coder)));
         report.names = Some(NamesReport {
             n_nodes: dev_names.trie().len(),
-            n_bytes: dev_names.trie().n_bytes(),
+            n_bytes: dev_names.n_bytes(),
             n_unwritten: dev_names.n_unwritten(),
         });
         let known = Known::of(&parts.train);
@@ -369,19 +372,19 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         bundle = GenerativeBundle::from_bytes(&bundle.to_bytes(Precision::Half)?, &out.join(FILE))?;
         let evaluation_started = Instant::now();
         if !parts.tune.is_empty() {
-            let linker = bundle.linker_of(&Target::new(kb, None), names)?;
+            let linker = bundle.linker_of(&Target::new(kb, None), names.clone())?;
             bundle.manifest.calibration = answer(&linker, kb, &parts.tune)?.calibration();
         }
-        let mut candidates = experiment.n_candidates.map(|n| Candidates { n, score: 1.0, lexical: 1.0, bias: 0.0 });
+        let mut candidates = experiment.n_candidates.map(|n| Candidates::unfitted(n, experiment.any_name));
         if let Some(candidates) = candidates.as_mut().filter(|_| !parts.tune.is_empty()) {
             let mut bundle = bundle.clone();
             bundle.manifest.candidates = Some(*candidates);
-            let linker = bundle.linker_of(&Target::new(kb, None), Arc::default())?;
+            let linker = bundle.linker_of(&Target::new(kb, None), names)?;
             *candidates = fit_candidates(&linker, kb, &parts.tune, *candidates)?;
         }
         if !parts.dev.is_empty() {
             status::say("held-out mentions …");
-            let linker = bundle.linker_of(&Target::new(&dev_kb, None), dev_names)?;
+            let linker = bundle.linker_of(&Target::new(&dev_kb, None), dev_names.clone())?;
             let scores = answer(&linker, &dev_kb, &parts.dev)?.report(&dev_kb, &known);
             status::say(&format!(
                 "dev accuracy@1 {:.1} of {} mentions",
@@ -391,7 +394,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
             report.dev = Some(scores);
             if candidates.is_some() {
                 bundle.manifest.candidates = candidates;
-                let linker = bundle.linker_of(&Target::new(&dev_kb, None), Arc::default())?;
+                let linker = bundle.linker_of(&Target::new(&dev_kb, None), dev_names)?;
                 report.dev_candidates = Some(answer(&linker, &dev_kb, &parts.dev)?.report(&dev_kb, &known));
             }
         }
@@ -457,6 +460,9 @@ impl Experiment {
         }
         if self.n_candidates.is_some_and(|n| !(1..=MOST).contains(&n)) {
             return refused("invalid `n_candidates`", "it must be from 1 to 1000, such as 20");
+        }
+        if self.any_name && self.n_candidates.is_none() {
+            return refused("`any_name` has no effect without `n_candidates`", "any name is written then; omit it");
         }
         if self.model.positions < MIN_POSITIONS || self.model.source_positions < MIN_POSITIONS {
             return refused("too few positions", "`model.positions` and `model.source_positions` must be at least 8");

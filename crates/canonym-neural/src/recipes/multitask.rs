@@ -29,7 +29,7 @@ use crate::checkpoint::read_bert;
 use crate::layers::lstm::BiLstmConfig;
 use crate::models::multitask::infer::MultitaskTagger;
 use crate::models::multitask::tokenized::{Splitter, TokenizedText};
-use crate::models::multitask::{ENCODER, Framing, MultitaskConfig, Task};
+use crate::models::multitask::{ENCODER, Framing, LinkedSpans, MultitaskConfig, Task};
 use crate::objectives::multitask::evaluate::{Evaluation, evaluate, gold_spans};
 use crate::objectives::multitask::{Multitask, MultitaskBatchConfig};
 use crate::status;
@@ -120,6 +120,9 @@ struct ModelConfig {
     /// Whether heads have a hidden layer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     hidden_layer: bool,
+    /// The mentions that are linked, per token.
+    #[serde(default, skip_serializing_if = "LinkedSpans::is_default")]
+    linked_spans: LinkedSpans,
     /// Maximum number of wordpieces of a sentence with its context.
     #[serde(default = "length")]
     max_pieces: usize,
@@ -266,6 +269,12 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let found = evaluate(&tagger, &held, given.as_deref())?;
         let by_task = if given.is_some() { &mut report.on_gold_spans } else { &mut report.held_out };
         *by_task = scores(&found);
+        if let Some(ceiling) = report.recall_ceiling {
+            let percent = 100.0 * ceiling;
+            status::say(&format!(
+                "{percent:.1} % of the linked held-out mentions have a concept that occurs in training"
+            ));
+        }
         report.token_accuracy = found.token_accuracy.iter().map(|(task, share)| (task.name(), *share)).collect();
         if let Some((detector, _)) = &detector {
             report.with_detector = scores(&evaluate_detected(detector, &tagger, &labeller, &dev)?);
@@ -394,7 +403,8 @@ fn begin(
     if let Some(dropout) = dropout {
         (config.hidden_dropout_prob, config.attention_probs_dropout_prob) = (*dropout, *dropout);
     }
-    let ModelConfig { tasks, framing, lstm, crf, type_tags, lenient, hidden_layer, max_pieces, .. } = &experiment.model;
+    let ModelConfig { tasks, framing, lstm, crf, type_tags, lenient, hidden_layer, linked_spans, max_pieces, .. } =
+        &experiment.model;
     let model = MultitaskConfig {
         bert: config,
         tasks: tasks.clone(),
@@ -404,6 +414,7 @@ fn begin(
         type_tags: *type_tags,
         lenient: *lenient,
         hidden_layer: *hidden_layer,
+        linked_spans: *linked_spans,
         max_pieces: *max_pieces,
         types: classes.types.clone(),
     };

@@ -11,6 +11,8 @@ use canonym_core::eval::queries::read_queries;
 use canonym_core::input::{Encoding, Input};
 use canonym_core::link::fit::Labelled;
 
+use crate::system::terminology::bare;
+
 /// Characters of the bytes 0x80 to 0x9f in Windows-1252; five are undefined.
 const WINDOWS: [char; 32] = [
     '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}', '\u{fffd}',
@@ -146,11 +148,6 @@ fn read_corpus(path: &Path) -> canonym_core::Result<Mentions> {
         }
     }
     Ok(mentions)
-}
-
-/// Bare id as used in queries: the prefixes of MeSH, OMIM and UMLS are removed. Others stay, since their numbers could collide with OMIM.
-pub fn bare(id: &str) -> &str {
-    ["MESH:", "OMIM:", "UMLS:"].into_iter().find_map(|source| id.strip_prefix(source)).unwrap_or(id)
 }
 
 #[cfg(test)]

@@ -35,9 +35,10 @@ use super::log::Log;
 use super::run_folder::{identity, provenance, write_bytes, write_run};
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
 use super::{TrainOptions, settings, stage, tell_unknown};
-use crate::recipes::queries::{MentionQuery, bare};
+use crate::recipes::queries::MentionQuery;
 use crate::status;
 use crate::system::lexical::{LEXICAL_PART, lexical_learned};
+use crate::system::terminology::bare;
 
 /// An experiment.
 #[derive(Debug, Serialize, Deserialize)]

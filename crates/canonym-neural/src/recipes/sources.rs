@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::data_file;
 use super::data::{Source, compile_all};
 use super::run_folder::write_text;
-use crate::recipes::queries::{MentionQuery, bare, read_mentions};
+use crate::recipes::queries::{MentionQuery, read_mentions};
 use crate::status;
+use crate::system::terminology::bare;
 
 /// Value of `format` for the JSON read by the code of ResCNN: `{"id": [["primary", "name"], …], …}`.
 const ONTOLOGY: &str = "rescnn";

@@ -1,17 +1,19 @@
 //! The generative linker as a model of a system: its bundle, the names of a terminology, and its linker.
 
+mod names;
+
 use std::sync::Arc;
 
 use canonym_core::Result;
 use canonym_core::eval::learned::Learned;
-use canonym_core::kb::subset::Subset;
-use canonym_core::kb::{ConceptId, KnowledgeBase};
-use canonym_core::link::explain::{Explanation, contribution, explained};
+use canonym_core::kb::{ConceptId, KnowledgeBase, NameId};
+use canonym_core::link::explain::{Contribution, Explanation, contribution, explained};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::{Annotator, Candidate, Link, LinkInput, Linker};
 use canonym_core::text::Mention;
 use canonym_core::text::abbreviations::find_abbreviations;
+pub use names::NameTrie;
 use rayon::prelude::*;
 
 use super::detect_then_link::DetectThenLink;
@@ -24,14 +26,18 @@ use crate::bundle::generative::{Calibration, Candidates, GenerativeBundle, Gener
 use crate::models::bert::Sequences;
 use crate::models::generative::beam::{BeamConfig, Found, Task, search};
 use crate::models::generative::decoder::EncoderDecoder;
-use crate::models::generative::text::{Coder, plain_name};
-use crate::models::generative::trie::{TokenLists, Trie};
+use crate::models::generative::text::Coder;
 use crate::models::joint::log_odds;
-use crate::status::Stage;
 use crate::tensor::elementwise::sigmoid;
 
-/// Mentions that are decoded together.
+/// Greatest number of mentions that are decoded together.
 const MENTIONS: usize = 32;
+
+/// Hypotheses that are decoded together, each with the probabilities of the whole vocabulary: this bounds memory.
+const HYPOTHESES: usize = 160;
+
+/// Mean log-probability of a candidate that was not written, if all that were are likelier.
+const UNWRITTEN: f32 = -6.0;
 
 impl GenerativeBundle {
     /// The linker of a knowledge base.
@@ -40,8 +46,8 @@ impl GenerativeBundle {
     /// If weights are missing.
     pub fn linker(&self, on: &Target, config: LinkConfig) -> Result<GenerativeLinker> {
         let names = match self.manifest.candidates {
-            Some(_) => NameTrie::of(&on.kb, [], &self.coder()?),
-            None => NameTrie::new(&on.kb, on.subset.as_deref(), &self.coder()?),
+            Some(Candidates { any_name: false, .. }) => NameTrie::default(),
+            _ => NameTrie::new(&on.kb, on.subset.as_deref(), &self.coder()?),
         };
         let names = Arc::new(names);
         Ok(GenerativeLinker { config, ..self.linker_of(on, names)? })
@@ -65,93 +71,13 @@ impl GenerativeBundle {
     }
 }
 
-/// The names of a knowledge base as a trie.
-#[derive(Debug, Default)]
-pub struct NameTrie {
-    trie: Trie,
-    /// Concepts of each name, the most specific first.
-    concepts: Vec<Vec<ConceptId>>,
-    /// Plain names.
-    names: Vec<String>,
-    /// Number of names that the model cannot write.
-    n_unwritten: usize,
-}
-
-/// A plain name of a concept, ordered as concepts of the same name are.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct NameOfConcept {
-    name: String,
-    is_synonym: bool,
-    n_names: usize,
-    concept: ConceptId,
-}
-
-impl NameTrie {
-    /// Builds the trie of the names of all concepts, or those of a subset.
-    pub fn new(kb: &KnowledgeBase, subset: Option<&Subset>, coder: &Coder) -> NameTrie {
-        let stage = Stage::start();
-        let kept = kb.concepts().filter(|concept| subset.is_none_or(|subset| subset.has(*concept)));
-        let names = NameTrie::of(kb, kept, coder);
-        let (n, n_nodes, n_bytes) = (names.names.len(), names.trie.len(), names.trie.n_bytes());
-        let n_unwritten = names.n_unwritten;
-        stage
-            .done(format_args!("trie of {n} names: {n_nodes} nodes, {n_bytes} bytes; {n_unwritten} cannot be written"));
-        names
-    }
-
-    /// Builds the trie of the names of concepts. A name of several concepts stands first for the one that has it as its preferred name, then
-    /// for the one with the fewest names (published code), in the order of the knowledge base.
-    pub fn of(kb: &KnowledgeBase, concepts: impl IntoIterator<Item = ConceptId>, coder: &Coder) -> NameTrie {
-        let mut all: Vec<NameOfConcept> = Vec::new();
-        for concept in concepts {
-            let n_names = kb.names(concept).count();
-            all.extend(kb.names(concept).enumerate().map(|(at, name)| NameOfConcept {
-                name: plain_name(kb.name(name)),
-                is_synonym: at > 0,
-                n_names,
-                concept,
-            }));
-        }
-        all.par_sort_unstable();
-        let groups: Vec<&[NameOfConcept]> = all.chunk_by(|left, right| left.name == right.name).collect();
-        let tokens: Vec<Option<Vec<u32>>> = groups.par_iter().map(|group| coder.name(&group[0].name)).collect();
-        let mut written =
-            NameTrie { n_unwritten: tokens.iter().filter(|tokens| tokens.is_none()).count(), ..NameTrie::default() };
-        let mut lists = TokenLists::default();
-        for (group, tokens) in groups.iter().zip(tokens) {
-            let Some(tokens) = tokens else { continue };
-            lists.push(tokens);
-            written.names.push(group[0].name.clone());
-            let mut concepts: Vec<ConceptId> = Vec::with_capacity(group.len());
-            for one in *group {
-                if !concepts.contains(&one.concept) {
-                    concepts.push(one.concept);
-                }
-            }
-            written.concepts.push(concepts);
-        }
-        written.trie = Trie::new(&lists);
-        written
-    }
-
-    /// The trie.
-    pub fn trie(&self) -> &Trie {
-        &self.trie
-    }
-
-    /// Number of names that the model cannot write: too long, or with unknown characters.
-    pub fn n_unwritten(&self) -> usize {
-        self.n_unwritten
-    }
-}
-
 /// A concept that was found for a mention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeneratedConcept {
     /// The concept.
     pub concept: ConceptId,
-    /// Its best name, as it was written.
-    pub name: String,
+    /// Its best name that was written; `None` if it is a candidate of which no name was.
+    pub name: Option<NameId>,
     /// Mean log-probability of its best name.
     pub score: f32,
     /// Its share of the probability of all names that were found.
@@ -169,8 +95,13 @@ struct FirstStage {
 impl FirstStage {
     /// Log-odds that a concept is right.
     fn odds(&self, one: &GeneratedConcept) -> f32 {
-        let Candidates { score, lexical, bias, .. } = self.config;
-        score * one.score + lexical * log_odds(one.lexical.unwrap_or(0.0)) + bias
+        self.terms(one).iter().sum()
+    }
+
+    /// The terms of the log-odds: the score, the lexical linker, the constant.
+    fn terms(&self, one: &GeneratedConcept) -> [f32; 3] {
+        let Candidates { score, lexical, beyond, bias, .. } = self.config;
+        [score * one.score, one.lexical.map_or(beyond, |p_link| lexical * log_odds(p_link)), bias]
     }
 
     /// Adds the evidence of the first stage, and the candidates that were not written; ranks by both.
@@ -182,7 +113,7 @@ impl FirstStage {
                 Some(one) => one.lexical = lexical,
                 None => found.push(GeneratedConcept {
                     concept: candidate.concept,
-                    name: String::new(),
+                    name: None,
                     score: worst,
                     share: 0.0,
                     lexical,
@@ -192,9 +123,6 @@ impl FirstStage {
         found.sort_by(|left, right| self.odds(right).total_cmp(&self.odds(left)));
     }
 }
-
-/// Mean log-probability of a candidate that was not written, if all that were are likelier.
-const UNWRITTEN: f32 = -6.0;
 
 /// Links by writing names.
 pub struct GenerativeLinker {
@@ -235,6 +163,15 @@ impl GenerativeLinker {
         // So many that hardly any candidate is lost.
         let beams = BeamConfig { n_beams: self.beams.n_beams.max(2 * candidates.config.n), double: true, ..self.beams };
         let mut found = self.written(inputs, &tries, &beams)?;
+        if candidates.config.any_name {
+            let tries = vec![&*self.names; tries.len()];
+            let of_any_name = self.written(inputs, &tries, &self.beams)?;
+            found
+                .iter_mut()
+                .flatten()
+                .zip(of_any_name.into_iter().flatten())
+                .for_each(|(found, more)| add(found, more));
+        }
         for (found, link) in found.iter_mut().flatten().zip(links) {
             candidates.join(found, link);
         }
@@ -266,7 +203,7 @@ impl GenerativeLinker {
         let mut order: Vec<usize> = (0..flat.len()).collect();
         order.sort_by_key(|at| (flat[*at].1.len(), flat[*at].0.len()));
         let mut found: Vec<Vec<GeneratedConcept>> = vec![Vec::new(); flat.len()];
-        for some in order.chunks(MENTIONS) {
+        for some in order.chunks(n_together(beams)) {
             let sources = Sequences::pack(some.iter().map(|at| flat[*at].0.as_slice()));
             let tasks: Vec<Task<'_>> =
                 some.iter().map(|at| Task { prompt: &flat[*at].1, trie: tries[*at].trie() }).collect();
@@ -283,16 +220,14 @@ impl GenerativeLinker {
         let total: f32 = names.iter().map(weight).sum();
         let mut all: Vec<GeneratedConcept> = Vec::new();
         for name in names {
-            // Names that differ in letters that the vocabulary does not tell apart end at the same leaf.
-            let rows: Vec<usize> = tried.trie.ending_at(name.leaf).map(|row| row as usize).collect();
-            let n_concepts: usize = rows.iter().map(|row| tried.concepts[*row].len()).sum();
-            let share = weight(name) / total / n_concepts.max(1) as f32;
-            for (row, concept) in rows.iter().flat_map(|row| tried.concepts[*row].iter().map(move |one| (*row, one))) {
-                match all.iter_mut().find(|known| known.concept == *concept) {
+            let share = weight(name) / total / tried.ending_at(name.leaf).count().max(1) as f32;
+            for written in tried.ending_at(name.leaf) {
+                let concept = self.kb.concept_of(written);
+                match all.iter_mut().find(|known| known.concept == concept) {
                     Some(known) => known.share += share,
                     None => all.push(GeneratedConcept {
-                        concept: *concept,
-                        name: tried.names[row].clone(),
+                        concept,
+                        name: Some(written),
                         score: name.score,
                         share,
                         lexical: None,
@@ -307,10 +242,9 @@ impl GenerativeLinker {
     }
 
     fn link_of(&self, concepts: &[GeneratedConcept]) -> Link {
-        let Calibration { share, score, bias } = self.calibration;
         let probability = |one: &GeneratedConcept| match &self.candidates {
             Some(candidates) => sigmoid(candidates.odds(one)),
-            None => sigmoid(share * log_odds(one.share) + score * one.score + bias),
+            None => sigmoid(self.calibrated(one).iter().sum()),
         };
         let candidate =
             |one: &GeneratedConcept| Candidate { concept: one.concept, name: None, p_link: probability(one) };
@@ -322,6 +256,65 @@ impl GenerativeLinker {
         let nil = candidates.first().is_none_or(|best| best.p_link < self.config.min_score);
         Link { nil, candidates }
     }
+
+    /// The terms of the log-odds without candidates: the share, the score, the constant.
+    fn calibrated(&self, one: &GeneratedConcept) -> [f32; 3] {
+        let Calibration { share, score, bias } = self.calibration;
+        [share * log_odds(one.share), score * one.score, bias]
+    }
+
+    /// The terms of the log-odds of a concept for people.
+    fn contributions(&self, one: &GeneratedConcept, p_link: f32) -> Vec<Contribution> {
+        let part = |feature: &str, sentence: &str, value: f32, log_odds: f32| {
+            contribution(feature, sentence, f64::from(value), f64::from(log_odds))
+        };
+        let written = match one.name {
+            Some(_) => "mean log-probability of the name that the model wrote",
+            None => "no name was written: assumed mean log-probability",
+        };
+        let mut all = match &self.candidates {
+            Some(candidates) => {
+                let [score, lexical, bias] = candidates.terms(one);
+                let lexical = match one.lexical {
+                    Some(p_link) => part("lexical", "probability by the lexical linker", p_link, lexical),
+                    None => part("beyond", "no candidate of the lexical linker", 1.0, lexical),
+                };
+                vec![part("written", written, one.score, score), lexical, part("offset", "baseline", 1.0, bias)]
+            }
+            None => {
+                let [share, score, bias] = self.calibrated(one);
+                let sentence = "probability of its names among all names that were written";
+                vec![
+                    part("share", sentence, one.share, share),
+                    part("written", written, one.score, score),
+                    part("offset", "baseline", 1.0, bias),
+                ]
+            }
+        };
+        let sum: f64 = all.iter().map(|one| one.log_odds).sum();
+        // A candidate is never more probable than its predecessor.
+        if p_link < sigmoid(sum as f32) - 1e-3 {
+            let limit = log_odds(p_link) - sum as f32;
+            all.push(part("limit", "limited to the score of the candidate above", 1.0, limit));
+        }
+        all
+    }
+}
+
+/// Adds the concepts of names from a second search. Of a concept that both found, the better name counts.
+fn add(found: &mut Vec<GeneratedConcept>, more: Vec<GeneratedConcept>) {
+    for one in more {
+        match found.iter_mut().find(|known| known.concept == one.concept) {
+            Some(known) if known.score < one.score => *known = one,
+            Some(_) => {}
+            None => found.push(one),
+        }
+    }
+}
+
+/// Number of mentions that are decoded together.
+fn n_together(beams: &BeamConfig) -> usize {
+    (HYPOTHESES / beams.n_beams.max(1)).clamp(1, MENTIONS)
 }
 
 impl Linker for GenerativeLinker {
@@ -338,13 +331,9 @@ impl Linker for GenerativeLinker {
         let of_mention = |compared: String, found: &Vec<GeneratedConcept>| {
             let link = self.link_of(found);
             let explain = |(candidate, one): (&Candidate, &GeneratedConcept)| {
-                let first = self.kb.names(one.concept).next();
-                let name =
-                    self.kb.names(one.concept).find(|name| plain_name(self.kb.name(*name)) == one.name).or(first)?;
-                let odds = f64::from(log_odds(candidate.p_link));
-                let what = "mean log-probability of the name that the model wrote";
-                let part = contribution("written", what, f64::from(one.score), odds);
-                Some(explained(&self.kb, &compared, name, one.concept, candidate.p_link, vec![part]))
+                let name = one.name.or_else(|| self.kb.names(one.concept).next())?;
+                let parts = self.contributions(one, candidate.p_link);
+                Some(explained(&self.kb, &compared, name, one.concept, candidate.p_link, parts))
             };
             let candidates = link.candidates.iter().zip(found).filter_map(explain).collect();
             (link, Explanation { compared: compared.clone(), candidates, ..Explanation::default() })
@@ -392,3 +381,6 @@ impl LinkingModel for GenerativeModel {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ use super::detect_then_link::explain_mention;
 use super::info::ModelInfo;
 use super::linked::MentionSource;
 use super::names::NameModel;
+use super::terminology::bare;
 use super::{LinkingModel, Target};
 use crate::bundle::MultitaskBundle;
 use crate::bundle::multitask::SYSTEM;
@@ -34,17 +35,9 @@ pub struct MultitaskModel(pub Arc<MultitaskBundle>);
 
 impl MultitaskModel {
     fn built(&self, on: &Target, config: RecogniseConfig) -> Result<MultitaskLinker> {
-        let tagger = self.0.tagger()?;
-        let mut concept_of: HashMap<&str, ConceptId> = HashMap::new();
-        let is_kept = |concept: &ConceptId| on.subset.as_deref().is_none_or(|subset| subset.has(*concept));
-        // A primary id takes precedence over the alternative ids of other concepts.
-        for concept in on.kb.concepts().filter(is_kept) {
-            on.kb.id(concept).split('|').for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
-        }
-        for concept in on.kb.concepts().filter(is_kept) {
-            on.kb.alternative_ids(concept).for_each(|id| _ = concept_of.entry(bare(id)).or_insert(concept));
-        }
-        let concepts = self.0.ids()?.into_iter().map(|id| concept_of.get(bare(id)).copied()).collect();
+        let tagger = self.0.tagger()?.keeping(config.top_k);
+        let by_id = ConceptsById::new(on);
+        let concepts = self.0.ids()?.into_iter().map(|id| by_id.find(id)).collect();
         let min_score = config.min_score.unwrap_or(self.0.manifest.min_score);
         Ok(MultitaskLinker {
             kb: on.kb.clone(),
@@ -57,9 +50,38 @@ impl MultitaskModel {
     }
 }
 
-/// An id without its prefix.
-fn bare(id: &str) -> &str {
-    id.rsplit_once(':').map_or(id, |(_, bare)| bare)
+/// The concepts of a target by their ids.
+struct ConceptsById<'a> {
+    by_id: HashMap<&'a str, ConceptId>,
+    /// By the part of an id after its prefix, for corpora whose ids have none.
+    by_local_id: HashMap<&'a str, ConceptId>,
+}
+
+impl<'a> ConceptsById<'a> {
+    fn new(on: &'a Target) -> ConceptsById<'a> {
+        let (mut by_id, mut by_local_id) = (HashMap::new(), HashMap::new());
+        let mut add = |id: &'a str, concept: ConceptId| {
+            by_id.entry(bare(id)).or_insert(concept);
+            if let Some((_, local_id)) = bare(id).rsplit_once(':') {
+                by_local_id.entry(local_id).or_insert(concept);
+            }
+        };
+        let is_kept = |concept: &ConceptId| on.subset.as_deref().is_none_or(|subset| subset.has(*concept));
+        // A primary id takes precedence over the alternative ids of other concepts.
+        for concept in on.kb.concepts().filter(is_kept) {
+            on.kb.id(concept).split('|').for_each(|id| add(id, concept));
+        }
+        for concept in on.kb.concepts().filter(is_kept) {
+            on.kb.alternative_ids(concept).for_each(|id| add(id, concept));
+        }
+        ConceptsById { by_id, by_local_id }
+    }
+
+    fn find(&self, id: &str) -> Option<ConceptId> {
+        let id = bare(id);
+        // An id with a prefix is none of another ontology.
+        self.by_id.get(id).or_else(|| self.by_local_id.get(id)).copied()
+    }
 }
 
 impl LinkingModel for MultitaskModel {

@@ -110,6 +110,12 @@ fn cache_starter(file: &Path, bytes: &[u8]) -> Result<()> {
     to.commit()
 }
 
+/// An id without the prefix of MeSH, OMIM or UMLS, which many corpora leave out. Other prefixes stay, since numbers of several ontologies
+/// collide.
+pub fn bare(id: &str) -> &str {
+    ["MESH:", "OMIM:", "UMLS:"].into_iter().find_map(|source| id.strip_prefix(source)).unwrap_or(id)
+}
+
 /// All ids of a concept, the primary one first: as stored, or as in the source if `raw`.
 pub fn all_ids(kb: &KnowledgeBase, concept: ConceptId, raw: bool) -> Vec<String> {
     let added = &kb.meta().added_prefixes;

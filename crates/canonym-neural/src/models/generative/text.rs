@@ -53,11 +53,32 @@ pub struct TextConfig {
     pub max_words: usize,
     /// Whether the decoder is prompted with `mention is`.
     pub prompt: bool,
+    /// Which names of a concept may be written.
+    #[serde(skip_serializing_if = "WrittenNames::is_default")]
+    pub names: WrittenNames,
+}
+
+/// Which names of a concept may be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WrittenNames {
+    /// All.
+    #[default]
+    All,
+    /// The preferred name alone, a baseline of the paper.
+    Preferred,
+}
+
+impl WrittenNames {
+    /// Whether this is the default.
+    pub fn is_default(&self) -> bool {
+        *self == WrittenNames::All
+    }
 }
 
 impl Default for TextConfig {
     fn default() -> TextConfig {
-        TextConfig { max_words: 384, prompt: true }
+        TextConfig { max_words: 384, prompt: true, names: WrittenNames::All }
     }
 }
 

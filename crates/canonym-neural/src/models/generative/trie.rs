@@ -90,6 +90,9 @@ impl Trie {
             depth += 1;
         }
         trie.first_child.push(trie.tokens.len() as u32);
+        trie.tokens.shrink_to_fit();
+        trie.first_child.shrink_to_fit();
+        trie.leaves.shrink_to_fit();
         trie
     }
 

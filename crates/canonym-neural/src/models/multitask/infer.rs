@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::decode::{WordSpan, bilou, runs, tag_of, type_tag};
 use super::tokenized::{Splitter, TokenizedText};
-use super::{CONCEPTS, ENCODER, Framing, MultitaskConfig, PackedWindows, Task};
+use super::{CONCEPTS, ENCODER, Framing, LinkedSpans, MultitaskConfig, PackedWindows, Task};
 use crate::autograd::{Packs, Tape, Var, softmax};
 use crate::layers::crf::Crf;
 use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, N_LABELS, UNIT};
@@ -22,7 +22,7 @@ const ROWS: usize = 256;
 /// Wordpieces that are encoded at once.
 const PIECES: usize = 1 << 14;
 
-/// Number of top classes kept per distribution.
+/// Number of top classes kept per distribution, unless more are asked for.
 const N_KEPT: usize = 16;
 
 /// The model for inference.
@@ -35,6 +35,8 @@ pub struct MultitaskTagger {
     heads: Parameters,
     packs: Arc<Packs>,
     splitter: Splitter,
+    /// Number of top classes kept per distribution.
+    n_kept: usize,
 }
 
 /// Model output for a text.
@@ -102,7 +104,14 @@ impl MultitaskTagger {
             packs: Arc::new(Packs::new(heads.len())),
             heads,
             splitter,
+            n_kept: N_KEPT,
         })
+    }
+
+    /// Keeps at least `n` concepts of each mention.
+    #[must_use]
+    pub fn keeping(self, n: usize) -> MultitaskTagger {
+        MultitaskTagger { n_kept: self.n_kept.max(n), ..self }
     }
 
     /// Splits texts into words and windows.
@@ -177,10 +186,11 @@ impl MultitaskTagger {
         let rows = config.task_rows(&mut tape, encoded, &windows.segments, &config.tasks, None)?;
         let mut labelled = Labelled::default();
         let mut p_mentions = Matrix::default();
+        let n_words = text.words_of_sentences();
         if let Some(rows) = rows.get(&Task::Mentions) {
             let scores = self.scores(&mut tape, Task::Mentions, *rows, windows)?;
-            let labels = self.labels(Task::Mentions, &scores, windows)?;
-            p_mentions = self.probabilities(Task::Mentions, scores, windows)?;
+            let labels = self.labels(Task::Mentions, &scores, &n_words)?;
+            p_mentions = self.probabilities(Task::Mentions, scores, &n_words)?;
             let tags: Vec<(usize, usize)> = labels.iter().map(|label| (*label, 0)).collect();
             labelled.mention_spans = found(bilou(&tags, config.lenient), &p_mentions);
             labelled.labels.insert(Task::Mentions, labels);
@@ -194,8 +204,8 @@ impl MultitaskTagger {
                 Framing::Entity => found(self.types_of_spans(&mut tape, *rows, text, &spans)?, &p_mentions),
                 Framing::Token => {
                     let scores = self.scores(&mut tape, Task::Types, *rows, windows)?;
-                    let labels = self.labels(Task::Types, &scores, windows)?;
-                    let probabilities = self.probabilities(Task::Types, scores, windows)?;
+                    let labels = self.labels(Task::Types, &scores, &n_words)?;
+                    let probabilities = self.probabilities(Task::Types, scores, &n_words)?;
                     let spans = typed_spans(config, &labels, &probabilities);
                     labelled.labels.insert(Task::Types, labels);
                     spans
@@ -210,9 +220,14 @@ impl MultitaskTagger {
                     let inputs = config.head(&mut tape, Task::Concepts, units, None)?;
                     let words = self.distributions(tape.value(inputs))?;
                     let labels: Vec<usize> = words.iter().map(Distribution::label).collect();
-                    let spans = spans_of_words(&words, &labels, given);
+                    let by_mentions = config.linked_spans == LinkedSpans::Mentions;
+                    let known = (given.is_some() || by_mentions).then_some(spans.as_slice());
+                    let mut linked = self.spans_of_words(&words, &labels, known);
+                    if given.is_none() && by_mentions {
+                        linked.iter_mut().zip(&labelled.mention_spans).for_each(|(span, found)| span.within(found));
+                    }
                     labelled.labels.insert(Task::Concepts, labels);
-                    spans
+                    linked
                 }
             };
         }
@@ -226,8 +241,8 @@ impl MultitaskTagger {
         Ok(tape.value(scores).clone())
     }
 
-    /// Label probabilities of words from their scores: marginals of the CRF, or a softmax.
-    fn probabilities(&self, task: Task, mut scores: Matrix, windows: &PackedWindows) -> Result<Matrix> {
+    /// Label probabilities of words from their scores: marginals of the CRF over the words of each sentence, or a softmax.
+    fn probabilities(&self, task: Task, mut scores: Matrix, n_words: &[usize]) -> Result<Matrix> {
         let n_labels = scores.n_cols;
         if !self.config.has_crf(task) {
             scores.values.chunks_exact_mut(n_labels).for_each(softmax);
@@ -235,11 +250,11 @@ impl MultitaskTagger {
         }
         let crf = Crf::new(self.transitions(task)?);
         let mut first = 0;
-        for n_words in windows.words_of_windows() {
-            let of_window = &mut scores.values[first..first + n_words * n_labels];
-            let marginals = crf.marginals(of_window);
-            of_window.copy_from_slice(&marginals);
-            first += n_words * n_labels;
+        for n in n_words {
+            let of_sentence = &mut scores.values[first..first + n * n_labels];
+            let marginals = crf.marginals(of_sentence);
+            of_sentence.copy_from_slice(&marginals);
+            first += n * n_labels;
         }
         Ok(scores)
     }
@@ -248,14 +263,14 @@ impl MultitaskTagger {
         self.heads.get(&format!("{}.transitions", task.name()))
     }
 
-    /// The best labels of words, window by window for a CRF.
-    fn labels(&self, task: Task, scores: &Matrix, windows: &PackedWindows) -> Result<Vec<usize>> {
+    /// The best labels of words, sentence by sentence for a CRF.
+    fn labels(&self, task: Task, scores: &Matrix, n_words: &[usize]) -> Result<Vec<usize>> {
         if !self.config.has_crf(task) {
             return Ok((0..scores.n_rows).map(|row| argmax(scores.row(row))).collect());
         }
         let crf = Crf::new(self.transitions(task)?);
         let mut labels = Vec::with_capacity(scores.n_rows);
-        for n in windows.words_of_windows() {
+        for n in n_words {
             let first = labels.len() * scores.n_cols;
             labels.extend(crf.best(&scores.values[first..first + n * scores.n_cols]));
         }
@@ -339,9 +354,9 @@ impl MultitaskTagger {
                 let mut best: Vec<(usize, f32)> = scores.iter().copied().enumerate().skip(1).collect();
                 let order =
                     |left: &(usize, f32), right: &(usize, f32)| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0));
-                if best.len() > N_KEPT {
-                    best.select_nth_unstable_by(N_KEPT, order);
-                    best.truncate(N_KEPT);
+                if best.len() > self.n_kept {
+                    best.select_nth_unstable_by(self.n_kept, order);
+                    best.truncate(self.n_kept);
                 }
                 best.sort_unstable_by(order);
                 best.shrink_to_fit();
@@ -350,16 +365,42 @@ impl MultitaskTagger {
         }
         Ok(all)
     }
+
+    /// Mentions of words with the same best class, or the given ones; probabilities are means over their words.
+    fn spans_of_words(
+        &self,
+        words: &[Distribution],
+        labels: &[usize],
+        given: Option<&[(usize, usize)]>,
+    ) -> Vec<LinkedSpan> {
+        let spans: Vec<(usize, usize)> = match given {
+            Some(given) => given.to_vec(),
+            None => runs(labels).into_iter().map(|run| (run.first, run.last)).collect(),
+        };
+        let link = |(first, last): (usize, usize)| {
+            let inside = &words[first..=last];
+            let n_words = inside.len() as f32;
+            let p_mention = 1.0 - inside.iter().map(|word| word.nil).sum::<f32>() / n_words;
+            let mut sums: BTreeMap<usize, f32> = BTreeMap::new();
+            for (class, probability) in inside.iter().flat_map(|word| &word.best) {
+                *sums.entry(*class).or_default() += probability / n_words;
+            }
+            let given_mention = |(class, sum): (usize, f32)| (class, (sum / p_mention.max(1e-6)).min(1.0));
+            let mut classes: Vec<(usize, f32)> = sums.into_iter().map(given_mention).collect();
+            classes.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+            classes.truncate(self.n_kept);
+            LinkedSpan { first, last, p_mention, classes }
+        };
+        spans.into_iter().map(link).collect()
+    }
 }
 
-impl PackedWindows {
-    /// Number of words of each window.
-    fn words_of_windows(&self) -> Vec<usize> {
-        let in_window = |rows: std::ops::Range<usize>| {
-            let before = |row: usize| self.words.partition_point(|word| (*word as usize) < row);
-            before(rows.end) - before(rows.start)
-        };
-        self.segments.iter().map(in_window).collect()
+impl LinkedSpan {
+    /// Takes the probability of the mention from the mention task; those of the classes then allow for Nil.
+    fn within(&mut self, found: &FoundSpan) {
+        let p_any = self.p_mention;
+        self.classes.iter_mut().for_each(|(_, probability)| *probability *= p_any);
+        self.p_mention = found.p_mention;
     }
 }
 
@@ -417,29 +458,6 @@ fn typed_spans(config: &MultitaskConfig, labels: &[usize], p_labels: &Matrix) ->
     let p_nil = |span: &WordSpan| (span.first..=span.last).map(|word| p_labels.row(word)[0]).sum::<f32>();
     let one = |span: WordSpan| FoundSpan { span, p_mention: 1.0 - p_nil(&span) / (span.last + 1 - span.first) as f32 };
     runs(labels).into_iter().map(one).collect()
-}
-
-/// Mentions of words with the same best class, or the given ones; probabilities are means over their words.
-fn spans_of_words(words: &[Distribution], labels: &[usize], given: Option<&[(usize, usize)]>) -> Vec<LinkedSpan> {
-    let spans: Vec<(usize, usize)> = match given {
-        Some(given) => given.to_vec(),
-        None => runs(labels).into_iter().map(|run| (run.first, run.last)).collect(),
-    };
-    let link = |(first, last): (usize, usize)| {
-        let inside = &words[first..=last];
-        let n_words = inside.len() as f32;
-        let p_mention = 1.0 - inside.iter().map(|word| word.nil).sum::<f32>() / n_words;
-        let mut sums: BTreeMap<usize, f32> = BTreeMap::new();
-        for (class, probability) in inside.iter().flat_map(|word| &word.best) {
-            *sums.entry(*class).or_default() += probability / n_words;
-        }
-        let given_mention = |(class, sum): (usize, f32)| (class, (sum / p_mention.max(1e-6)).min(1.0));
-        let mut classes: Vec<(usize, f32)> = sums.into_iter().map(given_mention).collect();
-        classes.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
-        classes.truncate(N_KEPT);
-        LinkedSpan { first, last, p_mention, classes }
-    };
-    spans.into_iter().map(link).collect()
 }
 
 #[cfg(test)]

@@ -81,6 +81,24 @@ pub enum Framing {
     Entity,
 }
 
+/// The mentions that a model with concepts per token links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkedSpans {
+    /// Runs of words whose most probable concept is the same, as published.
+    #[default]
+    Runs,
+    /// The mentions of the task `mentions`, each with the concept that is most probable over all its words.
+    Mentions,
+}
+
+impl LinkedSpans {
+    /// Whether this is the default.
+    pub fn is_default(&self) -> bool {
+        *self == LinkedSpans::Runs
+    }
+}
+
 /// Model configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,6 +121,9 @@ pub struct MultitaskConfig {
     /// Whether heads have a hidden layer with ReLU, as wide as their inputs.
     #[serde(default, skip_serializing_if = "is_off")]
     pub hidden_layer: bool,
+    /// The mentions that are linked, per token.
+    #[serde(default, skip_serializing_if = "LinkedSpans::is_default")]
+    pub linked_spans: LinkedSpans,
     /// Maximum number of wordpieces of a sentence with its context, including the special tokens.
     pub max_pieces: usize,
     /// The semantic types, in the order of their labels.
@@ -224,6 +245,13 @@ impl MultitaskConfig {
         if self.tasks.is_empty() || !self.tasks.is_sorted_by(|left, right| left < right) {
             return refused("`tasks` must be some of mentions, types, concepts, in this order", "see `experiments/`");
         }
+        let is_per_token = self.framing == Framing::Token && self.has(Task::Mentions) && self.has(Task::Concepts);
+        if self.linked_spans == LinkedSpans::Mentions && !is_per_token {
+            return refused(
+                "`linked_spans = \"mentions\"` needs the tasks `mentions` and `concepts` per token",
+                "omit `linked_spans`, or add the tasks",
+            );
+        }
         if self.max_pieces < 16 || self.max_pieces > self.bert.max_position_embeddings {
             return refused(
                 "`max_pieces` must be at least 16 and at most the number of positions of the encoder",
@@ -301,8 +329,8 @@ impl MultitaskConfig {
         tape.segment_mean(pieces, &segments)
     }
 
-    /// Dropout, the hidden layer if there is one, and the linear layer of a task, `[units, labels]`; for concepts the inputs of the layer with a last column of ones,
-    /// `[units, inputs + 1]`, which the caller multiplies with rows of [`CONCEPTS`].
+    /// Dropout, the hidden layer if there is one, and the linear layer of a task, `[units, labels]`; for concepts the inputs of the layer with
+    /// a last column of ones, `[units, inputs + 1]`, which the caller multiplies with rows of [`CONCEPTS`].
     ///
     /// # Errors
     /// If a weight is missing.

@@ -37,6 +37,7 @@ pub fn drawn_tagger_with(framing: Framing, crf: bool, change: impl Fn(&mut Multi
         type_tags: crf,
         lenient: false,
         hidden_layer: false,
+        linked_spans: LinkedSpans::Runs,
         max_pieces: 24,
         types: vec!["A".to_owned(), "B".to_owned()],
     };
@@ -51,7 +52,9 @@ pub fn drawn_tagger_with(framing: Framing, crf: bool, change: impl Fn(&mut Multi
 #[test]
 fn settings_at_their_defaults_are_written_as_before() {
     let json = serde_json::to_string(&drawn_tagger(Framing::Token, false).model).unwrap();
-    assert!(!json.contains("\"lenient\"") && !json.contains("\"hidden_layer\""), "{json}");
+    for key in ["\"lenient\"", "\"hidden_layer\"", "\"linked_spans\""] {
+        assert!(!json.contains(key), "{json}");
+    }
     let with = drawn_tagger_with(Framing::Token, false, |model| model.hidden_layer = true);
     assert!(with.parameters.get("concepts.hidden.weight").is_ok());
     let json = serde_json::to_string(&with.model).unwrap();

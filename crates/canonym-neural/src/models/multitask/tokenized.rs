@@ -90,6 +90,12 @@ impl TokenizedText {
         self.windows.iter().filter(|window| !window.continues).count()
     }
 
+    /// Number of words of each sentence, in order; of a sentence that was cut, those of all its windows.
+    pub fn words_of_sentences(&self) -> Vec<usize> {
+        let n_words = |sentence: &[Window]| sentence.iter().map(|window| window.words.len()).sum();
+        self.windows.chunk_by(|_, next| next.continues).map(n_words).collect()
+    }
+
     /// Number of sentences that were cut because they are longer than a window.
     pub fn n_cut(&self) -> usize {
         let is_cut = |sentence: &[Window]| {

@@ -189,3 +189,19 @@ fn settings_out_of_range_are_refused_by_name() {
         assert!(error.to_string().contains(key) && error.hint().is_some(), "{error}");
     }
 }
+
+#[test]
+fn a_crf_learns_nothing_from_sentences_with_an_unknown_label() {
+    let values = |n: usize, step: usize| (0..n).map(|at| ((at * step) % 7) as f32 * 0.2).collect::<Vec<f32>>();
+    let (scores, transitions) = (Matrix::new(4, 3, values(12, 3)), Matrix::new(5, 3, values(15, 5)));
+    let known = [Some(1), Some(0)];
+    let (loss, of_scores, of_transitions) =
+        sequence_loss(&scores, &transitions, &[known[0], known[1], None, Some(2)], &[2, 0, 2]);
+    let first = Matrix::new(2, 3, scores.values[..6].to_vec());
+    let (expected, of_first, of_its_transitions) = sequence_loss(&first, &transitions, &known, &[2]);
+    assert!((loss - expected).abs() < 1e-9);
+    assert_eq!((&of_scores[..6], &of_scores[6..]), (of_first.as_slice(), [0.0; 6].as_slice()));
+    assert_eq!(of_transitions, of_its_transitions);
+    let (loss, of_scores, of_transitions) = sequence_loss(&first, &transitions, &[None, None], &[2]);
+    assert!(loss == 0.0 && of_scores.iter().chain(&of_transitions).all(|slope| *slope == 0.0));
+}

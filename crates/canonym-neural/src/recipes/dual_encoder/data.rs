@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::data::held_apart;
 use super::super::sources::{TerminologyConfig, compile_merged, compile_terminology, with_names};
-use crate::recipes::queries::{MentionQuery, bare};
+use crate::recipes::queries::MentionQuery;
+use crate::system::terminology::bare;
 
 /// Input files and options; paths are relative to the data root.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -16,9 +16,8 @@ use serde::Serialize;
 use crate::bundle::generative::{Calibration, Candidates};
 use crate::models::generative::text::plain_name;
 use crate::models::joint::log_odds;
-use crate::recipes::queries::bare;
 use crate::system::generative::{GeneratedConcept, GenerativeLinker};
-use crate::system::terminology::all_ids;
+use crate::system::terminology::{all_ids, bare};
 
 /// Seed of the confidence intervals.
 const SEED: u64 = 13;
@@ -122,15 +121,21 @@ pub fn fit_candidates(
             let gold = IdSet::parse(&annotation.ids);
             points.extend(found.iter().map(|one| {
                 let right = IdSet::parse(&all_ids(kb, one.concept, false)).intersects(&gold);
-                ([one.score, log_odds(one.lexical.unwrap_or(0.0)), 1.0], right)
+                (features(one), right)
             }));
         }
     }
     if points.iter().all(|(_, right)| !*right) {
         return Ok(before);
     }
-    let [score, lexical, bias] = logistic(&[&points], PENALTY);
-    Ok(Candidates { score, lexical, bias, ..before })
+    let [score, lexical, beyond, bias] = logistic(&[&points], PENALTY);
+    Ok(Candidates { score, lexical, beyond, bias, ..before })
+}
+
+/// What the probability of a concept depends on: score, log-odds of the lexical linker, whether it is none of its candidates, constant.
+fn features(one: &GeneratedConcept) -> [f32; 4] {
+    let (lexical, beyond) = one.lexical.map_or((0.0, 1.0), |p_link| (log_odds(p_link), 0.0));
+    [one.score, lexical, beyond, 1.0]
 }
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {

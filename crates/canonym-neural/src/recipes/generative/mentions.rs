@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::models::generative::text::{Coder, plain_name};
 use crate::objectives::generative::{Examples, GenerativeExample};
 use crate::recipes::dual_encoder::data::{Labels, ids_of};
-use crate::recipes::queries::bare;
+use crate::system::terminology::bare;
 use crate::tensor::random::SplitMix64;
 
 /// Which name of its concept a mention is to become.

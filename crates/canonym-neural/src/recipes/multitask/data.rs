@@ -14,6 +14,7 @@ use crate::models::multitask::{MultitaskConfig, Task};
 use crate::objectives::multitask::evaluate::{HeldOut, HeldOutSpan, UNKNOWN};
 use crate::objectives::multitask::{Example, GoldSpan, TextLabels};
 use crate::recipes::dual_encoder::data::{hull, ids_of};
+use crate::system::terminology::bare;
 
 /// What is counted in a corpus.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -72,9 +73,9 @@ impl Classes {
     }
 }
 
-/// The ids of an annotation without their prefixes; of several, the first one is learned.
+/// The ids of an annotation, as [`bare`] ids; of several, the first one is learned.
 fn bare_ids(annotation: &Annotation) -> impl Iterator<Item = &str> {
-    ids_of(annotation).into_iter().map(|id| id.rsplit_once(':').map_or(id, |(_, bare)| bare))
+    ids_of(annotation).into_iter().map(bare)
 }
 
 /// The gold spans of each document.
@@ -246,6 +247,15 @@ mod tests {
         assert_eq!(recall_ceiling(&[]), None);
         let report = labeller.report(&dev);
         assert_eq!((report.n_mentions, report.n_inside_words, report.n_sentences), (4, 2, 2));
+    }
+
+    #[test]
+    fn equal_numbers_of_two_ontologies_are_two_classes() {
+        let train = [document("A fever, a rash.", &[("fever", "A", "CL:0000062"), ("rash", "A", "UBERON:0000062")])];
+        assert_eq!(Classes::of(&train).concepts, ["CL:0000062", "UBERON:0000062"]);
+        // The prefixes that corpora leave out are no difference.
+        let train = [document("A fever, a rash.", &[("fever", "A", "MESH:D005334"), ("rash", "A", "D005334")])];
+        assert_eq!(Classes::of(&train).concepts, ["D005334"]);
     }
 
     #[test]

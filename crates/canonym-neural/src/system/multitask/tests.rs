@@ -20,7 +20,8 @@ fn target(ids: &[&str]) -> Target {
     let mut builder = KnowledgeBaseBuilder::new();
     for id in ids {
         let names = vec![NameRecord { text: format!("name of {id}"), scope: Scope::Exact }];
-        builder.add(ConceptRecord { id: format!("MESH:{id}"), names, ..ConceptRecord::default() }).unwrap();
+        let id = if id.contains(':') { (*id).to_owned() } else { format!("MESH:{id}") };
+        builder.add(ConceptRecord { id, names, ..ConceptRecord::default() }).unwrap();
     }
     let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
     Target::new(&kb, None)
@@ -164,4 +165,25 @@ fn mentions_of_a_detector_get_types_and_concepts() {
         }
         assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), expected.iter().map(Vec::len).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn concepts_are_found_by_their_ids_and_not_by_the_numbers_of_other_ontologies() {
+    let target = target(&["UBERON:0000062", "CL:0000062", "OMIM:114500", "CHEBI:114500", "D1"]);
+    let by_id = ConceptsById::new(&target);
+    let found = |id: &str| by_id.find(id).map(|concept| target.kb.id(concept));
+    for (id, expected) in [
+        ("CL:0000062", Some("CL:0000062")),
+        ("UBERON:0000062", Some("UBERON:0000062")),
+        ("GO:0000062", None),
+        ("CHEBI:114500", Some("CHEBI:114500")),
+        ("114500", Some("OMIM:114500")),
+        ("D1", Some("MESH:D1")),
+        ("MESH:D1", Some("MESH:D1")),
+        ("D2", None),
+    ] {
+        assert_eq!(found(id), expected, "{id}");
+    }
+    // Corpora without prefixes, and models that were trained without them.
+    assert!(found("0000062").is_some());
 }

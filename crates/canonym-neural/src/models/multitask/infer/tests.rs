@@ -1,7 +1,6 @@
 use super::*;
 use crate::layers::crf::bilou::OUTSIDE;
 use crate::models::multitask::tests::{Drawn, drawn_tagger, drawn_tagger_with};
-use crate::tensor::segments::Segments;
 
 const TEXT: &str = "We saw a fever. The gout saw. A rash, the fever gout. We saw the rash fever.";
 
@@ -89,17 +88,12 @@ fn probabilities_of_mentions_are_those_of_their_labels() {
         assert!(found.p_mention > 0.0 && found.p_mention < 1.0, "{found:?}");
     }
     // Marginals of a CRF, not a softmax over the scores of a word.
-    let windows = PackedWindows {
-        words: (0..4).collect(),
-        segments: Arc::new(Segments::of_lengths([1, 3])),
-        ..PackedWindows::default()
-    };
     let scores = Matrix::new(4, N_LABELS, (0..4 * N_LABELS).map(|at| (at % 7) as f32 * 0.3).collect());
     let mut parameters = drawn.parameters.clone();
     let row = parameters.find("mentions.transitions").unwrap();
     parameters.at_mut(row).row_mut(OUTSIDE)[UNIT] = 2.0;
     let tagger = MultitaskTagger::new(&drawn.model, &parameters, 3, drawn.splitter.clone()).unwrap();
-    let found = tagger.probabilities(Task::Mentions, scores.clone(), &windows).unwrap();
+    let found = tagger.probabilities(Task::Mentions, scores.clone(), &[1, 3]).unwrap();
     let crf = Crf::new(tagger.transitions(Task::Mentions).unwrap());
     let of_windows = [crf.marginals(&scores.values[..N_LABELS]), crf.marginals(&scores.values[N_LABELS..])].concat();
     assert_eq!(found.values, of_windows);
@@ -117,4 +111,94 @@ fn a_span_of_a_model_without_detection_is_a_mention() {
     assert_eq!(labelled.type_spans.iter().map(|found| found.p_mention).collect::<Vec<_>>(), [1.0, 1.0]);
     assert_eq!(labelled.concept_spans.len(), 2);
     assert!(labelled.concept_spans.iter().all(|span| span.p_mention == 1.0 && span.classes.len() == 3));
+}
+
+#[test]
+fn a_crf_decodes_the_parts_of_a_sentence_that_was_cut_together() {
+    let mut drawn = drawn_tagger_with(Framing::Token, true, |model| {
+        model.tasks = vec![Task::Mentions];
+        model.max_pieces = 16;
+    });
+    drawn.splitter = crate::models::multitask::tokenized::Splitter::new(drawn.splitter.pieces().clone(), 16).unwrap();
+    // Nothing is ever open at the end of a sentence.
+    let row = drawn.parameters.find("mentions.transitions").unwrap();
+    let transitions = drawn.parameters.at_mut(row);
+    [BEGIN, INSIDE].into_iter().for_each(|label| transitions.row_mut(N_LABELS + 1)[label] = -50.0);
+    let tagger = tagger(&drawn);
+    let text = drawn.splitter.read(&"we saw a fever gout rash ".repeat(4), &[]);
+    let cut = text.windows[0].words.end;
+    assert!(text.n_cut() == 1 && text.windows.len() == 2 && text.words_of_sentences() == [24]);
+    // The scores of a mention of the two words around the cut.
+    let mut scores = Matrix::zeros(24, N_LABELS);
+    (0..24).for_each(|word| scores.row_mut(word)[OUTSIDE] = 5.0);
+    scores.row_mut(cut - 1)[BEGIN] = 10.0;
+    scores.row_mut(cut)[LAST] = 10.0;
+    let labels = tagger.labels(Task::Mentions, &scores, &text.words_of_sentences()).unwrap();
+    assert_eq!((labels[cut - 1], labels[cut]), (BEGIN, LAST));
+    let probabilities = tagger.probabilities(Task::Mentions, scores, &text.words_of_sentences()).unwrap();
+    assert!(probabilities.row(cut - 1)[BEGIN] > 0.9, "{:?}", probabilities.row(cut - 1));
+}
+
+#[test]
+fn the_spans_of_the_mention_task_are_linked_if_the_model_says_so() {
+    let drawn = |linked_spans| {
+        let mut drawn = drawn_tagger_with(Framing::Token, false, |model| {
+            model.lenient = true;
+            model.linked_spans = linked_spans;
+        });
+        let row = drawn.parameters.find("mentions.bias").unwrap();
+        drawn.parameters.at_mut(row).values[OUTSIDE] = -1.0;
+        drawn
+    };
+    let label = |linked_spans, given: Option<&[Vec<(usize, usize)>]>| {
+        let drawn = drawn(linked_spans);
+        let text = drawn.splitter.read(TEXT, &[]);
+        tagger(&drawn).label(std::slice::from_ref(&text), given).unwrap().remove(0)
+    };
+    let (runs, found) = (label(LinkedSpans::Runs, None), label(LinkedSpans::Mentions, None));
+    assert_eq!(runs.mention_spans, found.mention_spans);
+    assert!(!found.mention_spans.is_empty());
+    let places = |labelled: &Labelled| {
+        labelled.concept_spans.iter().map(|span| (span.first, span.last)).collect::<Vec<(usize, usize)>>()
+    };
+    let mentions: Vec<(usize, usize)> =
+        found.mention_spans.iter().map(|found| (found.span.first, found.span.last)).collect();
+    assert_eq!(places(&found), mentions);
+    // The same concepts as those of given spans, with the probability of the mention by the mention task.
+    let given = label(LinkedSpans::Runs, Some(&[mentions]));
+    for ((span, expected), mention) in found.concept_spans.iter().zip(&given.concept_spans).zip(&found.mention_spans) {
+        assert_eq!(span.p_mention, mention.p_mention);
+        for (own, other) in span.classes.iter().zip(&expected.classes) {
+            assert!(own.0 == other.0 && (own.1 - other.1 * expected.p_mention).abs() < 1e-5);
+        }
+    }
+    // Given spans are linked as before.
+    let some = [vec![(3, 3), (2, 6)]];
+    assert_eq!(
+        label(LinkedSpans::Mentions, Some(&some)).concept_spans,
+        label(LinkedSpans::Runs, Some(&some)).concept_spans
+    );
+    let entity = |model: &mut MultitaskConfig| model.framing = Framing::Entity;
+    let concepts_alone = |model: &mut MultitaskConfig| model.tasks = vec![Task::Concepts];
+    for change in [entity as fn(&mut MultitaskConfig), concepts_alone] {
+        let Drawn { mut model, parameters, .. } = drawn(LinkedSpans::Mentions);
+        change(&mut model);
+        let error = model.check(&parameters, 3).unwrap_err();
+        assert!(error.to_string().contains("linked_spans") && error.hint().is_some(), "{error}");
+    }
+}
+
+#[test]
+fn as_many_concepts_are_kept_as_are_asked_for() {
+    let drawn = drawn_tagger(Framing::Token, false);
+    let mut tagger = tagger(&drawn);
+    let text = drawn.splitter.read(TEXT, &[]);
+    let n = |tagger: &MultitaskTagger| {
+        let labelled = tagger.label(std::slice::from_ref(&text), Some(&[vec![(3, 3)]])).unwrap().remove(0);
+        labelled.concept_spans[0].classes.len()
+    };
+    tagger.n_kept = 1;
+    assert_eq!(n(&tagger), 1);
+    let tagger = tagger.keeping(2);
+    assert_eq!((n(&tagger), tagger.keeping(1).n_kept), (2, 2));
 }
