@@ -192,11 +192,11 @@ fn link(engine: &dyn Engine, documents: Vec<AnnotatedDocument>, mode: &LinkMode)
         }
     };
     let linked = std::panic::catch_unwind(AssertUnwindSafe(work));
+    check_kb(engine)?;
     let mut linked = linked.map_err(|_| ApiError::internal(&"the model panicked"))??;
     if mode.context {
         linked.iter_mut().for_each(|(document, reasons)| add_contexts(document, reasons, &mode.drop_context));
     }
-    check_kb(engine)?;
     match linked.len() == n_documents {
         true => Ok(linked),
         false => Err(ApiError::internal(&"the model returned a different number of documents")),

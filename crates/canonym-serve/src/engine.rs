@@ -112,6 +112,11 @@ pub trait Engine: Send + Sync {
         Ok(Learned::default())
     }
 
+    /// Fails if a file that is read while linking was modified after it was opened.
+    fn check_unchanged(&self) -> canonym_core::Result<()> {
+        self.kb().container().check_unchanged()
+    }
+
     /// The engine of another model of the program on the same knowledge base; `None` if no model of this name may be requested.
     fn with_model(&self, _name: &str) -> canonym_core::Result<Option<Arc<dyn Engine>>> {
         Ok(None)
@@ -145,12 +150,12 @@ pub trait Engine: Send + Sync {
     fn explain_names(&self, names: &[String], options: &LinkOptions) -> canonym_core::Result<Vec<(Link, Explanation)>>;
 }
 
-/// Fails if the knowledge base file was modified after it was opened.
+/// Fails if the file of the knowledge base, or that of its index, was modified after it was opened.
 pub fn check_kb(engine: &dyn Engine) -> ApiResult<()> {
-    engine.kb().container().check_unchanged().map_err(|error| {
+    engine.check_unchanged().map_err(|error| {
         tracing::error!("{error}");
-        ApiError::unavailable("the knowledge base file was modified while the server was running").hint(
-            "rebuild it with `canonym kb build`, which replaces the file, and restart the server; nothing was changed",
+        ApiError::unavailable("the file of the knowledge base or of its index was modified while the server was running").hint(
+            "rebuild it with `canonym kb build` or `canonym index build`, which replaces the file, and restart the server; nothing was changed",
         )
     })
 }

@@ -81,9 +81,10 @@ fn what_was_written_at_the_end_are_whole_lines() {
 }
 
 #[test]
-fn a_killed_build_leaves_the_old_file() {
+fn a_killed_build_leaves_the_old_file_and_the_next_one_tidies_up() {
     let place = Workplace::new();
     end_build(&place, "-KILL");
     assert!(is_old_or_whole(&place));
     assert!(place.run(&["kb", "build", "many.tsv", "--out", "many.kb"], "").status.success());
+    assert_eq!(place.names(), ["many.kb", "many.tsv"]);
 }

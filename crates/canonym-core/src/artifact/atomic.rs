@@ -1,5 +1,9 @@
 //! Files and folders that appear at their path only when they are complete.
+//!
+//! Until then they have a hidden temporary name and are locked. What a killed process left behind is not locked, and is removed when the same
+//! file is written again.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -9,6 +13,9 @@ use std::sync::Mutex;
 use crate::{Error, Result};
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Temporary files by folder, as they were when this process first wrote to the folder: a folder with many outputs is listed once.
+static LEFT_BEHIND: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
 
 fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -39,14 +46,18 @@ fn temporary_beside(path: &Path, name: &std::ffi::OsStr) -> PathBuf {
 /// and the rename has taken effect.
 #[cfg(unix)]
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         folder.sync_all().ok();
     }
 }
 
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) {}
+
+/// The folder that contains `path`.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
 
 /// Renames a temporary file or folder to its path.
 fn rename_into_place(temporary: &Path, path: &Path) -> Result<()> {
@@ -63,11 +74,12 @@ fn rename_into_place(temporary: &Path, path: &Path) -> Result<()> {
 pub struct AtomicFile {
     path: PathBuf,
     pub(super) temporary: PathBuf,
+    // Locked as long as it is open.
     file: Option<BufWriter<File>>,
 }
 
 impl AtomicFile {
-    /// Creates a temporary file for `path`.
+    /// Creates a temporary file for `path`, and removes those that killed processes left.
     pub fn create(path: &Path) -> Result<AtomicFile> {
         let name =
             path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", path.display())))?;
@@ -75,20 +87,11 @@ impl AtomicFile {
             let error = Error::invalid(format!("{} exists and is not a regular file", path.display()));
             return Err(error.with_hint("choose another file name"));
         }
-        let temporary = temporary_beside(path, name);
-        unfinished().push(temporary.clone());
+        remove_left_behind(path);
         // Never writes to an existing file and never follows a link.
-        match File::create_new(&temporary) {
-            Ok(file) => Ok(AtomicFile {
-                path: path.to_path_buf(),
-                temporary,
-                file: Some(BufWriter::with_capacity(1 << 18, file)),
-            }),
-            Err(source) => {
-                unfinished().retain(|other| *other != temporary);
-                Err(Error::io("create", path, source))
-            }
-        }
+        let (temporary, file) = create_locked(path, name, |temporary| File::create_new(temporary).map(Some))?;
+        let file = file.map(|file| BufWriter::with_capacity(1 << 18, file));
+        Ok(AtomicFile { path: path.to_path_buf(), temporary, file })
     }
 
     /// Flushes, syncs and renames the file to its path.
@@ -96,7 +99,7 @@ impl AtomicFile {
         let writer = self.file.take().expect("the file is there until commit");
         let file = writer.into_inner().map_err(|error| Error::io("write", &self.path, error.into_error()))?;
         file.sync_all().map_err(|source| Error::io("write", &self.path, source))?;
-        drop(file);
+        // `file` stays open, and with it locked, until it has its name.
         rename_into_place(&self.temporary, &self.path)
     }
 
@@ -135,10 +138,12 @@ impl Drop for AtomicFile {
 pub struct AtomicFolder {
     path: PathBuf,
     temporary: PathBuf,
+    /// Locked as long as it is open; `None` on systems that cannot open folders.
+    _lock: Option<File>,
 }
 
 impl AtomicFolder {
-    /// Creates a temporary folder for `path`, which must not exist or be empty.
+    /// Creates a temporary folder for `path`, which must not exist or be empty, and removes those that killed processes left.
     pub fn create(path: &Path) -> Result<AtomicFolder> {
         let name =
             path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a folder", path.display())))?;
@@ -149,13 +154,10 @@ impl AtomicFolder {
                 return Err(error.with_hint("choose a new folder; existing files are never overwritten"));
             }
         }
-        let temporary = temporary_beside(path, name);
-        unfinished().push(temporary.clone());
-        let folder = AtomicFolder { path: path.to_path_buf(), temporary };
-        match std::fs::create_dir(&folder.temporary) {
-            Ok(()) => Ok(folder),
-            Err(source) => Err(Error::io("create", path, source)),
-        }
+        remove_left_behind(path);
+        let create = |temporary: &Path| std::fs::create_dir(temporary).map(|()| File::open(temporary).ok());
+        let (temporary, lock) = create_locked(path, name, create)?;
+        Ok(AtomicFolder { path: path.to_path_buf(), temporary, _lock: lock })
     }
 
     /// The temporary folder, into which files are written.
@@ -191,19 +193,83 @@ pub fn is_temporary(name: &str) -> bool {
     unfinished_name(name).is_some()
 }
 
-/// Removes what killed processes left unfinished of the file at `path`, which nobody else may be writing.
+/// Creates a temporary file or folder for `path` and locks what `create` opens. Where there are no locks, it is not locked.
+fn create_locked(
+    path: &Path,
+    name: &std::ffi::OsStr,
+    create: impl Fn(&Path) -> std::io::Result<Option<File>>,
+) -> Result<(PathBuf, Option<File>)> {
+    loop {
+        let temporary = temporary_beside(path, name);
+        unfinished().push(temporary.clone());
+        match create(&temporary) {
+            Ok(file) => {
+                file.iter().for_each(|file| drop(file.lock()));
+                // Before it was locked, another process may have taken it for one that was left behind.
+                if temporary.exists() {
+                    return Ok((temporary, file));
+                }
+                unfinished().retain(|other| *other != temporary);
+            }
+            Err(source) => {
+                unfinished().retain(|other| *other != temporary);
+                return Err(Error::io("create", path, source));
+            }
+        }
+    }
+}
+
+/// The temporary files and folders in `folder`.
+fn temporaries_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut temporaries = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_written = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir());
+        if is_written && is_temporary(&entry.file_name().to_string_lossy()) {
+            temporaries.push(entry.path());
+        }
+    }
+    Ok(temporaries)
+}
+
+/// Whether `temporary` is that of the file at `path`.
+fn is_temporary_of(temporary: &Path, path: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    name(temporary).is_some_and(|temporary| unfinished_name(&temporary) == name(path).as_deref())
+}
+
+/// Removes a temporary file or folder unless a process that is writing it, or may be, has it locked.
+fn remove_unlocked(temporary: &Path) -> Result<()> {
+    let Ok(file) = File::open(temporary) else { return Ok(()) };
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    let is_folder = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+    let removed = if is_folder { std::fs::remove_dir_all(temporary) } else { std::fs::remove_file(temporary) };
+    match removed {
+        // It has got its name in between.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|source| Error::io("remove", temporary, source)),
+    }
+}
+
+/// Removes what killed processes had left of the file at `path` when this process first wrote to its folder. Errors are ignored: the file
+/// can be written all the same, or its own error says more.
+fn remove_left_behind(path: &Path) {
+    let folder = folder_of(path);
+    let mut folders = LEFT_BEHIND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let left = folders.entry(folder.to_path_buf()).or_insert_with(|| temporaries_in(folder).unwrap_or_default());
+    for temporary in left.extract_if(.., |temporary| is_temporary_of(temporary, path)) {
+        remove_unlocked(&temporary).ok();
+    }
+}
+
+/// Removes what killed processes left of the file at `path`: temporary files that no process has locked.
 ///
 /// # Errors
 /// If the folder cannot be read or a file cannot be removed.
 pub fn remove_temporaries_of(path: &Path) -> Result<()> {
-    let Some(name) = path.file_name() else { return Ok(()) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).map_err(|source| Error::io("read", folder, source))?;
-    for entry in entries {
-        let entry = entry.map_err(|source| Error::io("read", folder, source))?;
-        if unfinished_name(&entry.file_name().to_string_lossy()).is_some_and(|other| *other == *name) {
-            std::fs::remove_file(entry.path()).map_err(|source| Error::io("remove", &entry.path(), source))?;
-        }
-    }
-    Ok(())
+    let folder = folder_of(path);
+    let all = temporaries_in(folder).map_err(|source| Error::io("read", folder, source))?;
+    all.iter().filter(|temporary| is_temporary_of(temporary, path)).try_for_each(|temporary| remove_unlocked(temporary))
 }

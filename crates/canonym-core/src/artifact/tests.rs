@@ -175,3 +175,31 @@ fn a_mapped_file_is_verified_once_until_it_changes() {
     // Files that are read into memory are always verified.
     assert!(Container::open_verified_once(IN_MEMORY, &path, KIND, Some(&notes)).is_err());
 }
+
+#[test]
+fn what_killed_processes_left_is_removed_and_what_is_being_written_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample");
+    let left = [".sample.77-0123456789abcdef.tmp", ".folder.77-0123456789abcdef.tmp", ".other.77-0123456789abcdef.tmp"];
+    let [file, whole_folder, other] = left.map(|name| folder.path().join(name));
+    std::fs::write(&file, "half").unwrap();
+    std::fs::create_dir(&whole_folder).unwrap();
+    std::fs::write(whole_folder.join("a"), "half").unwrap();
+    std::fs::write(&other, "half").unwrap();
+    let mut first = AtomicFile::create(&path).unwrap();
+    assert!(!file.exists() && whole_folder.exists() && other.exists());
+    // A second writer of the same file.
+    remove_temporaries_of(&path).unwrap();
+    let second = AtomicFile::create(&path).unwrap();
+    assert!(first.temporary.exists() && second.temporary.exists());
+    first.write_all(b"whole").unwrap();
+    first.commit().unwrap();
+    drop(second);
+    assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+    let made = AtomicFolder::create(&folder.path().join("folder")).unwrap();
+    assert!(!whole_folder.exists() && other.exists());
+    remove_temporaries_of(&folder.path().join("folder")).unwrap();
+    std::fs::write(made.temporary().join("a"), "whole").unwrap();
+    made.commit().unwrap();
+    assert!(folder.path().join("folder/a").exists());
+}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use canonym_core::Result;
 use canonym_core::kb::{FormId, KnowledgeBase};
 use half::f16;
 
@@ -34,6 +35,18 @@ impl FormVectors {
             FormVectors::Indexed(index) => Some(index),
             FormVectors::Stored(index) => Some(&**index),
             FormVectors::OnDemand(_) => None,
+        }
+    }
+
+    /// Fails if the embeddings are in a file that has changed since it was opened: results since then may be wrong.
+    ///
+    /// # Errors
+    /// That of [`canonym_core::artifact::Container::check_unchanged`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self {
+            FormVectors::Indexed(index) => index.check_unchanged(),
+            FormVectors::Stored(index) => index.container().check_unchanged(),
+            FormVectors::OnDemand(_) => Ok(()),
         }
     }
 }

@@ -103,6 +103,14 @@ impl FlatIndex {
         self.rows.n_rows()
     }
 
+    /// Fails if the rows are in a file that has changed since it was opened.
+    ///
+    /// # Errors
+    /// That of [`canonym_core::artifact::Container::check_unchanged`].
+    pub fn check_unchanged(&self) -> canonym_core::Result<()> {
+        self.rows.check_unchanged()
+    }
+
     /// An indexed vector.
     pub fn row(&self, row: usize) -> Cow<'_, [f32]> {
         self.rows.row(row)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use canonym_core::Result;
 use canonym_core::artifact::Container;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -33,6 +34,17 @@ impl Rows {
         match self {
             Rows::Owned(rows) => rows.n_cols,
             Rows::Shared(rows) => rows.n_cols,
+        }
+    }
+
+    /// Fails if they are in a file that has changed since it was opened.
+    ///
+    /// # Errors
+    /// That of [`Container::check_unchanged`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        match self {
+            Rows::Owned(_) => Ok(()),
+            Rows::Shared(rows) => rows.container.check_unchanged(),
         }
     }
 

@@ -95,7 +95,8 @@ impl NameIndex {
         NameIndex::of(Container::open_verified_once(IN_MEMORY, path, KIND, notes)?)
     }
 
-    fn of(container: Container) -> Result<NameIndex> {
+    /// The index in an opened file.
+    pub(crate) fn of(container: Container) -> Result<NameIndex> {
         let path = container.path().to_path_buf();
         let damaged = |message: &str| Error::artifact(&path, message).with_hint(KIND.rebuild());
         let meta: IndexMeta = serde_json::from_slice(&container.bytes()[container.range("meta")?])

@@ -139,6 +139,14 @@ impl HybridLinker {
         HybridLinker { prior, ..self }
     }
 
+    /// Fails if the file with the embeddings of names has changed since it was opened.
+    ///
+    /// # Errors
+    /// That of [`FormVectors::check_unchanged`].
+    pub fn check_unchanged(&self) -> canonym_core::Result<()> {
+        self.vectors.check_unchanged()
+    }
+
     fn weigh(&self, name: &str, link: &mut Link) {
         self.prior.weigh(name, &mut link.candidates);
         link.candidates.truncate(self.config.top_k.max(1));
@@ -383,7 +391,9 @@ impl Linker for HybridLinker {
             }
             links
         };
-        Ok(inputs.iter().map(link).collect())
+        let links = inputs.iter().map(link).collect();
+        self.check_unchanged()?;
+        Ok(links)
     }
 
     fn explain(&self, inputs: &[LinkInput<'_>]) -> canonym_core::Result<Vec<Vec<(Link, Explanation)>>> {
@@ -399,11 +409,15 @@ impl Linker for HybridLinker {
     }
 
     fn link_names(&self, names: &[&str]) -> canonym_core::Result<Vec<Link>> {
-        Ok(self.link_names(names))
+        let links = self.link_names(names);
+        self.check_unchanged()?;
+        Ok(links)
     }
 
     fn explain_names(&self, names: &[&str]) -> canonym_core::Result<Vec<(Link, Explanation)>> {
-        Ok(names.par_iter().map(|name| self.explain_name(name)).collect())
+        let explained = names.par_iter().map(|name| self.explain_name(name)).collect();
+        self.check_unchanged()?;
+        Ok(explained)
     }
 }
 

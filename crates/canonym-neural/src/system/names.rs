@@ -210,11 +210,14 @@ pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEnco
 
 #[cfg(test)]
 mod tests {
+    use canonym_core::artifact::Container;
     use canonym_core::kb::format::Meta;
     use canonym_core::kb::record::{ConceptRecord, NameRecord};
     use canonym_core::kb::{KnowledgeBaseBuilder, Scope};
+    use canonym_core::text::Document;
 
     use super::*;
+    use crate::index::stored;
 
     #[test]
     fn embeddings_on_demand_give_the_scores_of_an_index() {
@@ -257,5 +260,39 @@ mod tests {
         };
         assert_eq!(best(&indexed), best(&on_demand));
         assert_eq!(best(&on_demand), ["A:1", "A:2", "A:4", "A:3", "A:1"]);
+    }
+
+    #[test]
+    fn a_mapped_index_that_is_modified_gives_no_links() {
+        let mut builder = KnowledgeBaseBuilder::new();
+        let name = NameRecord { text: "gout".to_owned(), scope: Scope::Exact };
+        builder.add(ConceptRecord { id: "A:1".to_owned(), names: vec![name], ..Default::default() }).unwrap();
+        let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
+        let model = NameModel::embedded().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.index");
+        model.build_index(&kb, &path, Precision::F16, &mut |_, _| Ok(())).unwrap();
+        let mapped = Container::open_up_to(0, &path, stored::KIND).unwrap();
+        let index = IndexChoice::Opened(Arc::new(NameIndex::of(mapped).unwrap()));
+        let on = Target { index, ..Target::new(&kb, None) };
+        let linker = model.linker(&on, LinkConfig::default()).unwrap();
+        let pipeline = model.pipeline(&on, RecogniseConfig::default()).unwrap().unwrap();
+        let text = Document { text: "He has gout.".to_owned(), ..Document::default() };
+        assert_eq!(linker.link_names(&["gouts"]).unwrap().len(), 1);
+        assert_eq!(pipeline.annotate(std::slice::from_ref(&text)).unwrap().len(), 1);
+        // Earlier than the file was written, so that it is another time on file systems with coarse times.
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        let errors = [
+            linker.link_names(&["gouts"]).unwrap_err(),
+            linker.explain_names(&["gouts"]).unwrap_err(),
+            linker.link(&[]).unwrap_err(),
+            pipeline.annotate(std::slice::from_ref(&text)).unwrap_err(),
+            pipeline.explain(&[text]).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().ends_with("a.index: it was modified while in use"), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("canonym index build")));
+        }
     }
 }

@@ -15,7 +15,7 @@ use canonym_serve::{Engine, LinkOptions, Mentions, Nil};
 
 use super::trainer::ContextModel;
 use canonym_neural::system::linked::{MentionSource, System, SystemConfig, drop_unlinked, link_given};
-use canonym_neural::system::{Models, NameLinker};
+use canonym_neural::system::{IndexChoice, Models, NameLinker};
 
 /// Maximum number of cached systems, one per set of options, built on first use.
 const MAX_SYSTEMS: usize = 4;
@@ -42,8 +42,9 @@ pub struct ServeEngine {
 
 /// Opens a knowledge base and a model, and builds the default system and linker.
 pub fn open(kb: Option<&Path>, model: &str) -> canonym_core::Result<ServeEngine> {
-    let models = Models::named(model)?;
+    let mut models = Models::named(model)?;
     let kb = terminology::open_for(kb, model)?;
+    models.use_index(None, &kb)?;
     let name = Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned());
     let engine = ServeEngine::new(kb, models, name);
     engine.system(&LinkOptions::default())?;
@@ -145,6 +146,14 @@ impl Engine for ServeEngine {
 
     fn learned(&self) -> canonym_core::Result<Learned> {
         self.models.learned(MentionSource::Detect)
+    }
+
+    fn check_unchanged(&self) -> canonym_core::Result<()> {
+        self.kb.container().check_unchanged()?;
+        match &self.models.index {
+            IndexChoice::Opened(index) => index.container().check_unchanged(),
+            IndexChoice::Beside | IndexChoice::Without => Ok(()),
+        }
     }
 
     /// The lexical model opens at once on any knowledge base, so requests may ask for it.

@@ -501,10 +501,14 @@ impl Annotator for Pipeline {
     fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
         let proposals = self.proposals(documents);
         let of_document = |(document, proposals): (&Document, _)| self.decide(&document.text, proposals);
-        Ok(documents.par_iter().zip(proposals).map(of_document).collect())
+        let linked = documents.par_iter().zip(proposals).map(of_document).collect();
+        self.linker.check_unchanged()?;
+        Ok(linked)
     }
 
     fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
-        Ok(self.explain_all(documents))
+        let explained = self.explain_all(documents);
+        self.linker.check_unchanged()?;
+        Ok(explained)
     }
 }
