@@ -21,7 +21,8 @@ use canonym_neural::tensor::random::shuffle;
 use serde::Serialize;
 
 use crate::output;
-use canonym_neural::recipes::queries::{MentionQuery, bare, read_mentions};
+use canonym_neural::recipes::queries::{MentionQuery, read_mentions};
+use canonym_neural::system::terminology::bare;
 
 /// Arguments of `canonym probe`.
 #[derive(Debug, clap::Args)]

@@ -36,6 +36,9 @@ learning_rate = 5e-3
 
 fn place() -> Workplace {
     let place = place_of_dual_encoder();
+    // Ids without a prefix, which the terminology has.
+    let corpus = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap().replace("\tS:1", "\t1");
+    place.write("train.pubtator.txt", corpus);
     place.write("tasks.toml", EXPERIMENT);
     place.write("kb.tsv", "S:1\tCircle\tring\tForm\nS:2\tSquare\tbox\tForm\nS:3\tCube\tdice\tForm\n");
     let (ok, _, errors) = said(&place, &["kb", "build", "kb.tsv", "--out", "shapes.kb"], "");
@@ -143,6 +146,43 @@ fn concepts_that_the_terminology_lacks_stay_unlinked() {
     };
     assert_eq!((linked("shapes.kb", "ring"), linked("shapes.kb", "box")), (vec![true; 2], vec![true; 2]));
     assert_eq!((linked("small.kb", "ring"), linked("small.kb", "box")), (vec![false; 2], vec![true; 2]));
+}
+
+#[test]
+fn concepts_are_added_to_a_trained_model() {
+    let place = place();
+    train(&place, "model", &[]);
+    let more = "9|t|We saw the cube.\n9|a|\n9\t11\t15\tcube\tShape\tS:9\n\n";
+    let known = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap();
+    place.write("more.pubtator.txt", format!("{known}{more}"));
+    place.write("more.tsv", "S:1\tCircle\tring\tForm\nS:9\tCube\t\tForm\n");
+    assert!(said(&place, &["kb", "build", "more.tsv", "--out", "more.kb"], "").0);
+    let experiment = std::fs::read_to_string(place.path("tasks.toml")).unwrap();
+    let experiment = experiment.replace("bert = \"tiny\"\n", "").replace("train = [\"train.", "train = [\"more.");
+    place.write("tasks.toml", &experiment);
+    let report = train(&place, "further", &["model.start=model", "run.n_steps=200"]);
+    let text = [
+        "link",
+        "--model",
+        "further",
+        "--kb",
+        "more.kb",
+        "--to",
+        "jsonl",
+        "--text",
+        "We saw the ring. We saw the cube.",
+    ];
+    let (ok, found, errors) = said(&place, &text, "");
+    assert!(ok && found.contains(r#""id":"S:1""#) && found.contains(r#""id":"S:9""#), "{found}{errors}{report}");
+    let (ok, sheet, errors) = said(&place, &["model", "info", "further"], "");
+    assert!(ok && sheet.contains("train.pubtator.txt") && sheet.contains("more.pubtator.txt"), "{sheet}{errors}");
+    refuse(&place, &[], "one of `encoder.bert` and `model.start`");
+    refuse(&place, &["model.start=model", "encoder.bert=tiny"], "one of `encoder.bert` and `model.start`");
+    refuse(&place, &["model.start=model", "model.tasks=[\"concepts\"]"], "differs from the model in `model.start`");
+    refuse(&place, &["model.start=nothing"], "nothing");
+    // A type that the model lacks.
+    place.write("more.pubtator.txt", format!("{known}{more}").replace("cube\tShape", "cube\tForm"));
+    refuse(&place, &["model.start=model"], "differs from the model in `model.start`");
 }
 
 #[test]

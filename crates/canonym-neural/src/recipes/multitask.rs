@@ -29,7 +29,7 @@ use crate::checkpoint::read_bert;
 use crate::layers::lstm::BiLstmConfig;
 use crate::models::multitask::infer::MultitaskTagger;
 use crate::models::multitask::tokenized::{Splitter, TokenizedText};
-use crate::models::multitask::{ENCODER, Framing, LinkedSpans, MultitaskConfig, Task};
+use crate::models::multitask::{CONCEPTS, ENCODER, Framing, LinkedSpans, MultitaskConfig, Task};
 use crate::objectives::multitask::evaluate::{Evaluation, evaluate, gold_spans};
 use crate::objectives::multitask::{Multitask, MultitaskBatchConfig};
 use crate::status;
@@ -77,8 +77,9 @@ struct DataConfig {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EncoderConfig {
-    /// BERT checkpoint: a folder relative to the data root or to `CANONYM_MODELS`.
-    bert: PathBuf,
+    /// BERT checkpoint: a folder relative to the data root or to `CANONYM_MODELS`. Missing if `model.start` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bert: Option<PathBuf>,
     /// Number of its layers that are used; with 0, wordpiece embeddings are the encoder, as in the BiLSTM-CRF baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     layers: Option<usize>,
@@ -100,6 +101,10 @@ struct EncoderConfig {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelConfig {
+    /// A trained model of this kind that is trained further, relative to the current folder or the data root. Concepts that it lacks are
+    /// added; tasks, layers and types are the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<PathBuf>,
     /// The tasks, lowest first.
     tasks: Vec<Task>,
     /// What types and concepts are assigned to.
@@ -182,14 +187,21 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         return Err(error.with_hint("check `data.train`"));
     }
     let detector = experiment.detector(root)?;
-    let record = learned(&experiment, root)?;
+    let start = experiment.start(root)?;
+    let mut record = learned(&experiment, root)?;
+    if let Some(start) = &start {
+        record.join("start", start.learned.as_ref());
+    }
     let mut evaluated = record.clone();
     if let Some((detector, _)) = &detector {
         evaluated.join("mentions", detector.learned.as_ref());
     }
     let seen = check_unseen(&evaluated, &dev, ("held-out documents", arguments.allow_seen))?;
-    let classes = Classes::of(&train);
-    let (manifest, parameters, splitter) = begin(&experiment, arguments, &classes)?;
+    let classes = match &start {
+        Some(start) => Classes::beyond(&start.manifest.model.types, &start.ids()?, &train),
+        None => Classes::beyond(&[], &[], &train),
+    };
+    let (manifest, parameters, splitter) = begin(&experiment, arguments, start.as_ref(), &classes)?;
     let model = manifest.model.clone();
     let labeller = Labeller { splitter: &splitter, classes: &classes, model: &model };
     let (examples, of_train) = (labeller.examples(&train), labeller.report(&train));
@@ -341,6 +353,16 @@ impl Experiment {
         evaluate_every > 0 && (select == Select::Best || patience > 0)
     }
 
+    /// The model that is trained further.
+    fn start(&self, root: &Path) -> canonym_core::Result<Option<MultitaskBundle>> {
+        if self.model.start.is_some() == self.encoder.bert.is_some() {
+            let error = canonym_core::Error::invalid("a model has one of `encoder.bert` and `model.start`");
+            return Err(error.with_hint("set `encoder.bert` for a new model, `model.start` to train one further"));
+        }
+        let opened = |path| MultitaskBundle::open(&existing(path, root));
+        self.model.start.as_deref().map(opened).transpose().context("cannot open `model.start`")
+    }
+
     /// The model that detects mentions, and its file.
     fn detector(&self, root: &Path) -> canonym_core::Result<Option<(MultitaskBundle, Vec<u8>)>> {
         let Some(path) = &self.model.detector else { return Ok(None) };
@@ -383,12 +405,24 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
 fn begin(
     experiment: &Experiment,
     arguments: &TrainOptions,
+    start: Option<&MultitaskBundle>,
     classes: &Classes,
 ) -> canonym_core::Result<(MultitaskManifest, Parameters, Splitter)> {
     let EncoderConfig { bert, layers, train_embeddings, dropout, head_lr_multiplier, compute } = &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let mut parameters = Parameters::default();
-    let (mut config, pieces) = read_bert(&checkpoint_folder(bert, arguments)?, ENCODER, &mut parameters)?;
+    let (mut config, pieces) = match start {
+        Some(start) => {
+            // The concept head gets more rows.
+            let known = start.parameters.iter().filter(|(name, _)| *name != CONCEPTS);
+            known.for_each(|(name, value)| parameters.add(name, value.clone()));
+            (start.manifest.model.bert.clone(), start.pieces.clone())
+        }
+        None => {
+            let bert = bert.as_deref().expect("set if there is no `model.start`, as `Experiment::start` checks");
+            read_bert(&checkpoint_folder(bert, arguments)?, ENCODER, &mut parameters)?
+        }
+    };
     if let Some(layers) = layers {
         for layer in *layers..config.num_hidden_layers {
             let names: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
@@ -422,7 +456,21 @@ fn begin(
         let error = canonym_core::Error::invalid("the training corpora have no semantic types");
         return Err(error.with_hint("omit `types` in `model.tasks`"));
     }
+    if let Some(start) = start {
+        let MultitaskConfig { bert, lenient, linked_spans, max_pieces, .. } = model.clone();
+        let same = MultitaskConfig { bert, lenient, linked_spans, max_pieces, ..start.manifest.model.clone() };
+        if model != same {
+            let error = canonym_core::Error::invalid("`model` differs from the model in `model.start`");
+            return Err(
+                error.with_hint("tasks, framing, layers and semantic types must be the same; only concepts are added")
+            );
+        }
+    }
     model.init(&mut parameters, classes.concepts.len(), &mut rng);
+    if let Some(known) = start.and_then(|start| start.parameters.get(CONCEPTS).ok()) {
+        let row = parameters.find(CONCEPTS)?;
+        parameters.at_mut(row).values[..known.values.len()].copy_from_slice(&known.values);
+    }
     model.check(&parameters, classes.concepts.len())?;
     let names: Vec<String> = parameters.iter().map(|(name, _)| name.to_owned()).collect();
     for name in names {

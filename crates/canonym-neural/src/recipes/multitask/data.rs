@@ -44,19 +44,16 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The types and concepts that occur in documents.
-    pub fn of(documents: &[AnnotatedDocument]) -> Classes {
+    /// Known types and concepts, and behind them the others that occur in documents.
+    pub fn beyond(known_types: &[String], known_concepts: &[&str], documents: &[AnnotatedDocument]) -> Classes {
         let annotations = || documents.iter().flat_map(|document| &document.annotations);
         let types: BTreeSet<&str> =
             annotations().map(|one| one.semantic_type.as_str()).filter(|one| !one.is_empty()).collect();
         let concepts: BTreeSet<&str> = annotations().filter_map(|one| bare_ids(one).next()).collect();
-        let numbered = |names: &BTreeSet<&str>| names.iter().map(|name| (*name).to_owned()).zip(1..).collect();
-        Classes {
-            type_of: numbered(&types),
-            concept_of: numbered(&concepts),
-            types: types.into_iter().map(str::to_owned).collect(),
-            concepts: concepts.into_iter().map(str::to_owned).collect(),
-        }
+        let known_types: Vec<&str> = known_types.iter().map(String::as_str).collect();
+        let (types, concepts) = (followed(&known_types, &types), followed(known_concepts, &concepts));
+        let numbered = |names: &[String]| names.iter().cloned().zip(1..).collect();
+        Classes { type_of: numbered(&types), concept_of: numbered(&concepts), types, concepts }
     }
 
     /// The annotations of a document as ranges of words; `None` for those that begin or end within a word.
@@ -71,6 +68,12 @@ impl Classes {
         };
         document.annotations.iter().map(span).collect()
     }
+}
+
+/// Known names, and behind them the others of `found`.
+fn followed(known: &[&str], found: &BTreeSet<&str>) -> Vec<String> {
+    let others = found.difference(&known.iter().copied().collect()).copied().collect::<Vec<&str>>();
+    known.iter().copied().chain(others).map(str::to_owned).collect()
 }
 
 /// The ids of an annotation, as [`bare`] ids; of several, the first one is learned.
@@ -234,7 +237,7 @@ mod tests {
             &[("fever", "A", "D:1"), ("rash", "", "-1"), ("gout", "B", "D:7|D:1"), ("rash fever", "A", "D:9")],
         )];
         let drawn = drawn_tagger(Framing::Token, false);
-        let classes = Classes::of(&train);
+        let classes = Classes::beyond(&[], &[], &train);
         let labeller = Labeller { splitter: &drawn.splitter, classes: &classes, model: &drawn.model };
         let held = labeller.held_out(&dev, &[]);
         let unreachable: Vec<usize> =
@@ -250,19 +253,31 @@ mod tests {
     }
 
     #[test]
+    fn new_concepts_follow_those_that_a_model_knows() {
+        let train = [document("A fever, a rash.", &[("fever", "A", "D2"), ("rash", "B", "D1")])];
+        let classes = Classes::beyond(&["B".to_owned()], &["D3", "D2"], &train);
+        assert_eq!((classes.concepts, classes.types), (strings(&["D3", "D2", "D1"]), strings(&["B", "A"])));
+        assert_eq!((classes.concept_of["D1"], classes.concept_of["D3"]), (3, 1));
+    }
+
+    fn strings(all: &[&str]) -> Vec<String> {
+        all.iter().map(|one| (*one).to_owned()).collect()
+    }
+
+    #[test]
     fn equal_numbers_of_two_ontologies_are_two_classes() {
         let train = [document("A fever, a rash.", &[("fever", "A", "CL:0000062"), ("rash", "A", "UBERON:0000062")])];
-        assert_eq!(Classes::of(&train).concepts, ["CL:0000062", "UBERON:0000062"]);
+        assert_eq!(Classes::beyond(&[], &[], &train).concepts, ["CL:0000062", "UBERON:0000062"]);
         // The prefixes that corpora leave out are no difference.
         let train = [document("A fever, a rash.", &[("fever", "A", "MESH:D005334"), ("rash", "A", "D005334")])];
-        assert_eq!(Classes::of(&train).concepts, ["D005334"]);
+        assert_eq!(Classes::beyond(&[], &[], &train).concepts, ["D005334"]);
     }
 
     #[test]
     fn the_longest_of_overlapping_mentions_is_learned() {
         let train = [document("We saw a rash fever.", &[("rash", "A", "1"), ("rash fever", "B", "2")])];
         let drawn = drawn_tagger(Framing::Token, false);
-        let classes = Classes::of(&train);
+        let classes = Classes::beyond(&[], &[], &train);
         let labeller = Labeller { splitter: &drawn.splitter, classes: &classes, model: &drawn.model };
         let examples = labeller.examples(&train);
         let labels = &examples[0].labels;
