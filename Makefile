@@ -6,7 +6,7 @@ PYTHON ?= python3
 # The program that bench-everyday, bench-names, bench-lookalikes and bench-ambiguous measure; built first.
 BINARY ?= target/release/canonym
 
-.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-scale bench-dense fuzz attack deny package wheel python spark clients bench-python dist image
+.PHONY: check test fmt clippy docs ui bench bench-peers bench-everyday bench-names bench-lookalikes bench-ambiguous bench-resume bench-soak bench-scale bench-dense fuzz attack deny package wheel python spark clients bench-python dist image
 
 # Everything that has to pass before a commit.
 check: fmt clippy test docs
@@ -92,10 +92,16 @@ bench-lookalikes:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/lookalikes.py --binary $(BINARY) --report experiments/reports/lookalikes.json
 
-# Batch runs killed at random moments and resumed; two minutes, needs no data.
+# Batch runs, `kb build` and `index build` killed at random moments and repeated; some ten minutes, needs no data.
 bench-resume:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/kill_resume.py $(BINARY) --kills 200
+
+# Links in a loop for MINUTES, and in a server, and reports memory over time; needs no data.
+MINUTES ?= 30
+bench-soak:
+	$(CARGO) build --release -p canonym-cli
+	$(PYTHON) benches/soak.py $(BINARY) --minutes $(MINUTES) --report experiments/reports/soak.json
 
 # Short forms and words of several senses, each in a text that decides.
 bench-ambiguous:

@@ -11,14 +11,24 @@ pub fn wrong_usage(error: canonym_core::Error) -> anyhow::Error {
     canonym_core::Error::Usage { message: error.to_string(), hint }.into()
 }
 
-/// Prints `error` and returns the exit status: 2 for usage errors, 0 for a broken pipe, else 1.
+/// The context of an error of a command that exits with 1 for differences, as `diff` does; the exit status is 2.
+#[derive(Debug)]
+pub struct CannotCompare;
+
+impl std::fmt::Display for CannotCompare {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("cannot compare")
+    }
+}
+
+/// Prints `error` and returns the exit status: 2 for usage errors and for a comparison that failed, 0 for a broken pipe, else 1.
 pub fn report(error: &anyhow::Error) -> u8 {
     if is_broken_pipe(error) {
         return 0;
     }
     tell(error);
     let is_usage = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(canonym_core::Error::Usage { .. })));
-    if is_usage { 2 } else { 1 }
+    if is_usage || error.downcast_ref::<CannotCompare>().is_some() { 2 } else { 1 }
 }
 
 /// Prints an error, even in quiet mode.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use canonym_core::corpus::{Annotation, CandidateRecord};
-use canonym_core::eval::expect::{Expectations, Failure, check_denied, check_names, check_text};
+use canonym_core::eval::expect::{Expectations, Failure, Fault, Step, check_denied, check_names, check_text};
 use canonym_core::input::Input;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
@@ -63,12 +63,20 @@ struct InFile<'a> {
 
 /// Runs the command; fails if an expectation does not hold.
 pub fn run(arguments: &ExpectArguments) -> anyhow::Result<()> {
-    let mut all = arguments.files.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<Expectations>>>()?;
+    let texts = arguments.files.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<String>>>()?;
+    let files = arguments.files.iter().zip(&texts);
+    let mut all = files.clone().map(|(file, text)| parse(file, text)).collect::<anyhow::Result<Vec<Expectations>>>()?;
     options::use_threads(arguments.threads)?;
     let models = Models::named(&arguments.model)?;
     let model = models.fingerprint();
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let name = kb.meta().name.clone();
+    let written = |id: &str| kb.find(id).map(|concept| terminology::shown_id(&kb, concept, false));
+    for ((file, text), expectations) in files.zip(&all) {
+        if let Some(fault) = expectations.unknown(&name, written) {
+            return Err(error_of(file, text, fault));
+        }
+    }
     let n_for_others: usize = all.iter().map(|expectations| expectations.n_for_others(&name)).sum();
     all.iter_mut().for_each(|expectations| expectations.retain(&name));
     let n: usize = all.iter().map(Expectations::n).sum();
@@ -116,18 +124,49 @@ pub fn run(arguments: &ExpectArguments) -> anyhow::Result<()> {
     Err(canonym_core::Error::invalid(message).with_hint(hint).into())
 }
 
-fn read(file: &Path) -> anyhow::Result<Expectations> {
+fn read(file: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut Input::open(file)?, &mut text)
         .with_context(|| format!("cannot read {}", file.display()))?;
-    let expectations: Expectations = toml::from_str(&text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-        canonym_core::Error::parse(file, line, error.message().replace('\n', " "))
+    Ok(text)
+}
+
+fn parse(file: &Path, text: &str) -> anyhow::Result<Expectations> {
+    let expectations: Expectations = toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        canonym_core::Error::parse(file, line_at(text, start), error.message().replace('\n', " "))
             .with_hint("a file has tables `[[text]]` and `[[names]]`; see `docs/guide/expect.md`")
     })?;
-    expectations.check().with_context(|| format!("cannot use {}", file.display()))?;
-    Ok(expectations)
+    match expectations.fault() {
+        None => Ok(expectations),
+        Some(fault) => Err(error_of(file, text, fault)),
+    }
+}
+
+/// The line of the byte at `at`, from 1.
+fn line_at(text: &str, at: usize) -> u64 {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64 + 1
+}
+
+/// An expectation that can never fail, with its line.
+fn error_of(file: &Path, text: &str, fault: Fault) -> anyhow::Error {
+    let start = toml::de::DeTable::parse(text).ok().and_then(|root| start_of(&root, &fault.path)).unwrap_or(0);
+    canonym_core::Error::parse(file, line_at(text, start), fault.message).with_hint(fault.hint).into()
+}
+
+/// Where the part of a file at `path` starts, or the last part above it that is there.
+fn start_of(root: &toml::Spanned<toml::de::DeTable<'_>>, path: &[Step]) -> Option<usize> {
+    let (Step::Key(first), rest) = path.split_first()? else { return None };
+    let mut value = root.get_ref().get(first.as_str())?;
+    for step in rest {
+        let inner = match step {
+            Step::Key(key) => value.get_ref().get(key.as_str()),
+            Step::At(row) => value.get_ref().get(*row),
+        };
+        let Some(inner) = inner else { break };
+        value = inner;
+    }
+    Some(value.span().start)
 }
 
 /// Links the texts and names of a file and compares.

@@ -173,12 +173,10 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
     models.use_index(arguments.index.as_deref(), &kb)?;
     let fingerprint = models.fingerprint();
     let to = output_format(arguments)?;
-    if arguments.changed_only.is_some() {
-        changed::check(arguments, to)?;
-    }
+    let open_old = |old: &PathBuf| changed::open_old(arguments, old, to, &fingerprint);
+    let old = arguments.changed_only.as_ref().map(open_old).transpose()?;
     let open = || -> anyhow::Result<Linking<'_>> {
-        let open_changed = |old: &PathBuf| Changed::open(arguments, old, &kb, models.senses.clone());
-        let changed = arguments.changed_only.as_ref().map(open_changed).transpose()?;
+        let changed = old.map(|old| Changed::new(arguments, &old, (&kb, &fingerprint), models.senses.clone()));
         let config = SystemConfig {
             mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use canonym_core::kb::BuildStep;
 use canonym_core::kb::build::{BuildConfig, WITH_STARTER, build, code_system};
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report};
@@ -11,7 +12,9 @@ use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
 
 use crate::output::{Sheet, bytes, counted, thousands};
 use crate::progress;
+use canonym_neural::status;
 use canonym_neural::system::terminology::STARTER_TABLE;
+use indicatif::ProgressBar;
 
 /// Arguments of `canonym kb build`.
 #[derive(Debug, clap::Args)]
@@ -87,16 +90,50 @@ pub fn run(arguments: &BuildArguments) -> anyhow::Result<()> {
     let started = Instant::now();
     let config = config(arguments)?;
     let bar = progress::counter("concepts", None);
-    let mut progress = |n| {
-        bar.set_position(n);
+    let mut step = None;
+    let mut progress = |now| {
+        let what = match now {
+            BuildStep::Read(n) => {
+                bar.set_position(n);
+                return Ok(());
+            }
+            BuildStep::Sort => {
+                progress::finish(&bar, "concepts read");
+                "sorting concepts and names"
+            }
+            BuildStep::Index => "indexing names",
+            BuildStep::Write => "writing the file",
+        };
+        drop(step.take());
+        step = Some(Working::on(what));
         Ok(())
     };
     let built = build(&config, &arguments.out, &mut progress);
-    progress::finish(&bar, "concepts read");
+    bar.finish_and_clear();
+    drop(step);
     let (meta, report) = built?;
     let len = std::fs::metadata(&arguments.out).map(|metadata| metadata.len()).unwrap_or_default();
     progress::say(summary(&arguments.out, len, &meta, &report, started.elapsed()).trim_end());
     Ok(())
+}
+
+/// A step with a spinner; when it ends, `-v` tells its time.
+struct Working {
+    what: &'static str,
+    spinner: ProgressBar,
+}
+
+impl Working {
+    fn on(what: &'static str) -> Working {
+        Working { what, spinner: progress::spinner(what) }
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.spinner.finish_and_clear();
+        tracing::info!("{}: {}", self.what, status::exact(self.spinner.elapsed()));
+    }
 }
 
 /// Import settings for all sources.

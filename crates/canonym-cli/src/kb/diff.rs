@@ -8,6 +8,7 @@ use anyhow::Context;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::diff::{Change, ChangeKind, Summary, diff};
 
+use crate::errors;
 use crate::output::{self, Lines, Sheet, counted, thousands};
 
 /// Default of `--limit` for text output.
@@ -28,19 +29,25 @@ pub struct DiffArguments {
     /// Print as JSON: one object, one line per concept.
     #[arg(long)]
     json: bool,
-    /// Exit with status 1 if there are changes.
+    /// Exit with status 1 if there are changes, and with 2 if the files cannot be compared.
     #[arg(long)]
     exit_code: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
+    let compared = compare(arguments);
+    let n_changes = if arguments.exit_code { compared.context(errors::CannotCompare)? } else { compared? };
+    status(arguments, n_changes)
+}
+
+/// Prints the differences and returns the number of changed concepts.
+fn compare(arguments: &DiffArguments) -> anyhow::Result<u64> {
     let old = terminology::open(Some(&arguments.old))?;
     let new = terminology::open(Some(&arguments.new))?;
     if arguments.json {
         let mut out = Lines::default();
-        let n_changes = write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output")?;
-        return status(arguments, n_changes);
+        return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");
     }
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     let (mut list, mut n_seen) = (String::new(), 0);
@@ -55,7 +62,7 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
         list += &format!("and {} more (use `--limit` to show more)\n", thousands(n_seen - limit));
     }
     output::print(&(sheet(&old, &new, &summary) + &list))?;
-    status(arguments, n_seen)
+    Ok(n_seen)
 }
 
 /// Fails with `--exit-code` if there are changes.

@@ -1,10 +1,11 @@
 //! The options of a run, as stored in its folder and compared when it is resumed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use canonym_core::batch::{RunFolder, RunSettings, checksum};
 use canonym_core::kb::KnowledgeBase;
+use canonym_neural::system::Model;
 use clap::{Parser, ValueEnum};
 
 use super::LinkArguments;
@@ -18,16 +19,22 @@ const TOP_K: u32 = 5;
 pub fn of(arguments: &LinkArguments, kb: &KnowledgeBase, model: &str) -> anyhow::Result<RunSettings> {
     Ok(RunSettings {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        kb: format!("{} {:032x}", kb.meta().name, kb.container().fingerprint()),
+        kb: kb_label(kb),
         model: model.to_owned(),
         options: options(arguments)?,
         arguments: std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        folder: std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(),
     })
+}
+
+/// Name and fingerprint of a knowledge base.
+pub fn kb_label(kb: &KnowledgeBase) -> String {
+    format!("{} {:032x}", kb.meta().name, kb.container().fingerprint())
 }
 
 /// The options that differ from their defaults, except for knowledge base and models, which have fingerprints, and the
 /// number of threads, which changes no result.
-fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, String>> {
+pub fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, String>> {
     let mut options = BTreeMap::new();
     let mut add = |name: &str, value: String| drop(options.insert(name.to_owned(), value));
     let files: Vec<String> = arguments.files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
@@ -117,9 +124,11 @@ pub fn stored(folder: &Path, arguments: &LinkArguments) -> anyhow::Result<LinkAr
         let message = format!("`--resume {}` without files takes all options from the run", folder.display());
         return Err(errors::usage(message, "omit the other options, or repeat the whole command of the run"));
     }
-    let parsed = Arguments::try_parse_from(std::iter::once("canonym".to_owned()).chain(settings.arguments));
+    let parsed =
+        Arguments::try_parse_from(std::iter::once("canonym".to_owned()).chain(settings.arguments.iter().cloned()));
     match parsed.map(|arguments| arguments.command) {
         Ok(Command::Link(stored)) => {
+            check_folder(folder, &settings.folder, &stored)?;
             let threads = arguments.threads.or(stored.threads);
             Ok(LinkArguments { resume: Some(folder.to_path_buf()), output: None, threads, ..*stored })
         }
@@ -128,4 +137,36 @@ pub fn stored(folder: &Path, arguments: &LinkArguments) -> anyhow::Result<LinkAr
             Err(error.with_hint("repeat the whole command of the run, with `--resume` in place of `--output`").into())
         }
     }
+}
+
+/// Fails if the run in `run` was started in another folder, `started_in`, and the paths of its command line depend on that.
+fn check_folder(run: &Path, started_in: &str, stored: &LinkArguments) -> anyhow::Result<()> {
+    let real = |folder: &Path| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let is_here = || std::env::current_dir().is_ok_and(|here| real(&here) == real(Path::new(started_in)));
+    let Some(relative) = relative_path(stored) else { return Ok(()) };
+    if started_in.is_empty() || is_here() {
+        return Ok(());
+    }
+    let (run, relative) = (run.display(), relative.display());
+    let message =
+        format!("the run in {run} was started in {started_in}, and its path `{relative}` is relative to that folder");
+    Err(errors::usage(message, &format!("run the command in {started_in}, or repeat the whole command of the run")))
+}
+
+/// A path of the command line that is relative to the working folder.
+fn relative_path(arguments: &LinkArguments) -> Option<PathBuf> {
+    let model = match Model::named(&arguments.model) {
+        Model::Path(path) => Some(path),
+        Model::Default | Model::Lexical | Model::Bm25 => None,
+    };
+    let options =
+        [&arguments.kb, &arguments.index, &arguments.rerank, &arguments.changed_only, &arguments.skip_bad_documents];
+    let mut paths = arguments
+        .files
+        .iter()
+        .chain(options.into_iter().flatten())
+        .chain(&arguments.abbreviations)
+        .chain(arguments.records.files())
+        .chain(&model);
+    paths.find(|path| path.is_relative()).cloned()
 }

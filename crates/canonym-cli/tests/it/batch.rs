@@ -247,6 +247,31 @@ fn a_run_is_not_resumed_with_other_options() {
 }
 
 #[test]
+fn a_run_is_resumed_where_it_was_started() {
+    let place = Workplace::with_shapes();
+    for folder in ["in", "other", "other/in"] {
+        std::fs::create_dir(place.path(folder)).unwrap();
+    }
+    place.write("in/a.txt", "A circle.");
+    place.write("other/in/a.txt", "A square.");
+    std::fs::copy(place.path("shapes.kb"), place.path("other/shapes.kb")).unwrap();
+    assert!(place.run(&link(&["in", "--output", "run/"]), "").status.success());
+    let linked = || std::fs::read_to_string(place.path("run/a.txt.jsonl")).unwrap();
+    let before = linked();
+    let elsewhere = |arguments: &[&str]| {
+        let output = Workplace::finish(place.command(arguments).current_dir(place.path("other")), "");
+        place.describe(&output)
+    };
+    expect![[r#""#]].assert_eq(&elsewhere(&["link", "--resume", "../run"]));
+    assert_eq!(linked(), before);
+    // With absolute paths any folder will do.
+    let [kb, files, run] = ["shapes.kb", "in", "absolute/"].map(|name| place.path(name).display().to_string());
+    let output = place.run(&["link", "--kb", &kb, "--model", "lexical", &files, "--output", &run], "");
+    assert!(output.status.success(), "{}", place.describe(&output));
+    assert!(elsewhere(&["link", "--resume", "../absolute"]).starts_with("status 0\n"));
+}
+
+#[test]
 fn outputs_of_a_run_can_be_compressed_and_have_any_format() {
     let place = Workplace::with_shapes();
     place.write("a.txt", "A circle.");

@@ -91,6 +91,38 @@ fn a_run_folder_is_input_of_the_next_run() {
 }
 
 #[test]
+fn a_run_folder_that_was_linked_otherwise_is_refused() {
+    let place = releases();
+    place.write("texts.jsonl", "{\"id\":\"1\",\"text\":\"No liver cancer.\"}\n");
+    link(&place, &["--model", "lexical", "--kb", "old.kb", "texts.jsonl", "--output", "run1/", "--compress", "gz"]);
+    let again = |new: &str, old: &str, more: &[&str]| {
+        let arguments = ["link", "--kb", new, "run1", "--changed-only", old, "--output", "run2/"];
+        let output = place.run(&[&arguments[..], more].concat(), "");
+        std::fs::remove_dir_all(place.path("run2")).ok();
+        place.describe(&output)
+    };
+    let lexical = ["--model", "lexical"];
+    let mut all = again("old.kb", "new.kb", &lexical);
+    all += &again("new.kb", "old.kb", &[&lexical[..], &["--top-k", "3"]].concat());
+    expect![[r#""#]].assert_eq(&all);
+    let said = again("new.kb", "old.kb", &["--model", "default"]);
+    assert!(said.contains("error: run1 was linked with another model: lexical "), "{said}");
+    // Also if one of its files is given.
+    let output = place.run(&["link", "--kb", "old.kb", "run1/texts.jsonl.jsonl.gz", "--changed-only", "new.kb"], "");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(again("new.kb", "old.kb", &lexical).starts_with("status 0\n"));
+}
+
+#[test]
+fn an_approximation_is_announced() {
+    let place = releases();
+    place.write("texts.jsonl", "{\"id\":\"1\",\"text\":\"No liver cancer.\"}\n");
+    link(&place, &["--kb", "old.kb", "texts.jsonl", "--output", "run1/"]);
+    let said = link(&place, &["--kb", "new.kb", "run1", "--changed-only", "old.kb", "--output", "run2/"]);
+    assert!(said.starts_with("the result is approximate: "), "{said}");
+}
+
+#[test]
 fn options_that_do_not_fit_are_refused() {
     let place = Workplace::with_shapes();
     place.write("a.jsonl", "");
@@ -120,4 +152,12 @@ fn changes_of_a_terminology_have_a_status() {
     assert_eq!(report["n_changes"], 3);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said, "error: 3 changed concepts in new.kb\nhint: omit `--exit-code` if changes are wanted\n");
+    // Failures are told apart from changes.
+    place.write("damaged.kb", "no knowledge base");
+    place.check(
+        &["kb", "diff", "old.kb", "missing.kb", "--exit-code"],
+        expect![[r#""#]],
+    );
+    assert_eq!(place.run(&["kb", "diff", "old.kb", "damaged.kb", "--exit-code"], "").status.code(), Some(2));
+    assert_eq!(place.run(&["kb", "diff", "old.kb", "damaged.kb"], "").status.code(), Some(1));
 }

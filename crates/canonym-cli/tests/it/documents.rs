@@ -70,7 +70,7 @@ const SHOWN: [(&str, &str); 13] = [
 ];
 
 /// Files that the documents mention without showing them.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     (
         "CONCEPT.csv",
         "concept_id\tconcept_name\tvocabulary_id\tstandard_concept\tconcept_code\tinvalid_reason\n\
@@ -79,6 +79,10 @@ const FILES: [(&str, &str); 10] = [
     (
         "wrong.toml",
         "[[text]]\nid = \"visit\"\ntext = \"A dry cough.\"\nrequire = [{ mention = \"dry cough\", id = \"CLINIC:L3\" }]\n",
+    ),
+    (
+        "typo.toml",
+        "[[text]]\nid = \"visit\"\ntext = \"A dry cough.\"\nforbid = [{ mention = \"dry caugh\", id = \"CLINIC:L3\" }]\n",
     ),
     (
         "day.jsonl",

@@ -105,3 +105,29 @@ fn files_that_are_no_expectations_are_named_with_their_line() {
         "#]],
     );
 }
+
+#[test]
+fn expectations_that_can_never_fail_are_errors_with_their_line() {
+    let place = Workplace::with_shapes();
+    let cases = [
+        (
+            "name.toml",
+            "[[names]]\noverride = { \"quad\" = \"X:S2\" }\n\n[names.deny]\n\"square\" = \"X:S1\"\nlead = \"\"\n",
+        ),
+        (
+            "text.toml",
+            "[[text]]\ntext = \"A circle.\"\ncomplete = true\n\n[[text]]\ntext = \"A circle.\"\nforbid = [\n    { id = \"X:S2\" },\n    { mention = \"cirlce\", id = \"X:S1\" },\n]\n",
+        ),
+        (
+            "id.toml",
+            "[[names]]\ndeny = { lead = \"*\" }\n\n[[names]]\nterminology = \"other\"\ndeny = { a = \"Y:1\" }\n\n[[names]]\ndeny = { b = \"Y:1\" }\n",
+        ),
+        ("prefix.toml", "[[text]]\ntext = \"A circle.\"\nforbid = [{ id = \"S1\" }]\n"),
+    ];
+    let mut all = String::new();
+    for (name, text) in cases {
+        place.write(name, text);
+        all += &place.describe(&place.run(&["expect", "--kb", "shapes.kb", "--model", "lexical", name], ""));
+    }
+    expect![[r#""#]].assert_eq(&all);
+}

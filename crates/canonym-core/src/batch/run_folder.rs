@@ -35,6 +35,9 @@ pub struct RunSettings {
     pub options: BTreeMap<String, String>,
     /// The command line, for resuming without repeating it.
     pub arguments: Vec<String>,
+    /// The working folder of the command line; empty if unknown.
+    #[serde(default)]
+    pub folder: String,
 }
 
 /// Content of [`RUN_FILE`].

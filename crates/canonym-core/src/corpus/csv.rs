@@ -2,8 +2,8 @@
 //!
 //! Records follow RFC 4180: fields are separated by commas, semicolons, tabs or vertical bars (detected from the header
 //! line), a quoted field may contain separators, line breaks and doubled quotes. The first record names the columns. Text
-//! and id come from the columns [`CsvColumns`] names, by default `text` and `id`; without a column `id` the id is the
-//! number of the record. Other columns are ignored. Cannot be written.
+//! and id come from the columns [`CsvColumns`] names, by default `text` and `id`; a record without an id is named
+//! by its number. Other columns are ignored. Cannot be written.
 
 use crate::corpus::check::{Checker, quote};
 use crate::corpus::{AnnotatedDocument, MAX_DOCUMENT_BYTES};
@@ -86,7 +86,7 @@ impl Documents {
             let message = format!("expected {n_columns} fields as in the header, found {}", fields.len());
             return Err(self.error(message, "put fields that contain separators or line breaks in quotes"));
         }
-        let id = name.unwrap_or_else(|| self.n_records.to_string());
+        let id = name.filter(|id| !id.is_empty()).unwrap_or_else(|| self.n_records.to_string());
         let document = Document { id, text: fields.swap_remove(text), sections: Vec::new() };
         Ok(Some(AnnotatedDocument { document, ..AnnotatedDocument::default() }))
     }
@@ -238,6 +238,16 @@ mod tests {
             expect![[r#"
             1: "Fever"
         "#]],
+        );
+        // A record without an id is named by its number.
+        check(
+            "id,text\na,Pain.\n ,Cough.\n",
+            None,
+            None,
+            expect![[r#"
+                a: "Pain."
+                2: "Cough."
+            "#]],
         );
         check(
             "a,b\n1,2\n",

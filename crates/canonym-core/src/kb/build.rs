@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::builder::BuildProgress;
 use super::compile::{CompileConfig, CompileSource, compile};
 use super::format::{CodeSystemRecord, Meta};
 use super::import::{ImportConfig, Report, SourceFormat};
@@ -10,9 +11,6 @@ use crate::{Error, Result};
 
 /// The setting as recorded in the knowledge base.
 pub const WITH_STARTER: &str = "--with-starter";
-
-/// Receives the number of records read so far.
-pub type Progress<'a> = dyn FnMut(u64) -> Result<()> + 'a;
 
 /// What a knowledge base is built from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,11 +52,11 @@ pub fn code_system(text: &str) -> Result<CodeSystemRecord> {
     Ok(CodeSystemRecord { prefix: prefix.to_owned(), uri: uri.to_owned(), version: version.to_owned() })
 }
 
-/// Writes the knowledge base to `out`; `progress` is called with the number of records at intervals; its error ends the build.
+/// Writes the knowledge base to `out`; `progress` is called while records are read and when a step begins; its error ends the build.
 ///
 /// # Errors
 /// If a source cannot be read, or `out` cannot be written or is one of the sources.
-pub fn build(config: &BuildConfig, out: &Path, progress: &mut Progress<'_>) -> Result<(Meta, Report)> {
+pub fn build(config: &BuildConfig, out: &Path, progress: &mut BuildProgress<'_>) -> Result<(Meta, Report)> {
     check_out(config, out)?;
     let sources = resolve(&config.sources, config.format, &config.import)?;
     let compiled = CompileConfig {

@@ -30,6 +30,22 @@ const NO_ORIGIN: u16 = u16::MAX;
 /// Maximum number of unknown parents that are listed; all are counted.
 const MAX_UNKNOWN: usize = 100;
 
+/// A step of a build, which takes minutes for millions of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuildStep {
+    /// Reading the sources; the number of records so far.
+    Read(u64),
+    /// Sorting concepts and names.
+    Sort,
+    /// Indexing the names: normal forms, tokens, character n-grams.
+    Index,
+    /// Writing the file.
+    Write,
+}
+
+/// Receives the steps of a build.
+pub type BuildProgress<'a> = dyn FnMut(BuildStep) -> Result<()> + 'a;
+
 /// Collects records, which [`KnowledgeBaseBuilder::write`] compiles.
 #[derive(Debug)]
 pub struct KnowledgeBaseBuilder {
@@ -272,9 +288,14 @@ impl KnowledgeBaseBuilder {
     }
 
     /// Compiles into a file at `path` and reports what was dropped.
-    pub fn write(self, mut meta: Meta, path: &Path) -> Result<(Meta, Report)> {
+    pub fn write(self, meta: Meta, path: &Path) -> Result<(Meta, Report)> {
+        self.write_with(meta, path, &mut |_| Ok(()))
+    }
+
+    /// Like [`KnowledgeBaseBuilder::write`]; `progress` is called when a step begins, and its error ends the build.
+    pub fn write_with(self, mut meta: Meta, path: &Path, progress: &mut BuildProgress<'_>) -> Result<(Meta, Report)> {
         let file = AtomicFile::create(path)?;
-        let (file, report) = self.compile(&mut meta, file, path)?;
+        let (file, report) = self.compile(&mut meta, file, path, progress)?;
         file.commit()?;
         Ok((meta, report))
     }
@@ -282,11 +303,18 @@ impl KnowledgeBaseBuilder {
     /// Compiles into memory.
     pub fn to_bytes(self, mut meta: Meta) -> Result<Vec<u8>> {
         let label = Path::new("memory");
-        Ok(self.compile(&mut meta, Cursor::new(Vec::new()), label)?.0.into_inner())
+        Ok(self.compile(&mut meta, Cursor::new(Vec::new()), label, &mut |_| Ok(()))?.0.into_inner())
     }
 
-    fn compile<W: Write + Seek>(mut self, meta: &mut Meta, out: W, path: &Path) -> Result<(W, Report)> {
+    fn compile<W: Write + Seek>(
+        mut self,
+        meta: &mut Meta,
+        out: W,
+        path: &Path,
+        progress: &mut BuildProgress<'_>,
+    ) -> Result<(W, Report)> {
         let mut report = std::mem::take(&mut self.report);
+        progress(BuildStep::Sort)?;
         let Order { concepts: order, new_row, names: name_order } = self.order(&mut report);
         if order.is_empty() {
             return Err(Error::invalid("no concepts to compile: none has a name")
@@ -302,6 +330,7 @@ impl KnowledgeBaseBuilder {
         self.rows = HashMap::new();
         self.wanted_parents = Arena::new();
         self.parents = Vec::new();
+        progress(BuildStep::Index)?;
         let names: Vec<&str> = name_order.iter().map(|(_, row, _)| self.names.get(*row)).collect();
         let lexicon = Lexicon::build(&names)?;
         meta.n_forms = lexicon.n_forms() as u32;
@@ -310,6 +339,7 @@ impl KnowledgeBaseBuilder {
         meta.types = types;
         meta.sources = sources;
 
+        progress(BuildStep::Write)?;
         let write_error = |source| Error::io("write", path, source);
         let mut writer = ContainerWriter::new(KIND, out).map_err(write_error)?;
         let json = serde_json::to_vec(&meta).expect("metadata is plain data");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::builder::KnowledgeBaseBuilder;
+use super::builder::{BuildProgress, BuildStep, KnowledgeBaseBuilder};
 use super::code_system::canonical_prefix;
 use super::format::{CodeSystemRecord, Meta, SourceFile};
 use super::import::{ImportConfig, Report, SourceFormat, default_prefixes, import, import_sources, sssom};
@@ -62,13 +62,13 @@ const MAX_PREFIXES: usize = 1000;
 /// Name of the starter table in reports.
 const STARTER: &str = "starter";
 
-/// Imports `sources` and writes the knowledge base to `out`; `progress` is called with the number of records at
-/// intervals; its error ends the compilation.
+/// Imports `sources` and writes the knowledge base to `out`; `progress` is called while records are read and when a step
+/// begins; its error ends the compilation.
 pub fn compile(
     sources: &[CompileSource],
     config: &CompileConfig,
     out: &Path,
-    progress: &mut dyn FnMut(u64) -> Result<()>,
+    progress: &mut BuildProgress<'_>,
 ) -> Result<(Meta, Report)> {
     let mut builder = KnowledgeBaseBuilder::new();
     let mut report = Report::default();
@@ -81,7 +81,7 @@ pub fn compile(
         import(source.format, &source.paths, &source.import, &mut report, &mut |record| {
             n_records += 1;
             if n_records.is_multiple_of(4096) {
-                progress(n_records)?;
+                progress(BuildStep::Read(n_records))?;
             }
             if !record.names.is_empty() {
                 let prefix = record.id.split_once(':').map_or("", |(prefix, _)| prefix);
@@ -108,7 +108,7 @@ pub fn compile(
             }
         }
     }
-    progress(n_records)?;
+    progress(BuildStep::Read(n_records))?;
     if builder.n_names() == 0 {
         return Err(nothing_left(&report));
     }
@@ -122,7 +122,7 @@ pub fn compile(
         add_mappings(&mut Input::open(path)?, &mut builder, &mut report)?;
     }
     code_systems.sort_by(|one, other| one.prefix.cmp(&other.prefix));
-    let (meta, built) = builder.write(Meta { code_systems, ..describe(sources, config)? }, out)?;
+    let (meta, built) = builder.write_with(Meta { code_systems, ..describe(sources, config)? }, out, progress)?;
     for ((kind, reason), n) in built.dropped {
         report.drop_many(&kind, &reason, n);
     }

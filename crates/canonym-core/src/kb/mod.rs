@@ -22,7 +22,7 @@ mod supplement;
 pub mod translate;
 pub mod xref;
 
-pub use builder::KnowledgeBaseBuilder;
+pub use builder::{BuildProgress, BuildStep, KnowledgeBaseBuilder};
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};
 pub use record::{ConceptRecord, NameRecord, Scope};
 pub use xref::{Predicate, Xref, XrefRecord};

@@ -41,18 +41,22 @@ impl Partial {
     pub fn open(out: &Path) -> Result<Partial> {
         let name = out.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", out.display())))?;
         let path = out.with_file_name(format!(".{}.partial", name.to_string_lossy()));
-        let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = opened.map_err(|source| Error::io("create", &path, source))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                return Err(Error::invalid(format!("another process is building {}", out.display()))
-                    .with_hint("wait until it is finished"));
+        loop {
+            let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+            let file = opened.map_err(|source| Error::io("create", &path, source))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(std::fs::TryLockError::WouldBlock) => {
+                    return Err(Error::invalid(format!("another process is building {}", out.display()))
+                        .with_hint("wait until it is finished"));
+                }
+                Err(std::fs::TryLockError::Error(source)) => return Err(Error::io("lock", &path, source)),
             }
-            Err(std::fs::TryLockError::Error(source)) => return Err(Error::io("lock", &path, source)),
+            if is_at(&file, &path) {
+                remove_temporaries_of(out)?;
+                return Ok(Partial { file, path });
+            }
         }
-        remove_temporaries_of(out)?;
-        Ok(Partial { file, path })
     }
 
     /// Reads the rows of `width` bytes that were written for `header`; those of another build are discarded.
@@ -115,6 +119,21 @@ impl Partial {
     }
 }
 
+/// Whether an open file is the one at `path`: another build may have finished and removed its file after it was opened and before it was locked.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let opened = file.metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+    let there = std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
+    matches!((opened, there), (Ok(opened), Ok(there)) if opened == there)
+}
+
+/// An open file keeps its name on other systems.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
 /// Values and scales of the next record; `None` at the end, and if it is not complete.
 fn read_record(input: &mut impl Read, width: usize) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut start = [0; RECORD];
@@ -138,6 +157,19 @@ mod tests {
 
     fn rows(first: u8, n: usize) -> Encoded {
         Encoded { values: (0..3 * n).map(|at| first + at as u8).collect(), scales: vec![f32::from(first); n] }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_removed_is_not_the_one_at_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.partial");
+        let first = File::create(&path).unwrap();
+        assert!(is_at(&first, &path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_at(&first, &path));
+        let second = File::create(&path).unwrap();
+        assert!(is_at(&second, &path) && !is_at(&first, &path));
     }
 
     #[test]
