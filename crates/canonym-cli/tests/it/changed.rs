@@ -154,10 +154,7 @@ fn changes_of_a_terminology_have_a_status() {
     assert_eq!(said, "error: 3 changed concepts in new.kb\nhint: omit `--exit-code` if changes are wanted\n");
     // Failures are told apart from changes.
     place.write("damaged.kb", "no knowledge base");
-    place.check(
-        &["kb", "diff", "old.kb", "missing.kb", "--exit-code"],
-        expect![[r#""#]],
-    );
+    place.check(&["kb", "diff", "old.kb", "missing.kb", "--exit-code"], expect![[r#""#]]);
     assert_eq!(place.run(&["kb", "diff", "old.kb", "damaged.kb", "--exit-code"], "").status.code(), Some(2));
     assert_eq!(place.run(&["kb", "diff", "old.kb", "damaged.kb"], "").status.code(), Some(1));
 }

@@ -89,7 +89,7 @@ async fn modified_knowledge_base_file_is_an_error() {
             let (status, answer) = server.fail(method, &path, body).await;
             assert_eq!(status, 503, "{path}: {answer}");
             assert!(
-                answer["error"]["message"].as_str().unwrap().contains("knowledge base file was modified"),
+                answer["error"]["message"].as_str().unwrap().contains("was modified while the server was running"),
                 "{answer}"
             );
         }
