@@ -129,5 +129,22 @@ fn expectations_that_can_never_fail_are_errors_with_their_line() {
         place.write(name, text);
         all += &place.describe(&place.run(&["expect", "--kb", "shapes.kb", "--model", "lexical", name], ""));
     }
-    expect![[r#""#]].assert_eq(&all);
+    expect![[r#"
+        status 1
+        --- stderr
+        error: name.toml:6: an id of the name “lead” is empty
+        hint: add an id; in `deny`, `"*"` is any concept
+        status 1
+        --- stderr
+        error: text.toml:9: text 2: the text does not contain “cirlce”
+        hint: correct the mention or the text
+        status 1
+        --- stderr
+        error: id.toml:9: the denial of “b” can never fail: shapes links nothing to Y:1
+        hint: correct the id, or say with `terminology` for which terminology it is
+        status 1
+        --- stderr
+        error: prefix.toml:3: text 1: a forbidden link can never fail: shapes links nothing to S1
+        hint: links to the concept with the id S1 have the id X:S1
+    "#]].assert_eq(&all);
 }
