@@ -267,7 +267,8 @@ fn a_run_is_resumed_where_it_was_started() {
         --- stderr
         error: the run in ../run was started in [DIR], and its path `in` is relative to that folder
         hint: run the command in [DIR], or repeat the whole command of the run
-    "#]].assert_eq(&elsewhere(&["link", "--resume", "../run"]));
+    "#]]
+    .assert_eq(&elsewhere(&["link", "--resume", "../run"]));
     assert_eq!(linked(), before);
     // With absolute paths any folder will do.
     let [kb, files, run] = ["shapes.kb", "in", "absolute/"].map(|name| place.path(name).display().to_string());

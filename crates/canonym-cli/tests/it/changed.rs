@@ -113,7 +113,8 @@ fn a_run_folder_that_was_linked_otherwise_is_refused() {
         --- stderr
         error: run1 was linked with another --top-k: not given, not 3
         hint: pass the knowledge base that it was linked with, and the same model and options; or link everything again
-    "#]].assert_eq(&all);
+    "#]]
+    .assert_eq(&all);
     let said = again("new.kb", "old.kb", &["--model", "default"]);
     assert!(said.contains("error: run1 was linked with another model: lexical "), "{said}");
     // Also if one of its files is given.
@@ -163,7 +164,9 @@ fn changes_of_a_terminology_have_a_status() {
     assert_eq!(said, "error: 3 changed concepts in new.kb\nhint: omit `--exit-code` if changes are wanted\n");
     // Failures are told apart from changes.
     place.write("damaged.kb", "no knowledge base");
-    place.check(&["kb", "diff", "old.kb", "missing.kb", "--exit-code"], expect![[r#"
+    place.check(
+        &["kb", "diff", "old.kb", "missing.kb", "--exit-code"],
+        expect![[r#"
         status 2
         --- stderr
         error: cannot compare
@@ -171,7 +174,8 @@ fn changes_of_a_terminology_have_a_status() {
           caused by: cannot open missing.kb
           caused by: No such file or directory (os error 2)
         hint: check the path; relative paths are resolved from the current folder
-    "#]]);
+    "#]],
+    );
     assert_eq!(place.run(&["kb", "diff", "old.kb", "damaged.kb", "--exit-code"], "").status.code(), Some(2));
     assert_eq!(place.run(&["kb", "diff", "old.kb", "damaged.kb"], "").status.code(), Some(1));
 }

@@ -146,5 +146,6 @@ fn expectations_that_can_never_fail_are_errors_with_their_line() {
         --- stderr
         error: prefix.toml:3: text 1: a forbidden link can never fail: shapes links nothing to S1
         hint: links to the concept with the id S1 have the id X:S1
-    "#]].assert_eq(&all);
+    "#]]
+    .assert_eq(&all);
 }

@@ -90,7 +90,8 @@ fn an_index_goes_on_when_there_is_space_again() {
         error: cannot build the index
           caused by: cannot write .many.index.partial
           caused by: File too large (os error 27)
-    "#]].assert_eq(&place.describe(&output));
+    "#]]
+    .assert_eq(&place.describe(&output));
     assert_eq!(place.names(), [".many.index.partial", "many.kb", "many.tsv"]);
     let build = |out: &str| {
         let output = place.run(&["index", "build", "--kb", "many.kb", "--out", out], "");
@@ -115,7 +116,8 @@ fn a_run_is_resumed_when_there_is_space_again() {
         --- stderr
         error: cannot write run/b.jsonl.jsonl
           caused by: File too large (os error 27)
-    "#]].assert_eq(&place.describe(&output));
+    "#]]
+    .assert_eq(&place.describe(&output));
     let names = |folder: &str| -> Vec<String> {
         let entries = std::fs::read_dir(place.path(folder)).unwrap();
         let mut names: Vec<String> =
