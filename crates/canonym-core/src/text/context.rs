@@ -32,8 +32,8 @@ use self::lookup::Triggers;
 use self::matches::{Match, describes_absent, match_rules, own_result};
 use self::signs::{Source, UnitWord, read_words, signed_bullets};
 use self::triggers::{
-    ADJECTIVAL, ADJECTIVE, BACK, BRIEF, BRIEFLY, CLAUSE, Direction, EXPERIENCER as WHO, Effect, HEADED, ORDER, Rule,
-    TEMPORALITY as WHEN, WORD,
+    ADJECTIVAL, ADJECTIVE, BACK, BRIEF, BRIEFLY, CLAUSE, Direction, EXPERIENCER as WHO, Effect, HEADED, ORDER,
+    ORDER_BACK, Rule, TEMPORALITY as WHEN, WORD,
 };
 use self::units::{Unit, units};
 use super::tokens::{Gap, tokenize};
@@ -361,7 +361,11 @@ impl Contexts {
                 Rule::Termination(kinds) => open.end(*kinds),
                 Rule::Trigger { .. } if !found.is_backward() => continue,
                 Rule::Trigger { effects, window, direction } => {
-                    let window = if *direction == Direction::Either { BACK } else { *window };
+                    let window = match (direction, *window) {
+                        (Direction::Either, ORDER) => ORDER_BACK,
+                        (Direction::Either, _) => BACK,
+                        (_, window) => window,
+                    };
                     // Words before the window are out of scope.
                     let beyond = found.first_word.checked_sub(usize::from(window) + 1).filter(|_| window > 0);
                     let beyond = beyond.max(found.since.checked_sub(1));

@@ -341,6 +341,19 @@ mod tests {
     }
 
     #[test]
+    fn short_forms_and_units_end_a_sentence_before_a_new_one() {
+        check(
+            "No VTE or breast ca. Sister had DVT at ca. 50. Ca. Liberibacter infects trees.",
+            expect!["No VTE or breast ca. ¦ Sister had DVT at ca. 50. ¦ Ca. Liberibacter infects trees."],
+        );
+        check(
+            "Low vit D. Also reflux of 8 L. Rectal: empty. Has hep C. Jaundiced.",
+            expect!["Low vit D. ¦ Also reflux of 8 L. ¦ Rectal: empty. ¦ Has hep C. ¦ Jaundiced."],
+        );
+        check("Two L. Monocytogenes strains by J. Smith.", expect!["Two L. Monocytogenes strains by J. Smith."]);
+    }
+
+    #[test]
     fn numbers_keep_their_points() {
         check("P = 0. 05 and 1.5 mg. p53 rose by .3 units.", expect!["P = 0. 05 and 1.5 mg. ¦ p53 rose by .3 units."]);
     }

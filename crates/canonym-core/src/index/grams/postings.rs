@@ -5,15 +5,15 @@ use super::super::packed::{U32s, U64s};
 /// The posting lists of an index.
 #[derive(Debug, Clone, Copy)]
 pub enum Lists<'a> {
-    /// As [`GramIndex`] has them.
+    /// As [`super::GramIndex`] has them.
     Gaps {
-        /// See [`GramIndex::codes`].
+        /// See [`super::GramIndex::codes`].
         codes: U32s<'a>,
-        /// See [`GramIndex::df`].
+        /// See [`super::GramIndex::df`].
         df: U32s<'a>,
-        /// See [`GramIndex::at`].
+        /// See [`super::GramIndex::at`].
         at: U64s<'a>,
-        /// See [`GramIndex::gaps`].
+        /// See [`super::GramIndex::gaps`].
         gaps: &'a [u8],
     },
     /// Rows of 32 bits, as in files of earlier versions.

@@ -97,9 +97,9 @@ pub(super) const CLASSES: &[(Class, &[&str])] = &[
     ]),
     (Class::Result, &[
         "absent", "administered", "advised", "afebrile", "alert", "applied", "arranged", "awaited", "aware", "booked", "clear", "commenced",
-        "continued", "done", "elevated", "equal", "fine", "given", "good", "high", "increased", "informed", "inserted", "intact", "low", "moist", "nad",
+        "continued", "done", "elevated", "equal", "fine", "given", "good", "high", "increased", "informed", "inserted", "intact", "irregular", "low", "moist", "nad",
         "neg", "negative", "normal", "offered", "ok", "okay", "ongoing", "ordered", "pending", "performed", "planned", "pos", "positive",
-        "prescribed", "present", "raised", "reactive", "reassuring", "reduced", "removed", "repeated", "requested", "resolved", "restarted", "sent",
+        "prescribed", "present", "raised", "reactive", "reassuring", "reduced", "regular", "removed", "repeated", "requested", "resolved", "restarted", "sent",
         "settled", "soft", "stable", "started", "supple", "symmetrical", "unchanged", "unremarkable", "warm", "weak", "weaned", "well",
     ]),
     (Class::Unit, &[

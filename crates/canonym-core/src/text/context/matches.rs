@@ -68,7 +68,7 @@ pub(super) fn match_rules(triggers: &'static Triggers, text: &str, words: &[Unit
             let (before, item) = (items[at - 1], items[at]);
             let is_limit = item.is_statement || item.is_medicated;
             let ended = bit(NEGATION, item.is_statement) | bit(ADJECTIVAL, is_limit);
-            let ended_backward = bit(NEGATION, before.is_statement);
+            let ended_backward = bit(NEGATION, before.is_statement || before.has_result);
             if item.first_word == row && ended | ended_backward != 0 {
                 let span = Span { end: words[row].span.start, ..words[row].span };
                 let start = Match { span, ended, ended_backward, ..plain(&Rule::Pseudo, span, row, row) };

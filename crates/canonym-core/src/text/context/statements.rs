@@ -15,6 +15,8 @@ pub(super) struct Item {
     pub(super) end_word: usize,
     /// Whether it is a statement.
     pub(super) is_statement: bool,
+    /// Whether it ends with a result, so that what ends a later item is not about it.
+    pub(super) has_result: bool,
     /// Whether it has a subject and a verb of its own, so that what ends it is about no item before.
     pub(super) is_clause: bool,
     /// Whether it is about a medication: `PPID on pergolide`.
@@ -42,8 +44,11 @@ pub(super) fn items(triggers: &Triggers, text: &str, words: &[UnitWord]) -> Vec<
         let is_clause = item.has_verb(at);
         let is_statement = is_clause
             || item.is(0, Class::Opening)
-            || (!is_listed && (item.has_result() || (item.has_value() && !before.has_value())));
-        items.push(Item { first_word, end_word, is_statement, is_clause, is_medicated: item.is_medicated() });
+            || (!is_listed && item.tells_result())
+            || (!is_listed && item.has_value() && !before.has_value())
+            || (!is_listed && item.is_counted() && !before.has_number());
+        let (has_result, is_medicated) = (item.has_result(), item.is_medicated());
+        items.push(Item { first_word, end_word, is_statement, has_result, is_clause, is_medicated });
     }
     items
 }
@@ -80,11 +85,25 @@ impl Reader<'_> {
 
     /// Whether it ends with a result or with what was done: `chest clear`, `fluids given`.
     fn has_result(&self) -> bool {
-        let Some(last) = self.item.len().checked_sub(1).filter(|last| *last > 0) else { return false };
+        self.item.len() > 1 && self.is(self.item.len() - 1, Class::Result)
+    }
+
+    /// Whether it ends with a result that is not about all items of a list: not `rales or rubs normal`, `rales and rubs present`.
+    fn tells_result(&self) -> bool {
+        let last = self.item.len().saturating_sub(1);
         let is_seen = self.is(last, Class::Seen);
         let mut rows = last.saturating_sub(MAX_BEFORE_VERB)..last;
-        self.is(last, Class::Result)
-            && !rows.any(|row| self.is(row, Class::Or) || (is_seen && self.is(row, Class::And)))
+        self.has_result() && !rows.any(|row| self.is(row, Class::Or) || (is_seen && self.is(row, Class::And)))
+    }
+
+    fn has_number(&self) -> bool {
+        self.item.iter().any(|word| self.triggers.is_number(word.word))
+    }
+
+    /// Whether it starts with a number of something: `3 episodes of vomiting`.
+    fn is_counted(&self) -> bool {
+        let is_number = |row: usize| self.item.get(row).is_some_and(|word| self.triggers.is_number(word.word));
+        self.item.len() > 1 && is_number(0) && !is_number(1) && !self.is(1, Class::Unit)
     }
 
     /// Whether it ends with a value: `GCS 15`, `power 5/5`, `reflux 8 L`, `aspirin 75 mg daily`.

@@ -108,6 +108,8 @@ pub(super) const ADJECTIVE: u8 = u8::MAX - 1;
 pub(super) const CLAUSE: u8 = u8::MAX - 2;
 /// Window of an order of two words and of what `and` adds; without effect if a condition follows: `hold metoprolol if HR < 60`.
 pub(super) const ORDER: u8 = u8::MAX - 3;
+/// Words that an order at the end of an item reaches back: `lisinopril stopped, amlodipine started`.
+pub(super) const ORDER_BACK: u8 = 3;
 /// Window of a trigger that applies to the next word alone: `non-smoker`.
 pub(super) const WORD: u8 = 1;
 /// Window of `versus`.
@@ -144,7 +146,7 @@ pub(super) const TRIGGERS: &[Row] = &[
     (&[Negated], Forward, NOT, &["not", "cannot have", "(|currently|now) not on"]),
     (&[Negated], Forward, 2, &["(lacks|lacked|lacking)"]),
     (&[Negated], Forward, WORD, &["non"]),
-    (&[Negated], Forward, ORDER, &[
+    (&[Negated], Either, ORDER, &[
         "(withhold|withholds|withheld|withholding|hold|holding|held|refuses|refused|refusing|declined|discontinue|discontinued|discontinues|stop|stopped|stopping|omit|omits|omitted|omitting|ceased) (|taking)",
         "PERSON (declined|declines|refused|refuses)",
     ]),
@@ -158,7 +160,7 @@ pub(super) const TRIGGERS: &[Row] = &[
         "(is|was|are|were|be|been) (not|never) (given|administered|started|prescribed|used)", "(not|never) (given|administered|taken|started) END",
         "(is|was|are|were|be|been|being) (withheld|held|discontinued|stopped|refused|omitted)",
         "(|is|was|are|were) (not|never) (indicated|required|needed|warranted) (|for|in)", "(|is|was|are|were) (non reactive|nonreactive)",
-        "none", "negative", "NO", "MINUS ve",
+        "(ruled out|excluded) (by|on|via|with)", "none", "negative", "NO", "MINUS ve",
         "(has|have|had) (|now|since|completely|fully) resolved", "(is|are|was|were) (|now|completely) (resolved|gone)", "resolved",
         "(has|have|had) (disappeared|cleared|subsided|abated)",
         "(is|was) (|highly|very) unlikely", "(has|have) been (ruled out|excluded)", "free",
@@ -173,7 +175,7 @@ pub(super) const TRIGGERS: &[Row] = &[
         "may be due to", "might be due to", "could be due to", "may well be", "might well be",
         "(cannot|can not|could not|can t|couldn t|unable to|not able to) (rule out|exclude|completely rule out|entirely exclude|definitively rule out)",
         "rule out", "r o", "to exclude", "(|not) exclude", "consider", "(appearance|appearances|features|findings|histology|imaging|morphology|picture|START) (favour|favours|favor|favors)",
-        "(could|can|might|may) (i|it|this|that|he|she|they|these|those) (|just|really) (be|have)", "(do|did) i have", "have i got", "am i", "is (it|this) (|just)",
+        "(could|can|might|may) i be", "could i have", "(could|can|might|may) (it|this|that|he|she|they|these|those) (|just|really) (be|have)", "(do|did) i have", "have i got", "am i", "is (it|this) (|just)",
         "(karyotype|karyotyping|genetics|sample|samples|swab|swabs|serology|bloods|blood|csf|stool|urine|titres|titers|antibodies|pcr|culture|cultures) sent for", "(must|should|would|will|need to|needs to|please) rule out",
         "(evaluate|evaluated|evaluation|assess|assessed|workup|work up|investigated|investigation|check|checked) for",
         "(appears|appear|appeared|seems|seem|seemed) to (have|be|represent)", "thought to (be|have|represent)", "felt to (be|have|represent)",
@@ -277,7 +279,7 @@ pub(super) const PSEUDO: &[&str] = &[
     "on (the|his|her|their|a|an|exam|exertion|left|right|both|room|day|days|monday|tuesday|wednesday|thursday|friday|saturday|sunday|NUM|discharge|hold|side|top|account|average|and off|review|repeat|follow|standing|walking|movement|swallowing|urination|inspiration)",
     // Relatives who live with the patient, and words that mean no relatives.
     "(lives|living|lived|stays|staying|resides|accompanied|presents|came|brought|brought in|found|witnessed|observed|seen|reported|according|discussed|spoke|spoken|speaking) (with|by|to) (|his|her|the|both|a|my) PERSON", "per (|his|her|the|patient|patient s|my) PERSON", "PARTNER with (him|her|them|me)",
-    "(binding|fusion|interacting|interaction|dimerisation|dimerization|signaling|signalling) partner", "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
+    "nan (bread|breads)", "(binding|fusion|interacting|interaction|dimerisation|dimerization|signaling|signalling) partner", "(foster|adoptive|step|host) KIN", "KIN in law", "(nursing|religious) sister", "family (physician|doctor|practice|practitioner|planning|medicine|meeting|member present|room)", "(sister|mother|daughter) (cell|cells|ship|lesion|nodule|chromatid|chromatids|liquor)",
 ];
 
 /// Kinds that end, and patterns.
@@ -306,7 +308,7 @@ pub(super) const TERMINATIONS: &[(&[usize], &[&str])] = &[
     (&[EXPERIENCER, HEADED], &[
         "(|my) PERSON (reports|reported|report|states|stated|state|says|said|notes|noted|notices|noticed|describes|described|brought|brings|called|calls|believes|thinks|feels|observed|witnessed|found|worries|worried|gives|gave|confirms|confirmed|accompanied|accompanies|cares|asks|asked|wants|wonders|knows|understands|agrees|aware|happy|informed|reassured|updated|advised|counselled|counseled|educated|instructed|warned|encouraged|keen|consents|consented|requests|requesting)",
         "(|my) PERSON (|is|was|are) (worried|concerned|anxious|afraid|scared) (|about|for|that)", "PERSON (presents|presented) with (her|his|their|the)",
-        "PERSON (is|are|was|were) (advised|asked|aware|encouraged|happy|informed|invited|keen|reassured|reminded|urged|warned)", "PERSON to (bring|call|contact|give|monitor|return|seek|watch)",
+        "(|my) PERSON (tells|told) (him|her|me|them|us)", "PERSON (is|are|was|were) (advised|asked|aware|encouraged|happy|informed|invited|keen|reassured|reminded|urged|warned)", "PERSON to (bring|call|contact|give|monitor|return|seek|watch)",
         "(parents|mothers|fathers|relatives) (can|may|must|need|often|should|who)", "(|my) PARTNER (has|had|have) (also|just|called|heard|noted|noticed|observed|reported|said|seen|told|witnessed)", "(|my) PERSON and (i|me)",
     ]),
     // The speaker.

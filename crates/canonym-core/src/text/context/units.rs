@@ -435,6 +435,18 @@ mod tests {
     }
 
     #[test]
+    fn sentences_in_lower_case_are_units() {
+        check(
+            "no symptoms. also a cough? is it flu! approx. five days of staph. aureus (resp. isolates).",
+            expect![[r#"
+                "no symptoms." 
+                "also a cough?" 
+                "is it flu! approx. five days of staph. aureus (resp. isolates)." 
+            "#]],
+        );
+    }
+
+    #[test]
     fn short_lines_end_units_and_wrapped_lines_do_not() {
         check(
             "no fever\ncough for days\nno history of\ngout",
