@@ -9,10 +9,21 @@ use canonym::Error;
 fn class(error: &Error) -> &'static str {
     match error {
         Error::Io { .. } => "FileError",
-        Error::Parse { .. } | Error::Artifact { .. } => "FormatError",
+        Error::Parse { .. } | Error::Artifact { .. } | Error::Damaged { .. } => "FormatError",
         Error::Limit { .. } => "LimitError",
         Error::Mismatch { .. } => "MismatchError",
-        Error::Usage { .. } | Error::Invalid { .. } => "UsageError",
+        Error::Busy { .. }
+        | Error::Unavailable { .. }
+        | Error::Cancelled { .. }
+        | Error::Diverged { .. }
+        | Error::Seen { .. } => "Error",
+        Error::Usage { .. }
+        | Error::Invalid { .. }
+        | Error::NotFound { .. }
+        | Error::Unsupported { .. }
+        | Error::Config { .. }
+        | Error::NoData { .. }
+        | Error::Exists { .. } => "UsageError",
         Error::Context { source, .. } => source.downcast_ref().map_or("Error", class),
     }
 }

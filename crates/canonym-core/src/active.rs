@@ -45,7 +45,7 @@ impl Strategy {
         Strategy::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
             let names = Strategy::ALL.map(Strategy::name).join(", ");
             let shown: String = name.chars().take(40).collect();
-            Error::invalid(format!("unknown strategy `{shown}`")).with_hint(format!("use one of {names}"))
+            Error::not_found(format!("unknown strategy `{shown}`")).with_hint(format!("use one of {names}"))
         })
     }
 }

@@ -69,6 +69,94 @@ pub enum Error {
         /// How to fix it.
         hint: Option<String>,
     },
+    /// A name is unknown: of a concept, format, measure, model or checkpoint.
+    #[error("{message}")]
+    NotFound {
+        /// What was looked up, and where.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// A format, release or model cannot do what is asked of it.
+    #[error("{message}")]
+    Unsupported {
+        /// What is not supported, and by what.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// The settings of an experiment or a model are invalid.
+    #[error("{message}")]
+    Config {
+        /// Which setting, and why it is invalid.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// The inputs hold nothing that can be used, or lack a part that is needed.
+    #[error("{message}")]
+    NoData {
+        /// What is missing, and where.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// A part of a model is unreadable or contradicts another; the file is named by the context.
+    #[error("{message}")]
+    Damaged {
+        /// Which part.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// A model was trained on documents that it would be evaluated on.
+    #[error("{message}")]
+    Seen {
+        /// How many documents, and which part of the model was trained on them.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// An output would replace something that is no earlier version of it.
+    #[error("{message}")]
+    Exists {
+        /// What is there.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// Another process uses the file or folder.
+    #[error("{message}")]
+    Busy {
+        /// Which one.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// A server or a network service cannot be used.
+    #[error("{message}")]
+    Unavailable {
+        /// Its address, and its answer if there was one.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// The caller stopped a long operation.
+    #[error("{message}")]
+    Cancelled {
+        /// The operation.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// The loss of a training is not finite any more.
+    #[error("{message}")]
+    Diverged {
+        /// The step, and the loss.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
     /// An error with a description of the operation that failed.
     #[error("{message}")]
     Context {
@@ -77,7 +165,7 @@ pub enum Error {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The caller passed an invalid value.
+    /// The caller passed an invalid argument to a function.
     #[error("{message}")]
     Invalid {
         /// Which value, and why it is invalid.
@@ -119,6 +207,61 @@ impl Error {
         Error::Mismatch { message: message.into(), hint: None }
     }
 
+    /// An [`Error::NotFound`] without hint.
+    pub fn not_found(message: impl Into<String>) -> Error {
+        Error::NotFound { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Unsupported`] without hint.
+    pub fn unsupported(message: impl Into<String>) -> Error {
+        Error::Unsupported { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Config`] without hint.
+    pub fn config(message: impl Into<String>) -> Error {
+        Error::Config { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::NoData`] without hint.
+    pub fn no_data(message: impl Into<String>) -> Error {
+        Error::NoData { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Damaged`] without hint.
+    pub fn damaged(message: impl Into<String>) -> Error {
+        Error::Damaged { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Seen`] without hint.
+    pub fn seen(message: impl Into<String>) -> Error {
+        Error::Seen { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Exists`] without hint.
+    pub fn exists(message: impl Into<String>) -> Error {
+        Error::Exists { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Busy`] without hint.
+    pub fn busy(message: impl Into<String>) -> Error {
+        Error::Busy { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Unavailable`] without hint.
+    pub fn unavailable(message: impl Into<String>) -> Error {
+        Error::Unavailable { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Cancelled`] without hint.
+    pub fn cancelled(message: impl Into<String>) -> Error {
+        Error::Cancelled { message: message.into(), hint: None }
+    }
+
+    /// An [`Error::Diverged`] without hint.
+    pub fn diverged(message: impl Into<String>) -> Error {
+        Error::Diverged { message: message.into(), hint: None }
+    }
+
     /// An [`Error::Invalid`] without hint.
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::Invalid { message: message.into(), hint: None }
@@ -137,6 +280,17 @@ impl Error {
         | Error::Limit { path: None, hint, .. }
         | Error::Mismatch { hint, .. }
         | Error::Usage { hint, .. }
+        | Error::NotFound { hint, .. }
+        | Error::Unsupported { hint, .. }
+        | Error::Config { hint, .. }
+        | Error::NoData { hint, .. }
+        | Error::Damaged { hint, .. }
+        | Error::Seen { hint, .. }
+        | Error::Exists { hint, .. }
+        | Error::Busy { hint, .. }
+        | Error::Unavailable { hint, .. }
+        | Error::Cancelled { hint, .. }
+        | Error::Diverged { hint, .. }
         | Error::Invalid { hint, .. } = &mut self
         {
             *hint = Some(text.into());
@@ -156,7 +310,7 @@ impl Error {
             Error::Io { path, .. } | Error::Parse { path, .. } | Error::Artifact { path, .. } => Some(path),
             Error::Limit { path, .. } => path.as_deref(),
             Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::path),
-            Error::Mismatch { .. } | Error::Usage { .. } | Error::Invalid { .. } => None,
+            _ => None,
         }
     }
 
@@ -177,6 +331,17 @@ impl Error {
             | Error::Limit { hint, .. }
             | Error::Mismatch { hint, .. }
             | Error::Usage { hint, .. }
+            | Error::NotFound { hint, .. }
+            | Error::Unsupported { hint, .. }
+            | Error::Config { hint, .. }
+            | Error::NoData { hint, .. }
+            | Error::Damaged { hint, .. }
+            | Error::Seen { hint, .. }
+            | Error::Exists { hint, .. }
+            | Error::Busy { hint, .. }
+            | Error::Unavailable { hint, .. }
+            | Error::Cancelled { hint, .. }
+            | Error::Diverged { hint, .. }
             | Error::Invalid { hint, .. } => hint.as_deref(),
             Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::hint),
             Error::Io { source, .. } => match source.kind() {

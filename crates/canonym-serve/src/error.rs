@@ -192,11 +192,7 @@ impl From<canonym_core::Error> for ApiError {
         match &error {
             canonym_core::Error::Io { .. } | canonym_core::Error::Artifact { .. } => ApiError::internal(&error),
             canonym_core::Error::Context { .. } => ApiError { hint, ..ApiError::bad(error.with_causes()) },
-            canonym_core::Error::Parse { .. }
-            | canonym_core::Error::Limit { .. }
-            | canonym_core::Error::Mismatch { .. }
-            | canonym_core::Error::Usage { .. }
-            | canonym_core::Error::Invalid { .. } => ApiError { hint, ..ApiError::bad(error.to_string()) },
+            _ => ApiError { hint, ..ApiError::bad(error.to_string()) },
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn ask(address: SocketAddr, certificate: Option<&Path>) -> canonym_core::Res
     }
     let no_answer = |error: std::io::Error| {
         let hint = "is `canonym serve` running, on this port? with `--tls-cert`, give the same certificate here";
-        canonym_core::Error::invalid(format!("no answer from {address}: {error}")).with_hint(hint)
+        canonym_core::Error::unavailable(format!("no answer from {address}: {error}")).with_hint(hint)
     };
     let stream = connect(address).map_err(no_answer)?;
     let answer = match certificate {
@@ -38,14 +38,14 @@ pub fn ask(address: SocketAddr, certificate: Option<&Path>) -> canonym_core::Res
         Some("200") if line.starts_with("HTTP/1.") => Ok(()),
         Some("503") if line.starts_with("HTTP/1.") => {
             let hint = "the log of the server says why";
-            Err(canonym_core::Error::invalid(format!("the server at {address} is not ready")).with_hint(hint))
+            Err(canonym_core::Error::unavailable(format!("the server at {address} is not ready")).with_hint(hint))
         }
         // An alert of TLS.
         _ if line.starts_with('\u{15}') => {
-            Err(canonym_core::Error::invalid(format!("the server at {address} speaks TLS"))
+            Err(canonym_core::Error::unavailable(format!("the server at {address} speaks TLS"))
                 .with_hint("give its certificate with `--tls-cert`"))
         }
-        _ => Err(canonym_core::Error::invalid(format!("{address} is no server of canonym: it answers `{line}`"))),
+        _ => Err(canonym_core::Error::unavailable(format!("{address} is no server of canonym: it answers `{line}`"))),
     }
 }
 

@@ -92,7 +92,7 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn refused(error: rustls::Error) -> Error {
-    Error::invalid(format!("TLS is not possible: {error}"))
+    Error::unavailable(format!("TLS is not possible: {error}"))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

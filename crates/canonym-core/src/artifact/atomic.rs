@@ -84,7 +84,7 @@ impl AtomicFile {
         let name =
             path.file_name().ok_or_else(|| Error::invalid(format!("{} does not name a file", path.display())))?;
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            let error = Error::invalid(format!("{} exists and is not a regular file", path.display()));
+            let error = Error::exists(format!("{} exists and is not a regular file", path.display()));
             return Err(error.with_hint("choose another file name"));
         }
         remove_left_behind(path);
@@ -150,7 +150,7 @@ impl AtomicFolder {
         if std::fs::symlink_metadata(path).is_ok() {
             let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty {
-                let error = Error::invalid(format!("{} exists and is not an empty folder", path.display()));
+                let error = Error::exists(format!("{} exists and is not an empty folder", path.display()));
                 return Err(error.with_hint("choose a new folder; existing files are never overwritten"));
             }
         }

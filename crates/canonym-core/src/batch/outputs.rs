@@ -61,7 +61,7 @@ fn name_of(relative: &Path, path: &Path) -> Result<String> {
     });
     let parts: Option<Vec<&str>> = parts.collect();
     parts.map(|parts| parts.join("/")).ok_or_else(|| {
-        Error::invalid(format!("the file name {} is not Unicode", path.display())).with_hint("rename the file")
+        Error::unsupported(format!("the file name {} is not Unicode", path.display())).with_hint("rename the file")
     })
 }
 

@@ -77,7 +77,7 @@ impl RunFolder {
     /// If the folder contains files, is in use, or cannot be written.
     pub fn create(path: &Path, settings: RunSettings) -> Result<RunFolder> {
         if path.join(RUN_FILE).exists() {
-            return Err(Error::invalid(format!("{} already contains a run", path.display()))
+            return Err(Error::exists(format!("{} already contains a run", path.display()))
                 .with_hint(format!("continue it with `--resume {}`, or choose a new folder", path.display())));
         }
         std::fs::create_dir_all(path).map_err(|source| Error::io("create", path, source))?;
@@ -85,7 +85,7 @@ impl RunFolder {
         let entries = std::fs::read_dir(path).map_err(|source| Error::io("read", path, source))?;
         let is_foreign = |name: &str| name != LOCK && !is_temporary(name);
         if entries.filter_map(|entry| Some(entry.ok()?.file_name())).any(|name| is_foreign(&name.to_string_lossy())) {
-            return Err(Error::invalid(format!("{} exists and is not an empty folder", path.display()))
+            return Err(Error::exists(format!("{} exists and is not an empty folder", path.display()))
                 .with_hint("choose a new folder; existing files are never overwritten"));
         }
         remove_temporaries(path)?;
@@ -120,7 +120,7 @@ impl RunFolder {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let message = format!("{} contains no run to resume", path.display());
-                return Err(Error::invalid(message).with_hint("start a run with `--output FOLDER/`"));
+                return Err(Error::not_found(message).with_hint("start a run with `--output FOLDER/`"));
             }
             Err(source) => return Err(Error::io("read", &run_file, source)),
         };
@@ -229,7 +229,7 @@ fn lock(path: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => {
-            Err(Error::invalid(format!("another process is using the run folder {}", path.display()))
+            Err(Error::busy(format!("another process is using the run folder {}", path.display()))
                 .with_hint("wait until it is finished"))
         }
         Err(std::fs::TryLockError::Error(source)) => Err(Error::io("create", &at, source)),

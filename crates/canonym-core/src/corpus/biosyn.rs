@@ -144,7 +144,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let mut lines = String::new();
     if document.id.trim().is_empty() && !annotated.annotations.is_empty() {
         let message = format!("BioSyn cannot hold the document id {}", quote(&document.id));
-        return Err(Error::invalid(message).with_hint("change the document id, or use jsonl"));
+        return Err(Error::unsupported(message).with_hint("change the document id, or use jsonl"));
     }
     for annotation in &annotated.annotations {
         let offsets = annotation.attributes.iter().find(|attribute| attribute.name == OFFSETS);
@@ -158,7 +158,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
             if value.contains("||") || value.contains(['\n', '\r']) {
                 let message =
                     format!("BioSyn cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-                return Err(Error::invalid(message).with_hint("remove `||` and line breaks from it, or use jsonl"));
+                return Err(Error::unsupported(message).with_hint("remove `||` and line breaks from it, or use jsonl"));
             }
         }
         lines.push_str(&format!("{}||{offsets}||{}||{mention}||{ids}\n", document.id, annotation.semantic_type));

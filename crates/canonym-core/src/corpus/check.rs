@@ -301,7 +301,7 @@ pub(super) fn column<'a>(format: &str, document: &Document, what: &str, value: &
         return Ok(value);
     }
     let message = format!("{format} cannot hold {} as {what} in document {}", quote(value), quote(&document.id));
-    Err(Error::invalid(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
+    Err(Error::unsupported(message).with_hint("remove tabs and line breaks from it, or use jsonl"))
 }
 
 fn escape(c: char) -> impl Iterator<Item = char> {

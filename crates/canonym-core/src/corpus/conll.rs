@@ -80,7 +80,7 @@ impl FromStr for Tags {
             "bioes" => Some(Scheme::Bioes),
             "bilou" => Some(Scheme::Bilou),
             _ => {
-                return Err(Error::invalid(format!("unknown tagging scheme {}", quote(text))).with_hint(
+                return Err(Error::not_found(format!("unknown tagging scheme {}", quote(text))).with_hint(
                     "use auto, bio, bioes or bilou, optionally with `-strict` to skip invalid tag sequences",
                 ));
             }

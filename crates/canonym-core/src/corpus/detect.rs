@@ -62,7 +62,7 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
         }
     }
     if let Some(kind) = foreign_kind(head) {
-        return Err(Error::invalid(format!("{}: unsupported {kind}", path.display()))
+        return Err(Error::unsupported(format!("{}: unsupported {kind}", path.display()))
             .with_hint("specify the format; `text` reads any text file"));
     }
     if starts_with_both(head, b"{", b"\"") {

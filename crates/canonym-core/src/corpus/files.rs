@@ -80,7 +80,7 @@ pub(super) fn list(path: &Path, format: Option<CorpusFormat>) -> Result<Listing>
     }
     let files = files_of(path)?;
     if files.is_empty() {
-        return Err(Error::invalid(format!("the folder {} contains no files", path.display()))
+        return Err(Error::no_data(format!("the folder {} contains no files", path.display()))
             .with_hint("check the path; files that start with a dot are ignored"));
     }
     Ok(pair_up(files, format, |path| path.as_path(), Pending::File, |path| Source::from_path(path)))
@@ -181,7 +181,7 @@ fn pair_up<T>(
 
 /// Error for an annotation file without a text file.
 pub(super) fn unpaired(path: &Path) -> Error {
-    Error::invalid(format!("{} {UNPAIRED}", path.display())).with_hint("add the text file, or remove this file")
+    Error::no_data(format!("{} {UNPAIRED}", path.display())).with_hint("add the text file, or remove this file")
 }
 
 /// Name of the settings in a run folder of [`crate::batch`].

@@ -72,7 +72,7 @@ impl Reader {
     pub fn open(path: &Path, format: Option<CorpusFormat>) -> Result<Reader> {
         if path == Path::new("-") {
             if format == Some(CorpusFormat::Brat) {
-                return Err(Error::invalid("cannot read brat from standard input: each document has two files")
+                return Err(Error::unsupported("cannot read brat from standard input: each document has two files")
                     .with_hint("specify the folder, or a `.txt` file next to its `.ann` file"));
             }
             return Reader::from_input(Input::open(path)?, format);
@@ -353,7 +353,7 @@ impl Records {
 }
 
 fn input_only(format: CorpusFormat) -> Error {
-    Error::invalid(format!("`{format}` is an input format only")).with_hint("use jsonl or pubtator")
+    Error::unsupported(format!("`{format}` is an input format only")).with_hint("use jsonl or pubtator")
 }
 
 fn repeated_id(path: &Path, line: Option<u64>, id: &str) -> Error {
@@ -441,7 +441,7 @@ impl<W: Write> Writer<W> {
             return Err(input_only(format));
         }
         if format == CorpusFormat::Brat {
-            return Err(Error::invalid("cannot write brat to a stream: each document has two files")
+            return Err(Error::unsupported("cannot write brat to a stream: each document has two files")
                 .with_hint("write to a folder, or use jsonl"));
         }
         Ok(Writer { out: BufWriter::new(out), path: path.to_path_buf(), format, buffer: Vec::new(), frame: None })

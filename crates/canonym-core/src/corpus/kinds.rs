@@ -96,7 +96,7 @@ impl FromStr for CorpusFormat {
         let found = CorpusFormat::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| {
             let names: Vec<&str> = CorpusFormat::ALL.iter().map(|format| format.name()).collect();
-            Error::invalid(format!("unknown corpus format {}", quote(name)))
+            Error::not_found(format!("unknown corpus format {}", quote(name)))
                 .with_hint(format!("use one of {}", names.join(", ")))
         })
     }

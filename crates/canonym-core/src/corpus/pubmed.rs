@@ -225,7 +225,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     // Characters that are invalid in XML become spaces, and spaces around an id are ignored.
     if String::from_utf8_lossy(&id).trim().is_empty() {
         let message = format!("PubMed XML cannot hold the document id {}", quote(&document.id));
-        return Err(Error::invalid(message).with_hint("change the document id, or use jsonl"));
+        return Err(Error::unsupported(message).with_hint("change the document id, or use jsonl"));
     }
     let mut element = |before: &str, text: &str, after: &str| {
         out.extend_from_slice(before.as_bytes());

@@ -249,7 +249,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     let id = column("PubTator", document, "id", &document.id)?;
     // At the start of a file a byte order mark would not be read as part of the id.
     if id.is_empty() || id.contains('|') || id.starts_with('\u{feff}') {
-        return Err(Error::invalid(format!("PubTator cannot hold the document id {}", quote(id)))
+        return Err(Error::unsupported(format!("PubTator cannot hold the document id {}", quote(id)))
             .with_hint("use an id without `|` that does not start with a byte order mark"));
     }
     let (title, summary) = split_text(document);
@@ -261,7 +261,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
     for relation in &annotated.relations {
         if !is_relation(&relation.kind) {
             let message = format!("a relation of document {} does not start with its kind", quote(&document.id));
-            return Err(Error::invalid(message).with_hint("the kind is a word such as `CID`"));
+            return Err(Error::unsupported(message).with_hint("the kind is a word such as `CID`"));
         }
         let mut line = id.to_owned();
         let targets = relation.arguments.iter().map(|argument| &argument.target);

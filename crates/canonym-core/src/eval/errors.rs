@@ -124,7 +124,7 @@ impl FromStr for ErrorClass {
     fn from_str(text: &str) -> crate::Result<ErrorClass> {
         ErrorClass::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| {
             let names = ErrorClass::ALL.map(ErrorClass::name).join(", ");
-            crate::Error::invalid(format!("unknown error class `{text}`")).with_hint(format!("use one of {names}"))
+            crate::Error::not_found(format!("unknown error class `{text}`")).with_hint(format!("use one of {names}"))
         })
     }
 }

@@ -289,7 +289,7 @@ impl Learned {
 }
 
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::invalid(format!("the record of what a model learned from: {error}"))
+    Error::damaged(format!("the record of what a model learned from: {error}"))
 }
 
 /// Overlap of the training documents of a model with evaluated documents.

@@ -82,7 +82,7 @@ impl FromStr for Measure {
     fn from_str(text: &str) -> crate::Result<Measure> {
         Measure::ALL.into_iter().find(|measure| measure.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Measure::ALL.iter().map(|measure| measure.name()).collect();
-            crate::Error::invalid(format!("unknown measure `{text}`"))
+            crate::Error::not_found(format!("unknown measure `{text}`"))
                 .with_hint(format!("use one of {}", names.join(", ")))
         })
     }

@@ -171,7 +171,7 @@ impl FromStr for &'static Protocol {
     fn from_str(text: &str) -> Result<&'static Protocol> {
         PROTOCOLS.iter().find(|protocol| protocol.name == text).ok_or_else(|| {
             let names: Vec<&str> = PROTOCOLS.iter().map(|protocol| protocol.name).collect();
-            Error::invalid(format!("unknown protocol `{text}`"))
+            Error::not_found(format!("unknown protocol `{text}`"))
                 .with_hint(format!("use one of {}; option `--protocol list` explains them", names.join(", ")))
         })
     }
@@ -231,7 +231,7 @@ impl Protocol {
             let message =
                 format!("protocol `{}` needs {}, which this run does not report", self.name, names.join(" or "));
             let needs_kb = self.headlines.iter().all(|headline| matches!(headline, Headline::LinkableAccuracy(_)));
-            return Err(Error::invalid(message).with_hint(if needs_kb {
+            return Err(Error::unsupported(message).with_hint(if needs_kb {
                 "specify the knowledge base (option `--kb`), and use predictions with candidates"
             } else {
                 "option `--protocol list` explains the protocols"

@@ -52,7 +52,7 @@ impl FromStr for RankUnit {
         match text {
             "names" => Ok(RankUnit::Names),
             "entities" => Ok(RankUnit::Entities),
-            _ => Err(Error::invalid(format!("unknown rank unit `{text}`")).with_hint("use names or entities")),
+            _ => Err(Error::not_found(format!("unknown rank unit `{text}`")).with_hint("use names or entities")),
         }
     }
 }
@@ -78,7 +78,7 @@ impl FromStr for Composite {
             "all" => Ok(Composite::All),
             "first" => Ok(Composite::First),
             "drop" => Ok(Composite::Drop),
-            _ => Err(Error::invalid(format!("unknown composite rule `{text}`")).with_hint("use all, first or drop")),
+            _ => Err(Error::not_found(format!("unknown composite rule `{text}`")).with_hint("use all, first or drop")),
         }
     }
 }

@@ -317,7 +317,7 @@ impl KnowledgeBaseBuilder {
         progress(BuildStep::Sort)?;
         let Order { concepts: order, new_row, names: name_order } = self.order(&mut report);
         if order.is_empty() {
-            return Err(Error::invalid("no concepts to compile: none has a name")
+            return Err(Error::no_data("no concepts to compile: none has a name")
                 .with_hint("check the source format and the filters"));
         }
         meta.n_concepts = order.len() as u32;

@@ -189,7 +189,7 @@ fn nothing_left(report: &Report) -> Error {
         .iter()
         .map(|(what, n)| format!("{n} × {}: {}{}", what.0, what.1, report.first_of(what)))
         .collect();
-    let error = Error::invalid("no concepts to compile: none has a name");
+    let error = Error::no_data("no concepts to compile: none has a name");
     match drops.is_empty() {
         true => error.with_hint("check the source format and the filters"),
         false => error.with_hint(format!("check the source format and the filters; dropped: {}", drops.join(", "))),

@@ -87,7 +87,7 @@ pub fn check_exported(kb: &KnowledgeBase, format: ExportFormat, report: &Report)
         return Ok(());
     }
     let message = format!("no concept of {} can be exported as {}", kb.meta().name, format.name());
-    Err(Error::invalid(message).with_hint("use jsonl, which is lossless"))
+    Err(Error::unsupported(message).with_hint("use jsonl, which is lossless"))
 }
 
 fn write_json(kb: &KnowledgeBase, concept: ConceptId, out: &mut dyn Write) -> std::io::Result<()> {

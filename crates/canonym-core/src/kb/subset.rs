@@ -97,7 +97,7 @@ impl Subset {
         let subset = Subset { types, ..Subset::of(kb, is_wanted) };
         if subset.concepts.0.iter().all(|word| *word == 0) {
             let hint = "relax one of the filters; `canonym kb info` lists sources and types";
-            return Err(Error::invalid("no concept matches all filters").with_hint(hint));
+            return Err(Error::no_data("no concept matches all filters").with_hint(hint));
         }
         Ok(subset)
     }
@@ -194,7 +194,7 @@ impl Children {
         }
         if !ids.is_empty() && !kb.has_parents() {
             let message = format!("{} has no hierarchy, so {} has no descendants", kb.meta().name, ids.join(", "));
-            return Err(Error::invalid(message)
+            return Err(Error::unsupported(message)
                 .with_hint("filter by types or sources, or build from a source with a hierarchy"));
         }
         while let Some(concept) = waiting.pop() {
@@ -217,7 +217,7 @@ fn unknown_id(kb: &KnowledgeBase, id: &str) -> Error {
         true => "search for ids with `canonym kb search`".to_owned(),
         false => format!("similar ids: {}", near.join(", ")),
     };
-    Error::invalid(format!("no concept `{id}` in {}", kb.meta().name)).with_hint(hint)
+    Error::not_found(format!("no concept `{id}` in {}", kb.meta().name)).with_hint(hint)
 }
 
 /// The entries of `wanted`, each of which must be in `all`.
@@ -230,7 +230,7 @@ fn known<'a>(what: &str, all: &[String], wanted: &'a [String]) -> Result<BTreeSe
 
 fn unknown_word(what: &str, all: &[String], word: &str) -> Error {
     const SHOWN: usize = 8;
-    let error = Error::invalid(format!("no {what} `{word}` in the knowledge base"));
+    let error = Error::not_found(format!("no {what} `{word}` in the knowledge base"));
     if all.is_empty() {
         return error.with_hint(format!("it has no {what}s; omit the filter"));
     }

@@ -104,7 +104,7 @@ pub(super) fn read_weights<'a, const N: usize>(
 ) -> Result<[f32; N]> {
     let mut weights = [0.0; N];
     for (weight, name) in weights.iter_mut().zip(names) {
-        let missing = || Error::invalid(format!("the {model} model has no weight for `{name}`"));
+        let missing = || Error::damaged(format!("the {model} model has no weight for `{name}`"));
         *weight = *stored.get(name).ok_or_else(missing)?;
     }
     Ok(weights)
@@ -124,7 +124,7 @@ impl LexicalModel {
     /// Reads a model; every feature must have a weight.
     pub fn from_json(json: &str) -> Result<LexicalModel> {
         let stored: Stored =
-            serde_json::from_str(json).map_err(|error| Error::invalid(format!("invalid lexical model: {error}")))?;
+            serde_json::from_str(json).map_err(|error| Error::damaged(format!("invalid lexical model: {error}")))?;
         let weights = read_weights("lexical", &stored.weights, all_names())?;
         Ok(LexicalModel { weights, calibration: stored.calibration })
     }

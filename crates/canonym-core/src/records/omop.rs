@@ -127,12 +127,12 @@ impl NoteNlp {
     /// The rows of a document behind the column `note_nlp_id`, which the caller puts before each, and what they lack.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the id of the document is not an integer.
+    /// [`Error::Unsupported`] if the id of the document is not an integer.
     pub fn records(&self, kb: &KnowledgeBase, document: &AnnotatedDocument) -> Result<(Vec<String>, Losses)> {
         let id = document.document.id.trim();
         let note_id: i64 = id.parse().map_err(|_| {
             let shown: String = id.chars().take(80).collect();
-            Error::invalid(format!("the id of document `{shown}` is not an integer, as `note_id` has to be"))
+            Error::unsupported(format!("the id of document `{shown}` is not an integer, as `note_id` has to be"))
                 .with_hint("name the column with the ids of notes by `--id-column`, or give documents their `note_id`")
         })?;
         let letters: Vec<char> = document.document.text.chars().collect();

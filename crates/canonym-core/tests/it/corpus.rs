@@ -59,7 +59,7 @@ fn members_of_an_archive_are_read_in_turn() {
 fn missing_paths_and_empty_folders_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(Reader::open(&folder.path().join("none"), None), Err(Error::Io { .. })));
-    assert!(matches!(Reader::open(folder.path(), None), Err(Error::Invalid { .. })));
+    assert!(matches!(Reader::open(folder.path(), None), Err(Error::NoData { .. })));
 }
 
 #[test]

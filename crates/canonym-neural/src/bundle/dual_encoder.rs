@@ -139,7 +139,7 @@ impl Manifest for DualManifest {
 fn mention_prior(parameters: &Parameters) -> Result<MentionPrior> {
     let Ok(bytes) = parameters.table(PRIOR) else { return Ok(MentionPrior::default()) };
     let lines = std::str::from_utf8(bytes).ok();
-    lines.and_then(MentionPrior::from_lines).ok_or_else(|| Error::invalid("invalid mention-entity prior"))
+    lines.and_then(MentionPrior::from_lines).ok_or_else(|| Error::damaged("invalid mention-entity prior"))
 }
 
 impl DualBundle {

@@ -83,7 +83,7 @@ impl<M: Manifest> ModelFile<M> {
 
     /// Serialises the bundle.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
-        let refused = |error| Error::invalid(format!("cannot write the model settings: {error}"));
+        let refused = |error| Error::damaged(format!("cannot write the model settings: {error}"));
         let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
         let key = if self.pieces.rules().is_some() { VOCABULARY } else { TOKENIZER };
         let mut metadata = BTreeMap::from([(MANIFEST.to_owned(), manifest), (key.to_owned(), self.pieces.to_text())]);
@@ -155,7 +155,7 @@ impl Header {
     /// # Errors
     /// If the settings cannot be written.
     pub fn of(manifest: &impl Manifest) -> Result<Header> {
-        let refused = |error| Error::invalid(format!("cannot read the model settings: {error}"));
+        let refused = |error| Error::damaged(format!("cannot read the model settings: {error}"));
         serde_json::from_value(serde_json::to_value(manifest).map_err(refused)?).map_err(refused)
     }
 
@@ -180,7 +180,7 @@ fn learned_in(metadata: &BTreeMap<String, String>, path: &Path) -> Result<Option
 /// Replaces or adds the record of training documents of a bundle; weights and settings stay identical to the byte.
 pub fn with_record(bytes: &[u8], path: &Path, learned: &Learned) -> Result<Vec<u8>> {
     let mut metadata = Parameters::metadata(bytes, path)?;
-    let refused = |error| Error::invalid(format!("cannot write the training record: {error}"));
+    let refused = |error| Error::damaged(format!("cannot write the training record: {error}"));
     metadata.insert(LEARNED.to_owned(), serde_json::to_string(learned).map_err(refused)?);
     Parameters::with_metadata(bytes, path, &metadata)
 }

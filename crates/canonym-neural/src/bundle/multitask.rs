@@ -85,7 +85,7 @@ fn ids(parameters: &Parameters) -> Result<Vec<&str>> {
         return Ok(Vec::new());
     }
     let lines = std::str::from_utf8(parameters.table(IDS)?);
-    Ok(lines.map_err(|_| Error::invalid("invalid concept ids"))?.lines().collect())
+    Ok(lines.map_err(|_| Error::damaged("invalid concept ids"))?.lines().collect())
 }
 
 impl MultitaskBundle {

@@ -96,7 +96,7 @@ impl NameManifest {
     /// The tagger, if there is one.
     fn typed_tagger(&self, parameters: &Parameters) -> Result<Option<TypedTagger>> {
         let Some(TaggerManifest { config, label_sets, .. }) = &self.tagger else { return Ok(None) };
-        let damaged = |what: &str| Error::invalid(format!("cannot read {what} of the tagger"));
+        let damaged = |what: &str| Error::damaged(format!("cannot read {what} of the tagger"));
         let lines = |table: &str| std::str::from_utf8(parameters.table(table)?).map_err(|_| damaged("a table"));
         let vocabulary = Vocabulary::from_lines(lines(WORDS)?);
         let prior = MentionPrior::from_lines(lines(PRIOR)?).ok_or_else(|| damaged("the mention prior"))?;

@@ -47,7 +47,7 @@ impl Partial {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(std::fs::TryLockError::WouldBlock) => {
-                    return Err(Error::invalid(format!("another process is building {}", out.display()))
+                    return Err(Error::busy(format!("another process is building {}", out.display()))
                         .with_hint("wait until it is finished"));
                 }
                 Err(std::fs::TryLockError::Error(source)) => return Err(Error::io("lock", &path, source)),

@@ -73,7 +73,7 @@ impl BiLstmConfig {
     /// If a weight is missing or has another shape.
     pub fn check(&self, parameters: &Parameters, scope: &str, n_inputs: usize) -> Result<()> {
         if self.hidden == 0 || self.n_layers == 0 || !(0.0..1.0).contains(&self.dropout) {
-            let error = Error::invalid("an LSTM needs a layer, a unit, and a dropout of at least 0 and below 1");
+            let error = Error::config("an LSTM needs a layer, a unit, and a dropout of at least 0 and below 1");
             return Err(error.with_hint("the defaults are `n_layers = 2`, `hidden = 256` and `dropout = 0.2`"));
         }
         let mut weights = self.weights(scope, n_inputs);

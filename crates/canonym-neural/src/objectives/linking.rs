@@ -501,7 +501,7 @@ impl Objective for Linking<'_> {
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let damaged = || Error::invalid("invalid hard negatives");
+        let damaged = || Error::damaged("invalid hard negatives");
         let text = std::str::from_utf8(state).map_err(|_| damaged())?;
         let line = |line: &str| line.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>();
         let hard_negatives: Vec<Vec<u32>> =

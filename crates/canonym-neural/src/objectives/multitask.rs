@@ -110,12 +110,12 @@ impl MultitaskBatchConfig {
     /// If a value is out of range.
     pub fn check(&self) -> Result<()> {
         if self.batch == 0 {
-            let error = Error::invalid("`batch.batch` must be at least 1");
+            let error = Error::config("`batch.batch` must be at least 1");
             return Err(error.with_hint("it is the number of sentences per step; the paper uses 32"));
         }
         if !(self.nil_weight > 0.0 && self.nil_weight <= 1.0) {
             let error =
-                Error::invalid(format!("`batch.nil_weight` must be above 0 and at most 1, not {}", self.nil_weight));
+                Error::config(format!("`batch.nil_weight` must be above 0 and at most 1, not {}", self.nil_weight));
             return Err(error.with_hint("the paper uses 0.125, and 0.01 for MedMentions ST21pv"));
         }
         Ok(())

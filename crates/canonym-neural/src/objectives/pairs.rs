@@ -301,7 +301,7 @@ mod tests {
         let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
             // Inside a mining interval.
-            Progress::Step { step: 33, .. } => Err(canonym_core::Error::invalid("killed")),
+            Progress::Step { step: 33, .. } => Err(canonym_core::Error::cancelled("killed")),
             Progress::Step { .. } => Ok(()),
         });
         assert_eq!(stopped.unwrap_err().to_string(), "killed");

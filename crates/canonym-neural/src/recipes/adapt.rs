@@ -256,7 +256,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<can
 
 /// The error for a base model without a tagger.
 pub fn no_tagger(model: &str) -> canonym_core::Error {
-    let error = canonym_core::Error::invalid(format!("the model `{model}` does not detect mentions"));
+    let error = canonym_core::Error::unsupported(format!("the model `{model}` does not detect mentions"));
     error.with_hint("start from `default`, or from a bundle of the system `pipeline` or `adaptation`")
 }
 
@@ -302,7 +302,7 @@ pub fn learn(
     let types: BTreeSet<String> = annotations(complete).map(typed).collect();
     let n_mentions = annotations(complete).chain(annotations(incomplete)).count();
     if n_mentions == 0 {
-        let error = canonym_core::Error::invalid("the documents have no annotated mentions");
+        let error = canonym_core::Error::no_data("the documents have no annotated mentions");
         return Err(error.with_hint("annotate some mentions, and list complete documents under `documents`"));
     }
     let label_sets = LabelSets::of(&tagger.label_sets, &types);

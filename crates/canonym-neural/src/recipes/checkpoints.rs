@@ -70,11 +70,11 @@ pub fn checkpoint_folder(name: &Path, options: &TrainOptions) -> canonym_core::R
     if let Some(partial) = places.iter().find(|place| !of_hub && place.is_dir()) {
         let lacks = NEEDED.iter().find(|file| !partial.join(file).is_file());
         let lacks = lacks.map_or_else(|| VOCABULARIES.join(" or "), |file| (*file).to_owned());
-        let error = Error::invalid(format!("the checkpoint {} has no {lacks}", partial.display()));
+        let error = Error::not_found(format!("the checkpoint {} has no {lacks}", partial.display()));
         return Err(error.with_hint("download all files of the model into its folder"));
     }
     let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    let missing = || Error::invalid(format!("no checkpoint found at {}", shown.join(" or ")));
+    let missing = || Error::not_found(format!("no checkpoint found at {}", shown.join(" or ")));
     let hint = "download the model (`config.json`, `model.safetensors`, and `tokenizer.json` or `vocab.txt`), and name the folder that \
                 holds its folder in the variable CANONYM_MODELS";
     // A path whose parent folder exists locally is not a name on the hub.

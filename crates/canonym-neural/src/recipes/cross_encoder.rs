@@ -152,7 +152,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let Experiment { seed, data, retrieval, .. } = &experiment;
     retrieval.bm25.check().with_context(|| format!("cannot train {path}"))?;
     if retrieval.n_candidates < 2 {
-        let error = canonym_core::Error::invalid("reranking needs at least 2 candidates");
+        let error = canonym_core::Error::config("reranking needs at least 2 candidates");
         return Err(error.with_hint("the default of `retrieval.n_candidates` is 10"));
     }
     let root = arguments.root();
@@ -205,7 +205,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
         .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
     if objective.n_taught() == 0 {
-        let error = canonym_core::Error::invalid("no mention has the gold concept among its candidates");
+        let error = canonym_core::Error::no_data("no mention has the gold concept among its candidates");
         return Err(error.with_hint("documents and terminology must use the same kind of ids"));
     }
     let train_started = Instant::now();
@@ -257,7 +257,7 @@ fn first_model(data: &DataConfig, retrieval: &Retrieval, root: &Path) -> canonym
         (FirstLinker::DualEncoder, Some(path)) => Ok(Some(DualBundle::open(&existing(path, root))?)),
         (FirstLinker::Bm25 | FirstLinker::Lexical, None) => Ok(None),
         _ => {
-            let error = canonym_core::Error::invalid("`retrieval.linker` and `data.linker` do not match");
+            let error = canonym_core::Error::config("`retrieval.linker` and `data.linker` do not match");
             let hint = "`data.linker`, the folder of a dual encoder, requires `retrieval.linker = \"dual-encoder\"`";
             Err(error.with_hint(hint))
         }

@@ -166,7 +166,7 @@ pub fn held_apart(
     let Some(share) = share else { return Ok((documents, Vec::new())) };
     if share < 2 {
         let error =
-            canonym_core::Error::invalid(format!("cannot hold out one of {share} documents for model selection"));
+            canonym_core::Error::no_data(format!("cannot hold out one of {share} documents for model selection"));
         return Err(error.with_hint("`data.tune_share` must be at least 2, such as 10"));
     }
     let ids: Vec<String> = documents.iter().map(|one| format!("{seed} {}", one.document.id)).collect();

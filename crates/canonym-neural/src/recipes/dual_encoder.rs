@@ -193,7 +193,7 @@ fn check_known(part: &str, corpus: &Corpus, kb: &KnowledgeBase, is_needed: bool)
     let of_corpus = corpus.documents.iter().flat_map(|document| &document.annotations).flat_map(ids_of).next();
     let of_kb = kb.concepts().next().map(|concept| kb.id(concept));
     let shown = format!("such as `{}`, the terminology such as `{}`", of_corpus.unwrap_or("-1"), of_kb.unwrap_or(""));
-    let error = canonym_core::Error::invalid("no mention has a concept of the terminology");
+    let error = canonym_core::Error::no_data("no mention has a concept of the terminology");
     Err(error.with_hint(format!("use the same kind of ids: the corpora have ids {shown}")))
 }
 
@@ -213,7 +213,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let Parts { train, tune, dev } = read_corpora(&experiment.data, experiment.seed, root)
         .with_context(|| format!("cannot read `data.train` or `data.dev` below the data root {}", root.display()))?;
     if experiment.run.n_steps == 0 && dev.is_empty() && tune.is_empty() {
-        let error = canonym_core::Error::invalid("nothing to do: no training steps and no held-out documents");
+        let error = canonym_core::Error::config("nothing to do: no training steps and no held-out documents");
         return Err(error.with_hint("set `data.dev`, or increase `run.n_steps`"));
     }
     let record = learned(&experiment, root)?;
@@ -243,7 +243,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let tune = prepare(tune, &windower, &labels, longest)?;
     let dev = prepare(dev, &windower, &labels, longest)?;
     if experiment.run.n_steps > 0 && train.report.n_mentions == 0 {
-        let error = canonym_core::Error::invalid("the training corpora have no mentions");
+        let error = canonym_core::Error::no_data("the training corpora have no mentions");
         return Err(error.with_hint("check `data.train`"));
     }
     check_known("training", &train, &kb, experiment.run.n_steps > 0)?;
@@ -414,7 +414,7 @@ fn begin(experiment: &Experiment, arguments: &TrainOptions) -> canonym_core::Res
         (Some(bert), None) => of_checkpoint(experiment, &checkpoint_folder(bert, arguments)?, &mut rng)?,
         (None, Some(from)) => of_bundle(experiment, &existing(from, arguments.root()))?,
         _ => {
-            let error = canonym_core::Error::invalid("`encoder` must name exactly one initial model");
+            let error = canonym_core::Error::config("`encoder` must name exactly one initial model");
             let hint = "set `encoder.bert`, a BERT checkpoint, or `encoder.from`, a trained dual encoder";
             return Err(error.with_hint(hint));
         }
@@ -484,7 +484,7 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     let of_window = matches!(mention, MentionVector::First | MentionVector::Pooler);
     if windows.marked != of_window || (windows.marked && search.is_some()) {
-        let error = canonym_core::Error::invalid("`windows.marked` and `model.mention` do not match");
+        let error = canonym_core::Error::config("`windows.marked` and `model.mention` do not match");
         let hint = "`windows.marked` requires `model.mention = \"first\"` or `\"pooler\"` without `model.search`, and vice versa";
         return Err(error.with_hint(hint));
     }
@@ -557,5 +557,5 @@ pub fn fine_tuning(
         },
         run,
     };
-    toml::to_string(&experiment).map_err(|error| canonym_core::Error::invalid(error.to_string()))
+    toml::to_string(&experiment).map_err(|error| canonym_core::Error::config(error.to_string()))
 }

@@ -314,7 +314,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         report.pretrain = Some(PretrainReport { n_concepts: terms.n_concepts(), n_examples: n });
         status::say(&format!("pre-training on {} concepts with {n} names", terms.n_concepts()));
         if n == 0 {
-            let error = Error::invalid("no concept of `data.pretrain` has a definition or several names");
+            let error = Error::no_data("no concept of `data.pretrain` has a definition or several names");
             return Err(error.with_hint("omit `[pretrain]`, or add terminologies with synonyms or definitions"));
         }
         let mut objective = Generative::new(&model, config.batch, &examples, experiment.seed);
@@ -347,7 +347,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
             let (examples, of_train) =
                 MentionExamples::new(&parts.train, kb, &labels, (&coder, experiment.data.target));
             if of_train.n_examples == 0 {
-                let error = Error::invalid("no training mention has a concept of the terminology");
+                let error = Error::no_data("no training mention has a concept of the terminology");
                 return Err(error.with_hint("corpora and terminology must use the same kind of ids"));
             }
             status::say(&format!("fine-tuning on {} of {} mentions", of_train.n_examples, of_train.n_mentions));
@@ -432,7 +432,7 @@ impl DataConfig {
 
 impl Experiment {
     fn check(&self) -> Result<()> {
-        let refused = |message: &str, hint: &str| Err(Error::invalid(message).with_hint(hint));
+        let refused = |message: &str, hint: &str| Err(Error::config(message).with_hint(hint));
         if self.pretrain.is_some() && self.data.pretrain.is_empty() {
             return refused("there is nothing to pre-train on", "set `data.pretrain`, or omit `[pretrain]`");
         }

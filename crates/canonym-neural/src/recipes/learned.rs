@@ -121,7 +121,7 @@ fn reject(seen: &Seen, what: &str, allow_seen: bool) -> canonym_core::Result<()>
     }
     let message = format!("{what}: {}: {}", seen.sentence(), seen.details());
     let hint = "evaluate on other documents, or with a part that was not trained on these; `--allow-seen` continues and notes it in the report";
-    Err(canonym_core::Error::invalid(message).with_hint(hint))
+    Err(canonym_core::Error::seen(message).with_hint(hint))
 }
 
 /// Warns of seen documents; `None` if there are none.
@@ -137,7 +137,7 @@ pub fn record(arguments: &TrainOptions, table: toml::Table, model: &Path) -> can
     let recipe = super::recipe(&table, &arguments.config)?;
     let Some(learned) = recipe.learned else {
         let message = format!("models of the system `{}` have no training record", recipe.system);
-        return Err(canonym_core::Error::invalid(message).with_hint("pass the experiment that trained the model"));
+        return Err(canonym_core::Error::unsupported(message).with_hint("pass the experiment that trained the model"));
     };
     let learned = learned(arguments, table)?;
     let is_bundle = model.is_dir() || model.extension().is_some_and(|end| end == "safetensors");

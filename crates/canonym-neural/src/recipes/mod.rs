@@ -142,7 +142,7 @@ fn recipe(table: &toml::Table, path: &Path) -> canonym_core::Result<&'static Rec
         let meant = system.and_then(|system| settings::nearest(system, systems));
         let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
         let hint = format!("{meant}`system` must be one of {}", systems.join(", "));
-        canonym_core::Error::invalid(message).with_hint(hint)
+        canonym_core::Error::config(message).with_hint(hint)
     })
 }
 

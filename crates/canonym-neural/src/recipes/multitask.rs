@@ -183,7 +183,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let started = Instant::now();
     let Parts { train, tune, dev } = read_corpora(&experiment.data.corpora(), experiment.seed, root)?;
     if train.iter().all(|document| document.annotations.is_empty()) {
-        let error = canonym_core::Error::invalid("the training corpora have no mentions");
+        let error = canonym_core::Error::no_data("the training corpora have no mentions");
         return Err(error.with_hint("check `data.train`"));
     }
     let detector = experiment.detector(root)?;
@@ -356,7 +356,7 @@ impl Experiment {
     /// The model that is trained further.
     fn start(&self, root: &Path) -> canonym_core::Result<Option<MultitaskBundle>> {
         if self.model.start.is_some() == self.encoder.bert.is_some() {
-            let error = canonym_core::Error::invalid("a model has one of `encoder.bert` and `model.start`");
+            let error = canonym_core::Error::config("a model has one of `encoder.bert` and `model.start`");
             return Err(error.with_hint("set `encoder.bert` for a new model, `model.start` to train one further"));
         }
         let opened = |path| MultitaskBundle::open(&existing(path, root));
@@ -368,7 +368,7 @@ impl Experiment {
         let Some(path) = &self.model.detector else { return Ok(None) };
         if self.model.framing == Framing::Token || self.model.tasks.contains(&Task::Mentions) {
             let error =
-                canonym_core::Error::invalid("`model.detector` has no effect: the model detects mentions itself");
+                canonym_core::Error::config("`model.detector` has no effect: the model detects mentions itself");
             return Err(error
                 .with_hint("omit `model.detector`, or set `model.framing = \"entity\"` and omit the task `mentions`"));
         }
@@ -376,11 +376,11 @@ impl Experiment {
         let bundle =
             MultitaskBundle::from_bytes(&bytes, &file).context("`model.detector` must be a multitask bundle")?;
         if !bundle.manifest.model.has(Task::Mentions) {
-            let error = canonym_core::Error::invalid("`model.detector` does not detect mentions");
+            let error = canonym_core::Error::config("`model.detector` does not detect mentions");
             return Err(error.with_hint("use a model with the task `mentions`"));
         }
         if bundle.has_detector() {
-            let error = canonym_core::Error::invalid("`model.detector` contains another detector");
+            let error = canonym_core::Error::config("`model.detector` contains another detector");
             return Err(error.with_hint("train the detector without `model.detector`"));
         }
         Ok(Some((bundle, bytes)))
@@ -453,14 +453,14 @@ fn begin(
         types: classes.types.clone(),
     };
     if model.has(Task::Types) && classes.types.is_empty() {
-        let error = canonym_core::Error::invalid("the training corpora have no semantic types");
+        let error = canonym_core::Error::no_data("the training corpora have no semantic types");
         return Err(error.with_hint("omit `types` in `model.tasks`"));
     }
     if let Some(start) = start {
         let MultitaskConfig { bert, lenient, linked_spans, max_pieces, .. } = model.clone();
         let same = MultitaskConfig { bert, lenient, linked_spans, max_pieces, ..start.manifest.model.clone() };
         if model != same {
-            let error = canonym_core::Error::invalid("`model` differs from the model in `model.start`");
+            let error = canonym_core::Error::config("`model` differs from the model in `model.start`");
             return Err(
                 error.with_hint("tasks, framing, layers and semantic types must be the same; only concepts are added")
             );

@@ -292,5 +292,5 @@ pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Re
     let model = NameModel::new(Arc::new(bundle.clone()))?;
     let pipeline = model
         .pipeline(&Target::new(kb, None), RecogniseConfig { nested: Nested::None, ..RecogniseConfig::default() })?;
-    pipeline.ok_or_else(|| canonym_core::Error::invalid("the bundle has no tagger"))
+    pipeline.ok_or_else(|| canonym_core::Error::unsupported("the bundle has no tagger"))
 }

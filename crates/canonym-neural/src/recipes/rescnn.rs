@@ -201,7 +201,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         experiment.vocabulary
     {
         let error =
-            canonym_core::Error::invalid(format!("{path}: vocabulary size and embedding dimension must be positive"));
+            canonym_core::Error::config(format!("{path}: vocabulary size and embedding dimension must be positive"));
         return Err(error.with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128"));
     }
     let root = arguments.root();
@@ -253,7 +253,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     synonyms.push(terminology.names.clone());
     let anchors = known(anchors_of(single_part(&queries), &pieces, &mut labels), &terminology.names);
     if anchors.pieces.is_empty() {
-        let error = canonym_core::Error::invalid("no query has a concept of the terminology");
+        let error = canonym_core::Error::no_data("no query has a concept of the terminology");
         return Err(error.with_hint("ids of queries and terminology have to be written alike"));
     }
     let dev_anchors = anchors_of(single_part(&dev_queries), &pieces, &mut labels);
@@ -287,7 +287,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let started = Instant::now();
         let names = with_synonym(synonyms);
         if names.pieces.is_empty() && stage.run.n_steps > 0 {
-            let error = canonym_core::Error::invalid("no pre-training data: no concept has two names");
+            let error = canonym_core::Error::no_data("no pre-training data: no concept has two names");
             return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`"));
         }
         let stage = Stage { name: "pretrain", config: stage, ..all_stages };

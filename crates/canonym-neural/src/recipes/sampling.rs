@@ -223,7 +223,7 @@ const ALL: &str = "all";
 impl Experiment {
     /// Checks the settings and parses the strategies.
     fn check(&self) -> canonym_core::Result<Vec<Choice>> {
-        let invalid = |message: &str, hint: &str| canonym_core::Error::invalid(message).with_hint(hint.to_owned());
+        let invalid = |message: &str, hint: &str| canonym_core::Error::config(message).with_hint(hint.to_owned());
         if self.sizes.is_empty() || self.sizes[0] == 0 || !self.sizes.is_sorted() {
             let hint = "write numbers of documents such as `sizes = [10, 20, 40]`";
             return Err(invalid("`sizes` must be positive and ascending", hint));
@@ -304,7 +304,7 @@ impl Simulation<'_> {
             save(kept, runs)?;
         }
         let aim = full.as_ref().and_then(|full| full.points.first()).copied();
-        let aim = aim.ok_or_else(|| canonym_core::Error::invalid("no model of all documents"))?;
+        let aim = aim.ok_or_else(|| canonym_core::Error::config("no model of all documents"))?;
         let mut start = Beginning {
             order: &order,
             read: before.clone(),

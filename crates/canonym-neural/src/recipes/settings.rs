@@ -103,7 +103,7 @@ pub fn settings<T: DeserializeOwned>(path: &Path, table: toml::Table) -> canonym
         let hint = hint(&told);
         match line {
             Some(line) => Error::parse(path, line, told).with_hint(hint),
-            None => Error::invalid(told).with_hint(hint),
+            None => Error::config(told).with_hint(hint),
         }
     })
 }

@@ -80,7 +80,7 @@ impl DataConfig {
 /// Reads the queries and holds out some of them.
 pub fn read_queries(data: &DataConfig, root: &Path) -> canonym_core::Result<Queries> {
     let refused = |message: &str| {
-        let error = canonym_core::Error::invalid(message.to_owned());
+        let error = canonym_core::Error::config(message.to_owned());
         error.with_hint("set `dev_queries`, or `hold_out = 10` for queries with document ids")
     };
     let mut n_decoded = BTreeMap::new();
@@ -137,7 +137,7 @@ pub fn compile_main(
         }
         (None, true) => Ok((with_names(&[], None, root, &out, queries)?, None)),
         (None, false) => {
-            let error = canonym_core::Error::invalid("no terminology to link to");
+            let error = canonym_core::Error::config("no terminology to link to");
             Err(error.with_hint("set `terminology`, or `query_names = true` to link to the names of the queries"))
         }
     }
@@ -180,7 +180,7 @@ fn compile(
             sources.push(Source { path: folder.join(file), format: SourceFormat::Jsonl, prefix });
         } else {
             let missing = || {
-                let error = canonym_core::Error::invalid(format!("unknown source format `{}`", config.format));
+                let error = canonym_core::Error::not_found(format!("unknown source format `{}`", config.format));
                 error.with_hint(format!("use one of {ONTOLOGY}, {}", SourceFormat::list()))
             };
             let format = SourceFormat::from_name(&config.format).ok_or_else(missing)?;

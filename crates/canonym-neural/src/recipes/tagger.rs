@@ -64,7 +64,7 @@ impl Experiment {
     /// Removes corpora, and label sets that no remaining corpus trains.
     pub fn without(mut self, names: &[String]) -> canonym_core::Result<Experiment> {
         if let Some(unknown) = names.iter().find(|name| self.corpus.iter().all(|corpus| corpus.name != **name)) {
-            let error = canonym_core::Error::invalid(format!("unknown corpus `{unknown}` in `leave_out`"));
+            let error = canonym_core::Error::config(format!("unknown corpus `{unknown}` in `leave_out`"));
             return Err(error.with_hint("`leave_out` must name corpora of the tagger experiment"));
         }
         self.corpus.retain(|corpus| !names.contains(&corpus.name));
@@ -230,7 +230,7 @@ impl Experiment {
 
     fn check(&self) -> canonym_core::Result<()> {
         let refused =
-            |message: String, hint: &str| Err(canonym_core::Error::invalid(message).with_hint(hint.to_owned()));
+            |message: String, hint: &str| Err(canonym_core::Error::config(message).with_hint(hint.to_owned()));
         self.model.check_sizes()?;
         let names: BTreeSet<&String> = self.label_sets.iter().map(|label_set| &label_set.name).collect();
         let taught = self.corpus.iter().flat_map(|corpus| corpus.teaches.keys());
@@ -284,7 +284,7 @@ pub fn train(experiment: &Experiment, root: &Path, allow_seen: bool, out: &Path)
         reports.insert(corpus.config.name.clone(), report);
     }
     if to_fit.iter().all(|corpus| corpus.examples.is_empty()) {
-        let error = canonym_core::Error::invalid("the training corpora have no text");
+        let error = canonym_core::Error::no_data("the training corpora have no text");
         return Err(error.with_hint("check `documents`, `not_in` and `only_in`"));
     }
     to_fit.retain(|corpus| !corpus.examples.is_empty());

@@ -297,7 +297,7 @@ impl DualLinker {
 
     fn search(&self, documents: &[Document], borders: &[Vec<Span>], min_probability: f32) -> Result<Vec<Searched>> {
         let Some(search) = self.encoder.config.search else {
-            let error = Error::invalid("the model links given mentions; it cannot detect mentions");
+            let error = Error::unsupported("the model links given mentions; it cannot detect mentions");
             return Err(error.with_hint(
                 "link given mentions (option `--mentions gold`), or use a model trained with `model.search`",
             ));

@@ -75,11 +75,11 @@ impl Lexical {
     pub fn open(folder: &Path) -> Result<Lexical> {
         let name = folder.display();
         if !folder.is_dir() {
-            let error = Error::invalid(format!("no such model: `{name}`"));
+            let error = Error::not_found(format!("no such model: `{name}`"));
             return Err(error.with_hint("use `default`, `lexical`, `bm25`, or a model trained with `canonym train`"));
         }
         if !folder.join("config.toml").exists() {
-            let error = Error::invalid(format!("{name} does not contain a complete model"));
+            let error = Error::unsupported(format!("{name} does not contain a complete model"));
             return Err(error.with_hint("training has not finished; run `canonym train` again to resume"));
         }
         let read = |file: &str| {
@@ -101,7 +101,7 @@ impl Lexical {
             }
             other => {
                 let system = other.unwrap_or_default();
-                let error = Error::invalid(format!("{name} contains a model of an unknown system `{system}`"));
+                let error = Error::unsupported(format!("{name} contains a model of an unknown system `{system}`"));
                 Err(error.with_hint("it may require a newer version of canonym"))
             }
         }

@@ -103,7 +103,7 @@ impl LinkingModel for MultitaskModel {
 
     fn linker(&self, on: &Target, LinkConfig { top_k, min_score }: LinkConfig) -> Result<Box<dyn Linker>> {
         if !self.0.manifest.model.has(Task::Concepts) {
-            let error = Error::invalid("this model was trained without the task `concepts` and cannot link");
+            let error = Error::unsupported("this model was trained without the task `concepts` and cannot link");
             return Err(error.with_hint("choose another model, or train one with the task `concepts`"));
         }
         let config = RecogniseConfig { top_k, min_score: Some(min_score), nested: Nested::None };

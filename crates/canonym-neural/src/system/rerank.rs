@@ -27,7 +27,7 @@ const BUILT_IN: [&str; 3] = ["default", "lexical", "bm25"];
 pub fn open(path: &Path) -> canonym_core::Result<Arc<CrossBundle>> {
     let context = || format!("cannot rerank with {}", path.display());
     if !path.exists() && path.to_str().is_some_and(|name| BUILT_IN.contains(&name)) {
-        let error = canonym_core::Error::invalid(format!("`{}` is not a cross-encoder", path.display()));
+        let error = canonym_core::Error::unsupported(format!("`{}` is not a cross-encoder", path.display()));
         return Err(error.with_hint("use a model trained with `system = \"cross-encoder\"`"));
     }
     Ok(Arc::new(CrossBundle::open(path).with_context(context)?))

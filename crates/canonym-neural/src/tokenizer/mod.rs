@@ -104,7 +104,7 @@ impl Tokenizer {
     pub fn bert(pieces: Vec<String>, rules: BertRules) -> Result<Tokenizer> {
         let n_rows = pieces.len();
         let rows: HashMap<String, u32, _> = pieces.into_iter().zip(0..).collect();
-        let refused = |message: String| Error::invalid(message).with_hint(HINT);
+        let refused = |message: String| Error::config(message).with_hint(HINT);
         let missing = || refused(format!("the vocabulary lacks the token {UNKNOWN}"));
         let unknown = *rows.get(UNKNOWN).ok_or_else(missing)?;
         if rows.len() < n_rows {
@@ -191,7 +191,7 @@ impl Tokenizer {
             return Ok(self.n_rows as u32 - 1);
         }
         let refused =
-            |reason: String| Error::invalid(format!("cannot add the token {piece}: {reason}")).with_hint(HINT);
+            |reason: String| Error::unsupported(format!("cannot add the token {piece}: {reason}")).with_hint(HINT);
         let library = Arc::make_mut(&mut self.library);
         library.add_special_tokens([AddedToken::from(piece, true)]).map_err(|error| refused(error.to_string()))?;
         let row = library.token_to_id(piece).filter(|row| *row as usize >= self.n_rows);

@@ -79,7 +79,7 @@ impl Tokenizer {
 
     /// Reads the content of a `tokenizer.json`. Its truncation, padding and random merges are not applied.
     pub fn from_json(text: &str) -> Result<Tokenizer> {
-        let invalid = |message: String| Error::invalid(message).with_hint(HINT);
+        let invalid = |message: String| Error::damaged(message).with_hint(HINT);
         let unreadable = |message: String| invalid(format!("invalid tokenizer: {message}"));
         let fields: Fields = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
         character_map::check(&fields.normalizer).map_err(unreadable)?;

@@ -249,7 +249,7 @@ impl Run {
         let losses = objective.losses(batch, &values);
         if !losses.total().is_finite() {
             let message = format!("the loss at step {} is {}", self.n_made + 1, losses.total());
-            return Err(Error::invalid(message).with_hint("try a smaller `learning_rate`"));
+            return Err(Error::diverged(message).with_hint("try a smaller `learning_rate`"));
         }
         // The rows of each output go back to the parts that they came from.
         let mut next_row: BTreeMap<&str, usize> = BTreeMap::new();
@@ -458,7 +458,7 @@ mod tests {
         let stopped = train(&mut killed, &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
             // Inside a mining interval.
-            Progress::Step { step: 15, .. } => Err(Error::invalid("killed")),
+            Progress::Step { step: 15, .. } => Err(Error::cancelled("killed")),
             Progress::Step { .. } => Ok(()),
         });
         assert_eq!(stopped.unwrap_err().to_string(), "killed");

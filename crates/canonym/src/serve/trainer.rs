@@ -94,7 +94,7 @@ impl Settings {
         match settings.is_null() {
             true => Ok(Settings::default()),
             false => serde_json::from_value(settings.clone()).map_err(|error| {
-                Error::invalid(format!("invalid settings: {error}"))
+                Error::config(format!("invalid settings: {error}"))
                     .with_hint("use `steps` and `hold_out`, both numbers, and `from`, which is `current` or `base`")
             }),
         }
@@ -297,7 +297,7 @@ impl Trainer for ProcessTrainer {
             let reason = message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned();
             let reason = if reason.is_empty() { format!("training ended with {ended}") } else { reason };
             remove(&training.output)?;
-            return Err(Error::invalid(reason));
+            return Err(Error::no_data(reason));
         }
         let path = training.output.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
@@ -413,7 +413,7 @@ fn card(report: &Report) -> String {
 
 /// Removes the output of a cancelled training; returns the error to report.
 fn cancelled(folder: &Path) -> Error {
-    remove(folder).err().unwrap_or_else(|| Error::invalid("training was cancelled"))
+    remove(folder).err().unwrap_or_else(|| Error::cancelled("training was cancelled"))
 }
 
 fn remove(folder: &Path) -> Result<()> {

@@ -73,7 +73,7 @@ impl SourceFormat {
             }
             let message = format!("{} holds neither MRCONSO.RRF, a sct2_Concept file nor names.dmp", path.display());
             let hint = "give the folder of a UMLS, SNOMED CT or taxonomy release, or the files themselves";
-            return Err(Error::invalid(message).with_hint(hint));
+            return Err(Error::unsupported(message).with_hint(hint));
         }
         let members = Input::members(path)?;
         if !path.is_file() {
@@ -240,6 +240,6 @@ fn is_csv(input: &Input) -> Error {
 }
 
 fn unknown(path: &Path) -> Error {
-    Error::invalid(format!("cannot tell the format of {}", path.display()))
+    Error::unsupported(format!("cannot tell the format of {}", path.display()))
         .with_hint(format!("specify the format (option `--format`): {}", SourceFormat::list()))
 }

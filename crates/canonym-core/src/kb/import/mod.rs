@@ -219,7 +219,7 @@ pub fn import(
     }
     if let (true, Some(path)) = (opened.is_empty(), sources.first()) {
         let message = format!("{} contains no files", path.display());
-        return Err(Error::invalid(message).with_hint("check the archive or the folder"));
+        return Err(Error::no_data(message).with_hint("check the archive or the folder"));
     }
     import_sources(format, &opened, config, report, sink)
 }
@@ -406,7 +406,7 @@ pub fn check_config(format: SourceFormat, config: &ImportConfig) -> Result<()> {
     match unusable.iter().find(|(unusable, _)| *unusable) {
         Some((_, what)) => {
             let message = format!("{} has no {what} to filter by", format.name());
-            Err(Error::invalid(message).with_hint("omit the filter"))
+            Err(Error::unsupported(message).with_hint("omit the filter"))
         }
         None => Ok(()),
     }

@@ -44,7 +44,7 @@ pub fn folder(path: &Path) -> Result<Vec<Source>> {
 pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink: &mut Sink<'_>) -> Result<()> {
     let release = Release::choose(sources, report)?;
     if !release.has(Table::Description) {
-        let error = Error::invalid("no sct2_Description file found");
+        let error = Error::no_data("no sct2_Description file found");
         return Err(error.with_hint("use the zip file or folder of a SNOMED CT release"));
     }
     let languages = Languages::new(&config.languages)?;
@@ -102,7 +102,7 @@ impl Languages {
                 }
                 _ if letters => languages.codes.push(lower),
                 _ => {
-                    let error = Error::invalid(format!("`{word}` is neither a language nor a language reference set"));
+                    let error = Error::not_found(format!("`{word}` is neither a language nor a language reference set"));
                     return Err(error.with_hint("use en, en-US, en-GB, another language, or the id of a reference set"));
                 }
             }
@@ -133,7 +133,7 @@ impl Choices {
     fn read(release: &Release<'_>, languages: &Languages, report: &mut Report) -> Result<Choices> {
         let mut choices = Choices { ranks: HashMap::new(), known: release.has(Table::Language) };
         if !choices.known && languages.strict {
-            let error = Error::invalid("the release has no language reference set");
+            let error = Error::no_data("the release has no language reference set");
             return Err(error.with_hint("add der2_cRefset_Language…, or use the language `en`"));
         }
         let mut n_inactive = 0;

@@ -127,7 +127,7 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
 }
 
 fn missing(location: &str) -> Error {
-    Error::invalid(format!("no sct2_Concept file in {location}"))
+    Error::no_data(format!("no sct2_Concept file in {location}"))
         .with_hint("use the zip file or folder of a SNOMED CT release, with its Snapshot or Full files")
 }
 
@@ -147,7 +147,7 @@ impl<'a> Release<'a> {
             (true, _, _) => Kind::Snapshot,
             (_, true, _) => Kind::Full,
             (_, _, true) => {
-                let error = Error::invalid("the release is a Delta, which contains only changes");
+                let error = Error::unsupported("the release is a Delta, which contains only changes");
                 return Err(error.with_hint("use the Snapshot or Full files of the release"));
             }
             _ => {

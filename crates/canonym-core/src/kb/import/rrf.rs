@@ -40,7 +40,7 @@ pub fn folder(path: &Path) -> Result<Vec<Source>> {
             return Ok(tables);
         }
     }
-    Err(Error::invalid(format!("no MRCONSO.RRF in {}", path.display()))
+    Err(Error::no_data(format!("no MRCONSO.RRF in {}", path.display()))
         .with_hint("use the META folder of a UMLS release, or its files"))
 }
 
@@ -72,7 +72,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
         check_unique(tables(wanted))?;
     }
     if tables(Table::Names).next().is_none() {
-        let error = Error::invalid("MRCONSO.RRF is missing");
+        let error = Error::no_data("MRCONSO.RRF is missing");
         return Err(error.with_hint("use the META folder of a UMLS release, or its files"));
     }
     let mut ranks = Ranks::default();
@@ -82,7 +82,7 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
     let mut typed = None;
     if !config.semantic_types.is_empty() {
         if tables(Table::Types).next().is_none() {
-            let error = Error::invalid("a filter on semantic types needs MRSTY.RRF");
+            let error = Error::no_data("a filter on semantic types needs MRSTY.RRF");
             return Err(error.with_hint("add MRSTY.RRF, or omit the filter"));
         }
         let mut set = CuiSet::default();

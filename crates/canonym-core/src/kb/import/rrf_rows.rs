@@ -148,7 +148,7 @@ fn code(language: &str) -> Result<String> {
         Some((code, _)) => Ok((*code).to_owned()),
         None if upper.len() == 3 => Ok(upper),
         None => {
-            let error = Error::invalid(format!("unknown language `{language}`"));
+            let error = Error::not_found(format!("unknown language `{language}`"));
             Err(error.with_hint("use three letters as in the LAT column of MRCONSO, such as ENG"))
         }
     }

@@ -75,7 +75,7 @@ pub(super) fn folder(path: &Path) -> Result<Vec<Source>> {
         }
     }
     if !tables.iter().any(is_names) {
-        return Err(Error::invalid(format!("no names.dmp in {}", path.display())).with_hint(HINT));
+        return Err(Error::no_data(format!("no names.dmp in {}", path.display())).with_hint(HINT));
     }
     tables.sort_by(|one, other| one.path().cmp(other.path()));
     Ok(tables)
@@ -96,12 +96,12 @@ pub fn read(sources: &[Source], config: &ImportConfig, report: &mut Report, sink
         check_unique(tables(wanted))?;
     }
     if tables(Table::Names).next().is_none() {
-        return Err(Error::invalid("names.dmp is missing").with_hint(HINT));
+        return Err(Error::no_data("names.dmp is missing").with_hint(HINT));
     }
     let mut kept = None;
     if !config.semantic_types.is_empty() {
         let Some(nodes) = tables(Table::Nodes).next() else {
-            let error = Error::invalid("a filter on semantic types (ranks) needs nodes.dmp");
+            let error = Error::no_data("a filter on semantic types (ranks) needs nodes.dmp");
             return Err(error.with_hint("add nodes.dmp, or omit the filter"));
         };
         kept = Some(taxa_of_ranks(&mut nodes.open()?, &config.semantic_types)?);

@@ -356,7 +356,7 @@ impl AcceptModel {
     /// Reads a model; every feature must have a weight.
     pub fn from_json(json: &str) -> Result<AcceptModel> {
         let stored: Stored = serde_json::from_str(json)
-            .map_err(|error| Error::invalid(format!("invalid recognition model: {error}")))?;
+            .map_err(|error| Error::damaged(format!("invalid recognition model: {error}")))?;
         let weights = read_weights("recognition", &stored.weights, NAMES.into_iter())?;
         Ok(AcceptModel { weights, threshold: stored.threshold })
     }

@@ -177,7 +177,7 @@ impl BertEncoder {
         self.config.check_sequences(sequences)?;
         if pooling == Pooling::Pooler && self.pooler.is_none() {
             let hint = "use mean or first-token pooling, or a checkpoint with a pooler";
-            return Err(canonym_core::Error::invalid("the model has no pooler").with_hint(hint));
+            return Err(canonym_core::Error::unsupported("the model has no pooler").with_hint(hint));
         }
         Ok(self.encode_tiles(sequences, sequences.len(), Some(pooling)))
     }

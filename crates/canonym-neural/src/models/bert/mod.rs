@@ -250,7 +250,7 @@ impl BertConfig {
         match empty.or_else(uneven).or_else(rate) {
             Some(what) => {
                 let hint = "sizes must be at least 1, `hidden_size` a multiple of `num_attention_heads`, dropout at least 0 and below 1";
-                Err(Error::invalid(format!("invalid BERT config: {what}")).with_hint(hint))
+                Err(Error::config(format!("invalid BERT config: {what}")).with_hint(hint))
             }
             None => Ok(()),
         }

@@ -80,10 +80,10 @@ impl CrossEncoderConfig {
         if self.n_pieces < 5 || longest > n_places {
             let message =
                 format!("a mention of {} wordpieces and a name exceed the maximum length {n_places}", self.n_pieces);
-            return Err(Error::invalid(message).with_hint("`n_pieces` must be at least 5; 128 is typical"));
+            return Err(Error::config(message).with_hint("`n_pieces` must be at least 5; 128 is typical"));
         }
         match self.bert.type_vocab_size {
-            1 => Err(Error::invalid("the encoder has one token type; a cross-encoder needs two")),
+            1 => Err(Error::unsupported("the encoder has one token type; a cross-encoder needs two")),
             _ => Ok(()),
         }
     }

@@ -172,7 +172,7 @@ impl DualEncoderConfig {
             parameters.shaped(&format!("{ENDS}.bias"), 1, dim)?;
         }
         if let Some(SpanSearch::Exhaustive { longest: 0 }) = self.search {
-            let error = Error::invalid("the maximum span length must be at least 1");
+            let error = Error::config("the maximum span length must be at least 1");
             return Err(error.with_hint("set `longest` to 1 or more; the paper uses 10"));
         }
         if self.search.is_some() {

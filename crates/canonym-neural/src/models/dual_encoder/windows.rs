@@ -103,7 +103,7 @@ impl Windower {
         if config.pieces < 8 || config.mentions == Some(0) {
             let message = format!("invalid windows: {} wordpieces and {:?} mentions", config.pieces, config.mentions);
             let hint = "a window needs at least 8 wordpieces (typically 512) and 1 mention (typically 8)";
-            return Err(Error::invalid(message).with_hint(hint));
+            return Err(Error::config(message).with_hint(hint));
         }
         let (first, behind) = pieces.ends()?;
         Ok(Windower { pieces, config, first, behind })

@@ -118,7 +118,7 @@ impl GenerativeConfig {
         let width = self.encoder.hidden_size;
         let sizes = [self.decoder_layers, self.decoder_heads, self.decoder_inner, self.decoder_positions];
         if sizes.contains(&0) || !width.is_multiple_of(self.decoder_heads.max(1)) {
-            let error = Error::invalid("invalid decoder sizes");
+            let error = Error::config("invalid decoder sizes");
             return Err(error.with_hint("sizes must be at least 1, and the number of heads must divide the width"));
         }
         self.encoder.check(parameters, ENCODER)?;

@@ -241,7 +241,7 @@ impl MultitaskConfig {
     /// # Errors
     /// If tasks contradict each other, or a weight is missing or has another shape.
     pub fn check(&self, parameters: &Parameters, n_concepts: usize) -> Result<()> {
-        let refused = |message: &str, hint: &str| Err(Error::invalid(message).with_hint(hint));
+        let refused = |message: &str, hint: &str| Err(Error::config(message).with_hint(hint));
         if self.tasks.is_empty() || !self.tasks.is_sorted_by(|left, right| left < right) {
             return refused("`tasks` must be some of mentions, types, concepts, in this order", "see `experiments/`");
         }

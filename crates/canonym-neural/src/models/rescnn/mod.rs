@@ -154,7 +154,7 @@ impl ResCnnConfig {
         match empty.or(even).or(narrow) {
             Some(what) => {
                 let hint = "sizes must be at least 1, kernel widths odd, and `width` at least 2 with attention";
-                Err(Error::invalid(format!("invalid ResCNN config: {what}")).with_hint(hint))
+                Err(Error::config(format!("invalid ResCNN config: {what}")).with_hint(hint))
             }
             None => Ok(()),
         }

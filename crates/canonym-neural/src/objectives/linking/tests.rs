@@ -152,7 +152,7 @@ fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of
     let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
         Progress::Round { .. } => run.save(&path, "this"),
         // Inside a mining interval.
-        Progress::Step { step: 15, .. } => Err(canonym_core::Error::invalid("killed")),
+        Progress::Step { step: 15, .. } => Err(canonym_core::Error::cancelled("killed")),
         Progress::Step { .. } => Ok(()),
     });
     assert_eq!(stopped.unwrap_err().to_string(), "killed");

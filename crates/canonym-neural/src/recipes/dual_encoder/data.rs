@@ -105,7 +105,7 @@ impl DataConfig {
     ) -> canonym_core::Result<Arc<KnowledgeBase>> {
         if let Some(kb) = &self.kb {
             if self.terminology.is_some() || self.mention_names || !self.more.is_empty() {
-                let error = canonym_core::Error::invalid("more than one terminology to link to");
+                let error = canonym_core::Error::config("more than one terminology to link to");
                 return Err(
                     error.with_hint("set `data.kb` without `data.terminology`, `data.more` and `data.mention_names`")
                 );
@@ -125,7 +125,7 @@ impl DataConfig {
             }
             (None, true) => with_names(&all, None, root, out, &as_queries(train)),
             (None, false) => {
-                let error = canonym_core::Error::invalid("no terminology to link to");
+                let error = canonym_core::Error::config("no terminology to link to");
                 Err(error.with_hint("set `data.terminology`, `data.kb`, or `data.mention_names = true`"))
             }
         }
@@ -247,12 +247,12 @@ pub fn read_corpora(data: &DataConfig, seed: u64, root: &Path) -> canonym_core::
             })
         }
         Some(_) => {
-            let error = canonym_core::Error::invalid("invalid held-out documents");
+            let error = canonym_core::Error::config("invalid held-out documents");
             return Err(error.with_hint("set either `data.dev`, or `data.hold_out` to at least 2, such as 10"));
         }
     };
     if data.tune_share.is_some() && !tune.is_empty() {
-        let error = canonym_core::Error::invalid("both `data.tune` and `data.tune_share` are set");
+        let error = canonym_core::Error::config("both `data.tune` and `data.tune_share` are set");
         return Err(error.with_hint("set only one of them"));
     }
     let (train, drawn) = held_apart(train, data.tune_share, seed)?;

@@ -56,7 +56,7 @@ pub fn begin(
         }
         None => {
             let Some(terms) = terms else {
-                let error = Error::invalid("a new model needs a vocabulary");
+                let error = Error::config("a new model needs a vocabulary");
                 return Err(error.with_hint("set `model.start` or `model.encoder`, or pre-train on `data.pretrain`"));
             };
             status::say("learning a vocabulary …");

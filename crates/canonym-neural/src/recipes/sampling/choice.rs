@@ -44,7 +44,7 @@ impl Choice {
         simulated.map_or_else(|| Strategy::parse(name).map(Choice::Queue), Ok).map_err(|error| {
             let names = Strategy::ALL.map(Strategy::name).into_iter().chain(Choice::SIMULATED.map(Choice::name));
             let hint = format!("use one of {}", names.collect::<Vec<_>>().join(", "));
-            Error::invalid(error.to_string()).with_hint(hint)
+            Error::not_found(error.to_string()).with_hint(hint)
         })
     }
 
