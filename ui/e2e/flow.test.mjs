@@ -364,7 +364,7 @@ test('finishing goes on to the next document, and the queue is one shorter', asy
 
 test('the annotation time is sent with the decision', async () => {
   const pace = await until('the time', async () => {
-    const found = await api('GET', `/projects/${project}/pace`);
+    const found = await api('GET', `/projects/${project}/annotation-speed`);
     return found.n_measured >= 1 && found;
   });
   assert.ok(pace.all.median > 0 && pace.all.median < 120, `${pace.all.median} s`);

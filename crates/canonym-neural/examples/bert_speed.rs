@@ -1,4 +1,4 @@
-//! Times a BERT on texts of random pieces; `benches/peers/bert_speed.py` runs it in turns with PyTorch.
+//! Times a BERT on texts of random wordpieces; `benches/peers/bert_speed.py` runs it in turns with PyTorch.
 //!
 //!     bert_speed FOLDER THREADS SECONDS CASE…
 //!

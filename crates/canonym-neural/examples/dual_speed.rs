@@ -51,29 +51,29 @@ fn main() -> canonym_core::Result<()> {
     for scope in [TEXT, NAME, SCOPE] {
         read_bert(folder.as_ref(), scope, &mut parameters)?;
     }
-    let (bert, mut pieces) = read_bert(folder.as_ref(), "unused.", &mut Parameters::default())?;
+    let (bert, mut tokenizer) = read_bert(folder.as_ref(), "unused.", &mut Parameters::default())?;
     let compute = if more == ["bf16"] { Compute::Bf16 } else { Compute::F32 };
     let mut marked_bert = BertConfig { compute, ..bert.clone() };
     for scope in [TEXT, NAME, SCOPE] {
-        add_marks(&mut marked_bert, &mut pieces, scope, &mut parameters, &mut rng)?;
+        add_marks(&mut marked_bert, &mut tokenizer, scope, &mut parameters, &mut rng)?;
     }
     let config =
         |mention| DualEncoderConfig { bert: marked_bert.clone(), mention, name: NameVector::Mean, search: None };
-    let cross = CrossEncoderConfig { bert: marked_bert.clone(), n_pieces: 128 };
+    let cross = CrossEncoderConfig { bert: marked_bert.clone(), n_wordpieces: 128 };
     config(MentionVector::Ends).init(&mut parameters, &mut rng);
     cross.init(&mut parameters, &mut rng);
     let collective = DualEncoder::new(&config(MentionVector::Ends), &parameters)?;
     let single = DualEncoder::new(&config(MentionVector::First), &parameters)?;
-    let scorer = PairScorer::new(&cross, &parameters, &pieces)?;
+    let scorer = PairScorer::new(&cross, &parameters, &tokenizer)?;
     let windows = |mentions, marked| WindowConfig {
-        pieces: if marked { 128 } else { 512 },
+        wordpieces: if marked { 128 } else { 512 },
         overlap: 0,
         mentions,
         marked,
         ..WindowConfig::default()
     };
-    let together = Windower::new(pieces.clone(), windows(Some(N_MENTIONS), false))?;
-    let alone = Windower::new(pieces.clone(), windows(None, true))?;
+    let together = Windower::new(tokenizer.clone(), windows(Some(N_MENTIONS), false))?;
+    let alone = Windower::new(tokenizer.clone(), windows(None, true))?;
 
     let text = std::fs::read_to_string(terminology).expect("a terminology");
     let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').nth(1)).collect();
@@ -92,7 +92,7 @@ fn main() -> canonym_core::Result<()> {
     let find = |encoder: &DualEncoder, windower: &Windower, documents: &[Read], ordered: bool| {
         let mut n = 0;
         for (text, spans) in documents {
-            let windows = windower.with_mentions(text, spans).expect("pieces are there");
+            let windows = windower.with_mentions(text, spans).expect("wordpieces are there");
             for (at, rows) in windows.rows.iter().enumerate() {
                 let inside = windows.places.iter().flatten().filter(|place| place.window == at);
                 let mentions: Vec<(usize, usize, usize)> = inside.map(|place| (0, place.first, place.last)).collect();
@@ -103,10 +103,11 @@ fn main() -> canonym_core::Result<()> {
                     continue;
                 }
                 let span = spans[at];
-                let window = marked_window(&pieces, text, span.start as usize..span.end as usize, 128).expect("marks");
+                let window =
+                    marked_window(&tokenizer, text, span.start as usize..span.end as usize, 128).expect("marks");
                 let mut pairs = Sequences::default();
                 for hit in &hits[0] {
-                    let name = cross.name_rows(&pieces, names[hit.row as usize]).expect("a piece behind");
+                    let name = cross.name_rows(&tokenizer, names[hit.row as usize]).expect("a piece behind");
                     pairs.push(&[&window.rows, &name]);
                 }
                 scorer.scores(&pairs).expect("pairs that fit");

@@ -1,7 +1,7 @@
 //! Times ResCNN on the names of a terminology; `benches/peers/rescnn_speed.py` runs it in turns with PyTorch.
 //!
-//!     rescnn_speed BUNDLE KB THREADS pieces N     the pieces of each form, and the vectors of N of them, as JSON
-//!     rescnn_speed BUNDLE KB THREADS encode       the seconds that encoding the pieces of all forms takes
+//!     rescnn_speed BUNDLE KB THREADS pieces N     the wordpieces of each form, and the vectors of N of them, as JSON
+//!     rescnn_speed BUNDLE KB THREADS encode       the seconds that encoding the wordpieces of all forms takes
 //!     rescnn_speed BUNDLE KB THREADS map FILE     the milliseconds of linking each line, one by one
 //!
 //! Prints one JSON line.
@@ -40,7 +40,7 @@ fn usage() -> ! {
 }
 
 fn rows(bundle: &Bundle, kb: &KnowledgeBase) -> Vec<Vec<u32>> {
-    (0..kb.n_forms()).map(|form| bundle.pieces.rows(kb.forms().get(form))).collect()
+    (0..kb.n_forms()).map(|form| bundle.tokenizer.input_ids(kb.forms().get(form))).collect()
 }
 
 /// The vectors are those of forms that lie equally far apart.
@@ -51,7 +51,7 @@ fn pieces(bundle: &Bundle, kb: &KnowledgeBase, n: usize) -> serde_json::Value {
     let names: Vec<&[u32]> = chosen.iter().map(|form| rows[*form].as_slice()).collect();
     let vectors = bundle.name_encoder().expect("weights that were checked").encoder.encode(&names);
     serde_json::json!({
-        "config": bundle.manifest.rescnn, "unknown": bundle.pieces.unknown,
+        "config": bundle.manifest.rescnn, "unknown": bundle.tokenizer.unknown,
         "pieces": rows, "chosen": chosen, "vectors": vectors.values,
     })
 }

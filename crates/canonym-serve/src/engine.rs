@@ -194,15 +194,15 @@ pub struct TrainingPlan {
     /// Partly reviewed documents: they train linking only, not mention detection.
     pub n_incomplete: usize,
     /// Unreviewed documents, which are not used.
-    pub n_silent: usize,
+    pub n_unreviewed: usize,
     /// Mentions in the training set.
     pub n_mentions: usize,
     /// Training steps.
     pub steps: u64,
     /// The minimum number of steps.
-    pub least_steps: u64,
+    pub min_steps: u64,
     /// The maximum number of steps.
-    pub most_steps: u64,
+    pub max_steps: u64,
     /// One of this many complete documents is held out; 0 for none.
     pub hold_out: usize,
 }

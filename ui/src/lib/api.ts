@@ -132,7 +132,7 @@ export class Api {
   modelUrl = (p: number, m: number) => `${this.base}/projects/${p}/models/${m}/file`;
   changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
   documentChanges = (d: number, from: number) => this.get<t.DocumentChanges>(`/documents/${d}/changes${query({ from })}`);
-  annotationTime = (p: number) => this.get<t.TimeStats>(`/projects/${p}/pace`);
+  annotationTime = (p: number) => this.get<t.TimeStats>(`/projects/${p}/annotation-speed`);
   mentions = (p: number, concept: string, cursor: string | null = null, limit = 20) =>
     this.get<t.MentionPage>(`/projects/${p}/mentions${query({ concept, cursor, limit })}`);
   similarConcepts = (id: string, top_k = 8, signal?: AbortSignal) =>

@@ -2008,12 +2008,12 @@ export interface components {
              * Format: int64
              * @description The minimum number of steps.
              */
-            least_steps: number;
+            min_steps: number;
             /**
              * Format: int64
              * @description The maximum number of steps.
              */
-            most_steps: number;
+            max_steps: number;
             /** @description Complete documents: finished, or imported with gold annotations. */
             n_complete: number;
             /** @description Complete documents in the test set. */
@@ -2023,7 +2023,7 @@ export interface components {
             /** @description Mentions in the training set. */
             n_mentions: number;
             /** @description Unreviewed documents, which are not used. */
-            n_silent: number;
+            n_unreviewed: number;
             /**
              * Format: int64
              * @description Training steps.

@@ -32,7 +32,7 @@ name = "mean"
 search = { exhaustive = { longest = 3 } }
 
 [windows]
-pieces = 32
+tokenizer = 32
 overlap = 8
 
 [batch]
@@ -75,8 +75,8 @@ pub fn place() -> Workplace {
             .iter_mut()
             .for_each(|value| *value = if *value == 1.0 { 1.0 } else { *value * 12.0 });
     }
-    let pieces = Tokenizer::of(WORDS.map(str::to_owned).to_vec()).unwrap();
-    write_bert(&place.path("models/tiny"), &config, &pieces, "", &parameters).unwrap();
+    let tokenizer = Tokenizer::of(WORDS.map(str::to_owned).to_vec()).unwrap();
+    write_bert(&place.path("models/tiny"), &config, &tokenizer, "", &parameters).unwrap();
     place.write("shapes.tsv", SHAPES);
     let mut corpus = String::new();
     for (at, (name, id)) in
@@ -244,7 +244,7 @@ fn training_again_gives_the_same_model_and_kinds_of_models_can_be_set() {
     let model = |name: &str| std::fs::read(place.path(&format!("{name}/model.safetensors"))).unwrap();
     assert!(train(&place, "first", &[short]).0 && train(&place, "second", &[short]).0);
     assert_eq!(model("first"), model("second"));
-    let single = [short, "model.mention=first", "model.name=pooler", "windows.marked=true", "windows.pieces=12"];
+    let single = [short, "model.mention=first", "model.name=pooler", "windows.marked=true", "windows.wordpieces=12"];
     let table = EXPERIMENT.replace("search = { exhaustive = { longest = 3 } }\n", "");
     place.write("shapes.toml", &table);
     let (ok, errors) = train(&place, "single", &single);
@@ -501,13 +501,13 @@ fn what_cannot_be_trained_is_told() {
     let place = place();
     let cases = [
         ("encoder.bert=big", "no checkpoint found at ./big or "),
-        ("windows.pieces=64", "exceed the 40 positions of the checkpoint"),
+        ("windows.wordpieces=64", "exceed the 40 positions of the checkpoint"),
         ("windows.marked=true", "`windows.marked` and `model.mention` do not match"),
         ("data.hold_out=1", "invalid held-out documents"),
         ("data.train=[]", "have no mentions"),
         ("data.synonyms=[{path=\"none.tsv\",format=\"tsv\"}]", "none.tsv"),
         ("data.train=[\"none.txt\"]", "none.txt"),
-        ("windows.pieces=2", "invalid windows: 2 wordpieces"),
+        ("windows.wordpieces=2", "invalid windows: 2 wordpieces"),
     ];
     // A model that is there already outlives a training that fails.
     assert!(train(&place, "model", &["run.n_steps=4"]).0);

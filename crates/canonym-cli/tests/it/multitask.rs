@@ -17,7 +17,7 @@ dropout = 0.0
 
 [model]
 tasks = ["mentions", "types", "concepts"]
-max_pieces = 32
+max_wordpieces = 32
 
 [batch]
 batch = 8
@@ -208,7 +208,7 @@ fn what_does_not_belong_together_is_refused() {
     let place = place();
     for (set, expected) in [
         (vec!["model.tasks=[\"types\", \"mentions\"]"], "in this order"),
-        (vec!["model.max_pieces=500"], "`max_pieces` must be at least 16"),
+        (vec!["model.max_wordpieces=500"], "`max_wordpieces` must be at least 16"),
         (vec!["model.tasks=[\"concepts\"]", "model.framing=entity", "model.detector=nothing"], "nothing"),
         (vec!["model.tasks=[\"linking\"]"], "linking"),
         (vec!["batch.batch=0"], "`batch.batch` must be at least 1"),

@@ -24,7 +24,7 @@ n_candidates = 3
 
 [model]
 bert = "tiny"
-n_pieces = 16
+n_wordpieces = 16
 
 [batch]
 batch = 2
@@ -54,10 +54,10 @@ fn write_tiny(folder: &Path) {
         "intermediate_size": 8, "max_position_embeddings": 32}"#;
     let config: BertConfig = serde_json::from_str(json).unwrap();
     let words = "[UNK] [CLS] [SEP] a circle , shape and or circular sector triangle square ##s";
-    let pieces = Tokenizer::of(words.split(' ').map(str::to_owned).collect()).unwrap();
+    let tokenizer = Tokenizer::of(words.split(' ').map(str::to_owned).collect()).unwrap();
     let mut parameters = Parameters::default();
     config.init(&mut parameters, "", &mut SplitMix64::new(1));
-    write_bert(folder, &config, &pieces, "", &parameters).unwrap();
+    write_bert(folder, &config, &tokenizer, "", &parameters).unwrap();
 }
 
 fn said(place: &Workplace, arguments: &[&str]) -> (bool, String, String) {
@@ -157,7 +157,7 @@ fn what_a_cross_encoder_cannot_do_is_told() {
     refused(&link, "incomplete safetensors file");
     let train = ["train", "shapes.toml", "--allow-seen", "--data-root", ".", "--out", "other", "--set"];
     refused(&[&train[..], &["model.bert=elsewhere"]].concat(), "no checkpoint found");
-    refused(&[&train[..], &["model.n_pieces=30"]].concat(), "exceed the maximum length 32");
+    refused(&[&train[..], &["model.n_wordpieces=30"]].concat(), "exceed the maximum length 32");
     refused(&[&train[..], &["retrieval.n_candidates=1"]].concat(), "needs at least 2 candidates");
     place.write("shapes.tsv", SHAPES.replace('S', "T"));
     refused(&train[..7], "no mention has the gold concept among its candidates");

@@ -144,7 +144,9 @@ impl FromStr for IdPolicy {
             "any" => Ok(IdPolicy::Any),
             "first" => Ok(IdPolicy::First),
             "exact" => Ok(IdPolicy::Exact),
-            _ => Err(crate::Error::not_found(format!("unknown id policy `{text}`")).with_hint("use any, first or exact")),
+            _ => {
+                Err(crate::Error::not_found(format!("unknown id policy `{text}`")).with_hint("use any, first or exact"))
+            }
         }
     }
 }

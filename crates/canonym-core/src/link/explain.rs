@@ -169,7 +169,7 @@ pub fn contributions(
     let (offset, margin_term) = (f64::from(calibration.offset), f64::from(calibration.margin * margin));
     contributions.push(contribution("offset", "baseline", 1.0, offset));
     let ahead = "margin to the next candidate, or to the first";
-    contributions.push(contribution("lead", ahead, f64::from(margin), margin_term));
+    contributions.push(contribution("margin", ahead, f64::from(margin), margin_term));
     // A candidate is never more probable than its predecessor.
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
     if f64::from(p_link) < probability(sum) - 1e-3 {
@@ -187,27 +187,27 @@ impl DictionaryAnnotator {
         let uses = analysis.short_forms();
         let map = OffsetMap::new(&document.text);
         let threshold = self.threshold();
-        let spotted = self.spot(&analysis, scratch);
-        let likely = spotted.iter().filter(|spotted| spotted.senses[0].1 >= threshold && self.is_reported(spotted));
-        likely.map(|spotted| self.explain_spotted(&document.text, &map, uses, spotted)).collect()
+        let matched = self.matches(&analysis, scratch);
+        let likely = matched.iter().filter(|matched| matched.senses[0].1 >= threshold && self.is_reported(matched));
+        likely.map(|matched| self.explain_match(&document.text, &map, uses, matched)).collect()
     }
 
-    fn explain_spotted(
+    fn explain_match(
         &self,
         text: &str,
         map: &OffsetMap<'_>,
         uses: &[(Span, Span)],
-        spotted: &DictionaryMatch,
+        matched: &DictionaryMatch,
     ) -> (LinkedMention, Explanation) {
-        let linked = self.linked(spotted);
-        let used = uses_in(&spotted.spans, uses);
+        let linked = self.linked(matched);
+        let used = uses_in(&matched.spans, uses);
         // If the definition is not a name, the short form was compared as written.
-        let features = spotted.features();
+        let features = matched.features();
         let is_expanded = features[accept::SAME_MEANING] > 0.0;
-        let best = spotted.best().0;
+        let best = matched.best().0;
         let sense_of = best.sense.map(|_| linked.mention.surface(text));
         let compared = if is_expanded {
-            expanded(text, &spotted.spans, &used)
+            expanded(text, &matched.spans, &used)
         } else if sense_of.is_some() {
             self.kb.name(best.name).to_owned()
         } else {
@@ -230,10 +230,10 @@ impl DictionaryAnnotator {
             let p_both = linked.p_both_of(candidate);
             explained(&self.kb, &compared, sense.name, candidate.concept, p_both, contributions)
         };
-        let mut candidates: Vec<Explained> = spotted.senses.iter().zip(&linked.link.candidates).map(explain).collect();
+        let mut candidates: Vec<Explained> = matched.senses.iter().zip(&linked.link.candidates).map(explain).collect();
         add_differences(&mut candidates);
         let definitions = definitions(text, map, &used);
-        let coordinated = spotted.spans.len() > 1;
+        let coordinated = matched.spans.len() > 1;
         let threshold = Some(rounded(f64::from(self.threshold())));
         (linked, Explanation { compared, sense_of, definitions, coordinated, threshold, candidates })
     }

@@ -75,9 +75,9 @@ impl Manifest for CrossManifest {
         SYSTEM.to_owned()
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
-        check_vocabulary(self.model.bert.vocab_size, pieces)?;
-        PairScorer::new(&self.model, parameters, pieces).map(drop)
+    fn restore(&self, parameters: &mut Parameters, tokenizer: &Tokenizer) -> Result<()> {
+        check_vocabulary(self.model.bert.vocab_size, tokenizer)?;
+        PairScorer::new(&self.model, parameters, tokenizer).map(drop)
     }
 }
 
@@ -87,9 +87,9 @@ impl CrossBundle {
         model: &CrossEncoderConfig,
         retrieval: Retrieval,
         parameters: Parameters,
-        pieces: Tokenizer,
+        tokenizer: Tokenizer,
     ) -> CrossBundle {
-        let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
+        let BertRules { normalizer, longest_word } = tokenizer.rules().unwrap_or(BertRules::UNCASED);
         let manifest = CrossManifest {
             format: FORMAT,
             system: SYSTEM.to_owned(),
@@ -99,12 +99,12 @@ impl CrossBundle {
             longest_word,
             card: String::new(),
         };
-        ModelFile::new(manifest, parameters, pieces)
+        ModelFile::new(manifest, parameters, tokenizer)
     }
 
     /// The scorer for inference.
     pub fn scorer(&self) -> Result<PairScorer> {
-        PairScorer::new(&self.manifest.model, &self.parameters, &self.pieces)
+        PairScorer::new(&self.manifest.model, &self.parameters, &self.tokenizer)
     }
 }
 
@@ -117,9 +117,10 @@ pub(crate) mod tests {
 
     /// A small, randomly initialised cross-encoder.
     pub fn bundle() -> CrossBundle {
-        let (config, parameters, pieces) = drawn_cross_encoder();
-        let pieces = pieces.with_rules(BertRules { normalizer: BertNormalizer::CASED, longest_word: 50 }).unwrap();
-        CrossBundle::of_model(&config, Retrieval::default(), parameters, pieces)
+        let (config, parameters, tokenizer) = drawn_cross_encoder();
+        let tokenizer =
+            tokenizer.with_rules(BertRules { normalizer: BertNormalizer::CASED, longest_word: 50 }).unwrap();
+        CrossBundle::of_model(&config, Retrieval::default(), parameters, tokenizer)
     }
 
     #[test]
@@ -133,13 +134,13 @@ pub(crate) mod tests {
             &[
                 (&|bundle| bundle.manifest.format = 9, "it has format 9"),
                 (&|bundle| bundle.manifest.model.bert.intermediate_size = 9, "not 12 x 9"),
-                (&|bundle| bundle.manifest.model.n_pieces = 400, "exceed the maximum length 40"),
+                (&|bundle| bundle.manifest.model.n_wordpieces = 400, "exceed the maximum length 40"),
                 (&|bundle| bundle.manifest.model.bert.vocab_size = 10, "10 embeddings for 11 wordpieces"),
                 (&|bundle| bundle.parameters.add("head.weight", Matrix::zeros(3, 1)), "`head.weight` is 3 x 1"),
                 (&|bundle| bundle.parameters.at_mut(1).values[0] = f32::NAN, "contains the value NaN"),
                 (&without("head.bias"), "no weight `head.bias`"),
                 (&without("bert.pooler.bias"), "no weight `bert.pooler.bias`"),
-                (&|bundle| bundle.pieces = without_head.clone(), "[Ms]"),
+                (&|bundle| bundle.tokenizer = without_head.clone(), "[Ms]"),
             ],
         );
     }

@@ -117,7 +117,7 @@ impl Manifest for DualManifest {
         Cow::Owned(once)
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, tokenizer: &Tokenizer) -> Result<()> {
         let shared: Vec<String> =
             parameters.iter().filter_map(|(name, _)| name.strip_prefix(TEXT)).map(str::to_owned).collect();
         for name in shared {
@@ -131,7 +131,7 @@ impl Manifest for DualManifest {
             Bundle::from_bytes(names, Path::new("nested name encoder"))?;
         }
         mention_prior(parameters)?;
-        check_vocabulary(self.model.bert.vocab_size, pieces)
+        check_vocabulary(self.model.bert.vocab_size, tokenizer)
     }
 }
 
@@ -153,7 +153,7 @@ impl DualBundle {
         let DualManifest { model, concepts, normalizer, longest_word, .. } = &self.manifest;
         let mut hash = Xxh3::new();
         hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
-        hash.update(self.pieces.to_text().as_bytes());
+        hash.update(self.tokenizer.to_text().as_bytes());
         // Sorted by name: the order in a file differs from that of a newly trained model.
         let of_names: BTreeMap<&str, &Matrix> =
             self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
@@ -190,7 +190,7 @@ impl DualBundle {
 
     /// The windower of the model.
     pub fn windower(&self) -> Result<Windower> {
-        Windower::new(self.pieces.clone(), self.manifest.windows)
+        Windower::new(self.tokenizer.clone(), self.manifest.windows)
     }
 
     /// Weights of the lexical linker.
@@ -218,12 +218,12 @@ pub(crate) mod tests {
         let words = parameters.get("text.embedding.word").unwrap().clone();
         parameters.add("name.embedding.word", words);
         let names = ["[UNK]", "[CLS]", "[SEP]", "gout", "liver", "pain", "acute", ".", "ache", "##s", "kidney"];
-        let pieces = Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap();
+        let tokenizer = Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap();
         let manifest = DualManifest {
             system: SYSTEM.to_owned(),
             format: FORMAT,
             model,
-            windows: WindowConfig { pieces: 16, overlap: 4, ..WindowConfig::default() },
+            windows: WindowConfig { wordpieces: 16, overlap: 4, ..WindowConfig::default() },
             concepts: ConceptNames::All,
             normalizer: BertNormalizer::UNCASED,
             longest_word: BertRules::UNCASED.longest_word,
@@ -234,7 +234,7 @@ pub(crate) mod tests {
             one_sense_weight: 0.0,
             card: "made up".to_owned(),
         };
-        DualBundle::new(manifest, parameters, pieces)
+        DualBundle::new(manifest, parameters, tokenizer)
     }
 
     #[test]
@@ -262,7 +262,7 @@ pub(crate) mod tests {
         let bytes = with.to_bytes(Precision::Half).unwrap();
         let back = DualBundle::from_bytes(&bytes, Path::new("x")).unwrap();
         let read = back.name_encoder().unwrap().unwrap();
-        assert_eq!((read.manifest.rescnn, read.pieces), (names.manifest.rescnn, names.pieces));
+        assert_eq!((read.manifest.rescnn, read.tokenizer), (names.manifest.rescnn, names.tokenizer));
         assert_eq!(read.fingerprint, with.name_encoder().unwrap().unwrap().fingerprint);
         assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
         let mut prior = MentionPrior::default();
@@ -313,7 +313,7 @@ pub(crate) mod tests {
                 (&|bundle| bundle.manifest.format = 9, "format 9"),
                 (&|bundle| bundle.manifest.model.mention = MentionVector::Ends, "no weight `mention.weight`"),
                 (&|bundle| bundle.parameters.add("spans.weight", Matrix::zeros(2, 3)), "is 2 x 3, not 12 x 3"),
-                (&|bundle| bundle.pieces = twenty.clone(), "11 embeddings for 20"),
+                (&|bundle| bundle.tokenizer = twenty.clone(), "11 embeddings for 20"),
             ],
         );
     }

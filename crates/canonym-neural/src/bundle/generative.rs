@@ -132,17 +132,17 @@ impl Manifest for GenerativeManifest {
         format!("generative linker: {layers} + {decoder_layers} layers of {width}")
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, tokenizer: &Tokenizer) -> Result<()> {
         self.model.check(parameters)?;
-        check_vocabulary(self.model.encoder.vocab_size, pieces)?;
-        self.coder(pieces.clone()).map(drop)
+        check_vocabulary(self.model.encoder.vocab_size, tokenizer)?;
+        self.coder(tokenizer.clone()).map(drop)
     }
 }
 
 impl GenerativeManifest {
-    fn coder(&self, pieces: Tokenizer) -> Result<Coder> {
+    fn coder(&self, tokenizer: Tokenizer) -> Result<Coder> {
         let GenerativeConfig { encoder, decoder_positions, .. } = &self.model;
-        Coder::new(pieces, self.text, encoder.max_position_embeddings, *decoder_positions)
+        Coder::new(tokenizer, self.text, encoder.max_position_embeddings, *decoder_positions)
     }
 }
 
@@ -152,7 +152,7 @@ impl GenerativeBundle {
     /// # Errors
     /// If the vocabulary lacks tokens that begin and end a sequence.
     pub fn coder(&self) -> Result<Coder> {
-        self.manifest.coder(self.pieces.clone())
+        self.manifest.coder(self.tokenizer.clone())
     }
 }
 
@@ -182,8 +182,8 @@ pub(crate) mod tests {
             longest_word: BertRules::UNCASED.longest_word,
             card: "made up".to_owned(),
         };
-        let pieces = Tokenizer::of(WORDS.split(' ').map(str::to_owned).collect()).unwrap();
-        GenerativeBundle::new(manifest, parameters, pieces)
+        let tokenizer = Tokenizer::of(WORDS.split(' ').map(str::to_owned).collect()).unwrap();
+        GenerativeBundle::new(manifest, parameters, tokenizer)
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub trait Manifest: Serialize + DeserializeOwned {
     }
 
     /// Completes weights after reading, and checks that they belong to the vocabulary.
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()>;
+    fn restore(&self, parameters: &mut Parameters, tokenizer: &Tokenizer) -> Result<()>;
 }
 
 /// A trained model of the kind `M`.
@@ -68,7 +68,7 @@ pub struct ModelFile<M> {
     /// Weights.
     pub parameters: Parameters,
     /// Vocabulary.
-    pub pieces: Tokenizer,
+    pub tokenizer: Tokenizer,
     /// Hash of the content; 0 unless read from a file.
     pub fingerprint: u128,
     /// Record of the training documents; `None` if the bundle has none.
@@ -77,16 +77,17 @@ pub struct ModelFile<M> {
 
 impl<M: Manifest> ModelFile<M> {
     /// A model that was not read from a file.
-    pub fn new(manifest: M, parameters: Parameters, pieces: Tokenizer) -> ModelFile<M> {
-        ModelFile { manifest, parameters, pieces, fingerprint: 0, learned: None }
+    pub fn new(manifest: M, parameters: Parameters, tokenizer: Tokenizer) -> ModelFile<M> {
+        ModelFile { manifest, parameters, tokenizer, fingerprint: 0, learned: None }
     }
 
     /// Serialises the bundle.
     pub fn to_bytes(&self, precision: Precision) -> Result<Vec<u8>> {
         let refused = |error| Error::damaged(format!("cannot write the model settings: {error}"));
         let manifest = serde_json::to_string(&self.manifest).map_err(refused)?;
-        let key = if self.pieces.rules().is_some() { VOCABULARY } else { TOKENIZER };
-        let mut metadata = BTreeMap::from([(MANIFEST.to_owned(), manifest), (key.to_owned(), self.pieces.to_text())]);
+        let key = if self.tokenizer.rules().is_some() { VOCABULARY } else { TOKENIZER };
+        let mut metadata =
+            BTreeMap::from([(MANIFEST.to_owned(), manifest), (key.to_owned(), self.tokenizer.to_text())]);
         if let Some(learned) = &self.learned {
             metadata.insert(LEARNED.to_owned(), serde_json::to_string(learned).map_err(refused)?);
         }
@@ -120,14 +121,14 @@ impl<M: Manifest> ModelFile<M> {
             return Err(refused(format!("it has format {}; this version reads up to {FORMAT}", header.format)));
         }
         let manifest: M = serde_json::from_str(settings).map_err(unreadable)?;
-        let pieces = match metadata.get(TOKENIZER) {
+        let tokenizer = match metadata.get(TOKENIZER) {
             Some(json) => Tokenizer::from_json(json),
             None => Tokenizer::bert(entry(VOCABULARY)?.lines().map(str::to_owned).collect(), header.rules()),
         };
-        let pieces = pieces.map_err(|error| refused(error.to_string()))?;
-        manifest.restore(&mut parameters, &pieces).map_err(|error| refused(error.to_string()))?;
+        let tokenizer = tokenizer.map_err(|error| refused(error.to_string()))?;
+        manifest.restore(&mut parameters, &tokenizer).map_err(|error| refused(error.to_string()))?;
         let learned = learned_in(&metadata, path)?;
-        Ok(ModelFile { manifest, parameters, pieces, fingerprint: xxh3_128(bytes), learned })
+        Ok(ModelFile { manifest, parameters, tokenizer, fingerprint: xxh3_128(bytes), learned })
     }
 }
 
@@ -200,9 +201,9 @@ pub fn system_in(bytes: &[u8], path: &Path) -> Result<Option<String>> {
 }
 
 /// Checks that every wordpiece has an embedding.
-fn check_vocabulary(n_embedded: usize, pieces: &Tokenizer) -> Result<()> {
-    if n_embedded < pieces.len() {
-        return Err(Error::mismatch(format!("it has {n_embedded} embeddings for {} wordpieces", pieces.len())));
+fn check_vocabulary(n_embedded: usize, tokenizer: &Tokenizer) -> Result<()> {
+    if n_embedded < tokenizer.len() {
+        return Err(Error::mismatch(format!("it has {n_embedded} embeddings for {} wordpieces", tokenizer.len())));
     }
     Ok(())
 }

@@ -56,10 +56,10 @@ impl Manifest for MultitaskManifest {
         format!("multi-task tagger per {framing}: {}", tasks.join(", "))
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, tokenizer: &Tokenizer) -> Result<()> {
         self.model.check(parameters, ids(parameters)?.len())?;
-        check_vocabulary(self.model.bert.vocab_size, pieces)?;
-        pieces.ends()?;
+        check_vocabulary(self.model.bert.vocab_size, tokenizer)?;
+        tokenizer.ends()?;
         detector(parameters).map(drop)
     }
 }
@@ -94,7 +94,7 @@ impl MultitaskBundle {
     /// # Errors
     /// If weights are missing.
     pub fn tagger(&self) -> Result<MultitaskTagger> {
-        let splitter = Splitter::new(self.pieces.clone(), self.manifest.model.max_pieces)?;
+        let splitter = Splitter::new(self.tokenizer.clone(), self.manifest.model.max_wordpieces)?;
         MultitaskTagger::new(&self.manifest.model, &self.parameters, self.ids()?.len(), splitter)
     }
 
@@ -156,7 +156,7 @@ pub(crate) mod tests {
             min_score: 0.0,
             card: "made up".to_owned(),
         };
-        MultitaskBundle::new(manifest, parameters, splitter.pieces().clone())
+        MultitaskBundle::new(manifest, parameters, splitter.tokenizer().clone())
     }
 
     #[test]
@@ -170,8 +170,8 @@ pub(crate) mod tests {
                 (&|bundle| bundle.manifest.format = 9, "format 9"),
                 (&|bundle| bundle.manifest.model.tasks.clear(), "`tasks` must be"),
                 (&|bundle| bundle.manifest.model.tasks.reverse(), "`tasks` must be"),
-                (&|bundle| bundle.manifest.model.max_pieces = 4, "`max_pieces` must be at least 16"),
-                (&|bundle| bundle.manifest.model.max_pieces = 4000, "`max_pieces` must be at least 16"),
+                (&|bundle| bundle.manifest.model.max_wordpieces = 4, "`max_wordpieces` must be at least 16"),
+                (&|bundle| bundle.manifest.model.max_wordpieces = 4000, "`max_wordpieces` must be at least 16"),
                 (&|bundle| bundle.manifest.model.types.push("C".to_owned()), "`types.weight` is 8 x 3, not 8 x 4"),
                 (&|bundle| bundle.manifest.model.crf = true, "no weight `mentions.transitions`"),
                 (&|bundle| bundle.manifest.model.hidden_layer = true, "no weight `mentions.hidden.weight`"),
@@ -185,8 +185,8 @@ pub(crate) mod tests {
                 (&|bundle| bundle.parameters.add_table(IDS, b"D1\n".to_vec()), "not 2 x 9"),
                 (&|bundle| bundle.parameters.add_table(IDS, vec![200, 10]), "invalid concept ids"),
                 (&|bundle| bundle.parameters.add_table(DETECTOR, vec![1, 2, 3]), "incomplete safetensors file"),
-                (&|bundle| bundle.pieces = twenty.clone(), "11 embeddings for 20"),
-                (&|bundle| bundle.pieces = without_ends.clone(), "[CLS]"),
+                (&|bundle| bundle.tokenizer = twenty.clone(), "11 embeddings for 20"),
+                (&|bundle| bundle.tokenizer = without_ends.clone(), "[CLS]"),
             ],
         );
     }

@@ -67,9 +67,9 @@ impl Manifest for NameManifest {
         kind.to_owned()
     }
 
-    fn restore(&self, parameters: &mut Parameters, pieces: &Tokenizer) -> Result<()> {
+    fn restore(&self, parameters: &mut Parameters, tokenizer: &Tokenizer) -> Result<()> {
         self.rescnn.check(parameters)?;
-        check_vocabulary(parameters.get("embedding.word")?.n_rows, pieces)?;
+        check_vocabulary(parameters.get("embedding.word")?.n_rows, tokenizer)?;
         self.typed_tagger(parameters).map(drop)
     }
 }
@@ -154,15 +154,15 @@ impl Bundle {
 
     /// The name encoder.
     pub fn name_encoder(&self) -> Result<NameEncoder> {
-        let encoder = ResCnnEncoder::new(&self.manifest.rescnn, &self.parameters, self.pieces.unknown)?;
-        Ok(NameEncoder { pieces: self.pieces.clone(), encoder })
+        let encoder = ResCnnEncoder::new(&self.manifest.rescnn, &self.parameters, self.tokenizer.unknown)?;
+        Ok(NameEncoder { tokenizer: self.tokenizer.clone(), encoder })
     }
 
     /// Hash of everything that name embeddings depend on; adapting the tagger or the decisions does not change it.
     pub fn names_fingerprint(&self) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(format!("{:?}", self.manifest.rescnn).as_bytes());
-        hash.update(self.pieces.to_text().as_bytes());
+        hash.update(self.tokenizer.to_text().as_bytes());
         // Sorted by name, and rounded as in files.
         let of_names: BTreeMap<&str, &Matrix> =
             self.parameters.iter().filter(|(name, _)| !name.starts_with(TAGGER)).collect();
@@ -192,9 +192,9 @@ pub(crate) mod tests {
     /// A small, randomly initialised name encoder.
     pub fn bundle() -> Bundle {
         let rescnn = ResCnnConfig { width: 8, n_filters: 3, hidden: 4, n_blocks: 1, ..Default::default() };
-        let pieces = Tokenizer::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
+        let tokenizer = Tokenizer::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
         let mut parameters = Parameters::default();
-        rescnn.init(&mut parameters, pieces.len(), 4, &mut SplitMix64::new(1));
+        rescnn.init(&mut parameters, tokenizer.len(), 4, &mut SplitMix64::new(1));
         let lexical = serde_json::from_str(&LexicalModel::embedded().to_json()).unwrap();
         let manifest = NameManifest {
             format: FORMAT,
@@ -204,7 +204,7 @@ pub(crate) mod tests {
             tagger: None,
             card: "made up".to_owned(),
         };
-        Bundle::new(manifest, parameters, pieces)
+        Bundle::new(manifest, parameters, tokenizer)
     }
 
     #[test]
@@ -225,10 +225,10 @@ pub(crate) mod tests {
     fn a_tokenizer_of_another_kind_travels_with_the_bundle() {
         let json = r#"{"version":"1.0","normalizer":{"type":"Lowercase"},
             "model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
-        let bundle = Bundle { pieces: Tokenizer::from_json(json).unwrap(), ..bundle() };
+        let bundle = Bundle { tokenizer: Tokenizer::from_json(json).unwrap(), ..bundle() };
         let bytes = bundle.to_bytes(Precision::Single).unwrap();
         let back = Bundle::from_bytes(&bytes, Path::new("x")).unwrap();
-        assert_eq!((&back.pieces, back.pieces.rows("Liverliver")), (&bundle.pieces, vec![1, 1]));
+        assert_eq!((&back.tokenizer, back.tokenizer.input_ids("Liverliver")), (&bundle.tokenizer, vec![1, 1]));
         assert_eq!(bytes, back.to_bytes(Precision::Single).unwrap());
     }
 
@@ -250,7 +250,7 @@ pub(crate) mod tests {
         let half = Bundle::from_bytes(&whole.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
         assert_eq!(half.names_fingerprint(), back.names_fingerprint());
         let mut other = whole.clone();
-        other.parameters.add("embedding.word", Matrix::zeros(other.pieces.len(), 4));
+        other.parameters.add("embedding.word", Matrix::zeros(other.tokenizer.len(), 4));
         assert_ne!(other.names_fingerprint(), back.names_fingerprint());
         refusals::<NameManifest>(
             || whole.clone(),

@@ -29,7 +29,7 @@ fn holds<M: Manifest + Debug + PartialEq + Clone>(bundle: &ModelFile<M>) {
     // A bundle comes back from its bytes, and equal bundles have equal bytes.
     let whole = bundle.to_bytes(Precision::Single).unwrap();
     let back = opened(&whole).unwrap();
-    assert_eq!((&back.manifest, &back.pieces, &back.learned), (&bundle.manifest, &bundle.pieces, &None));
+    assert_eq!((&back.manifest, &back.tokenizer, &back.learned), (&bundle.manifest, &bundle.tokenizer, &None));
     for (name, value) in bundle.parameters.iter() {
         assert_eq!(back.parameters.get(name).unwrap(), value, "{name}");
     }
@@ -43,7 +43,7 @@ fn holds<M: Manifest + Debug + PartialEq + Clone>(bundle: &ModelFile<M>) {
     assert_eq!(settings, &serde_json::to_string(&bundle.manifest).unwrap());
     let (header, read) = (Header::of(&bundle.manifest).unwrap(), serde_json::from_str::<Header>(settings).unwrap());
     assert_eq!((header.format, header.system.as_deref(), &header.card), (FORMAT, M::SYSTEM, &read.card));
-    assert_eq!(header.rules(), bundle.pieces.rules().unwrap());
+    assert_eq!(header.rules(), bundle.tokenizer.rules().unwrap());
     // A record of documents is added without moving a weight.
     let mut learned = Learned::default();
     learned.add(TrainingSource::new(

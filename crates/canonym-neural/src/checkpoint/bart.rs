@@ -56,13 +56,13 @@ struct BartConfig {
 pub fn read_bart(folder: &Path, parameters: &mut Parameters) -> Result<(GenerativeConfig, Tokenizer)> {
     let path = weights_in(folder).map_err(|error| error.with_hint(HINT))?;
     let config = read_config(&folder.join(CONFIG))?;
-    let pieces = Tokenizer::read(folder)?;
+    let tokenizer = Tokenizer::read(folder)?;
     let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
     let n_embedded = config.encoder.vocab_size;
-    if pieces.len() > n_embedded {
+    if tokenizer.len() > n_embedded {
         return Err(refused(format!(
             "it has embeddings for {n_embedded} tokens, but the vocabulary has {}",
-            pieces.len()
+            tokenizer.len()
         )));
     }
     let all = Parameters::read_some(&path, |_| true)?;
@@ -105,7 +105,7 @@ pub fn read_bart(folder: &Path, parameters: &mut Parameters) -> Result<(Generati
         parameters.add(weight.name, value);
     }
     config.check(parameters).map_err(|error| refused(error.to_string()))?;
-    Ok((config, pieces))
+    Ok((config, tokenizer))
 }
 
 /// A tensor under its name, which has no prefix if it belongs to the output.

@@ -48,11 +48,14 @@ struct Kind {
 pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Result<(BertConfig, Tokenizer)> {
     let path = weights_in(folder)?;
     let config = read_config(&folder.join(CONFIG))?;
-    let pieces = Tokenizer::read(folder)?;
+    let tokenizer = Tokenizer::read(folder)?;
     let refused = |message: String| Error::artifact(&path, message).with_hint(HINT);
-    if pieces.len() > config.vocab_size {
-        let message =
-            format!("it has embeddings for {} wordpieces, but the vocabulary has {}", config.vocab_size, pieces.len());
+    if tokenizer.len() > config.vocab_size {
+        let message = format!(
+            "it has embeddings for {} wordpieces, but the vocabulary has {}",
+            config.vocab_size,
+            tokenizer.len()
+        );
         return Err(refused(message));
     }
     let is_wanted = |name: &str| {
@@ -93,7 +96,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
         parameters.add(format!("{scope}{}", weight.name), value);
     }
     config.check(parameters, scope).map_err(|error| refused(error.to_string()))?;
-    Ok((config, pieces))
+    Ok((config, tokenizer))
 }
 
 /// Writes the encoder under `scope` to a folder that Hugging Face and [`read_bert`] can read: `config.json`, `model.safetensors`,
@@ -101,7 +104,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
 pub fn write_bert(
     folder: &Path,
     config: &BertConfig,
-    pieces: &Tokenizer,
+    tokenizer: &Tokenizer,
     scope: &str,
     parameters: &Parameters,
 ) -> Result<()> {
@@ -110,7 +113,7 @@ pub fn write_bert(
     let mut settings = json!(config);
     settings["model_type"] = json!("bert");
     settings["architectures"] = json!(["BertModel"]);
-    let (vocabulary, words) = match pieces.rules() {
+    let (vocabulary, words) = match tokenizer.rules() {
         Some(BertRules { normalizer, .. }) => {
             let words = json!({
                 "tokenizer_class": "BertTokenizer",
@@ -131,7 +134,7 @@ pub fn write_bert(
     for (name, bytes) in [
         (CONFIG, settings.to_string().as_bytes()),
         ("tokenizer_config.json", words.to_string().as_bytes()),
-        (vocabulary, pieces.to_text().as_bytes()),
+        (vocabulary, tokenizer.to_text().as_bytes()),
         (WEIGHTS, &weights),
     ] {
         let path = folder.join(name);
@@ -284,8 +287,8 @@ mod tests {
     fn written() -> (tempfile::TempDir, BertConfig, Parameters) {
         let (config, parameters) = drawn_model(2, Activation::Gelu);
         let folder = tempfile::tempdir().unwrap();
-        let pieces = Tokenizer::from_lines(WORDS).unwrap();
-        write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
+        let tokenizer = Tokenizer::from_lines(WORDS).unwrap();
+        write_bert(folder.path(), &config, &tokenizer, "", &parameters).unwrap();
         (folder, config, parameters)
     }
 
@@ -308,9 +311,9 @@ mod tests {
     fn what_is_written_is_read_again_in_the_layout_of_hugging_face() {
         let (folder, config, parameters) = written();
         let mut back = Parameters::default();
-        let (config_back, pieces) = read_bert(folder.path(), "", &mut back).unwrap();
+        let (config_back, tokenizer) = read_bert(folder.path(), "", &mut back).unwrap();
         assert_eq!((&config_back, &back), (&config, &parameters));
-        assert_eq!(pieces.rows("Livers"), [4, 6]);
+        assert_eq!(tokenizer.input_ids("Livers"), [4, 6]);
         let theirs = Parameters::read(&folder.path().join(WEIGHTS)).unwrap().0;
         let key = theirs.get("encoder.layer.1.attention.self.key.weight").unwrap();
         let ours = parameters.get("layer.1.attention.input.weight").unwrap();
@@ -324,10 +327,10 @@ mod tests {
     fn a_tokenizer_of_another_kind_is_written_as_json() {
         let (config, parameters) = drawn_model(2, Activation::Gelu);
         let json = r#"{"version":"1.0","model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
-        let pieces = Tokenizer::from_json(json).unwrap();
+        let tokenizer = Tokenizer::from_json(json).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
-        assert_eq!(read_bert(folder.path(), "", &mut Parameters::default()).unwrap(), (config, pieces));
+        write_bert(folder.path(), &config, &tokenizer, "", &parameters).unwrap();
+        assert_eq!(read_bert(folder.path(), "", &mut Parameters::default()).unwrap(), (config, tokenizer));
         assert!(!folder.path().join("vocab.txt").exists());
     }
 

@@ -41,8 +41,8 @@ const TENSORS: [(&str, &str, &str); 5] = [
 
 /// Reads the embeddings of a checkpoint into `parameters`, with the first `n_places` position embeddings; returns the vocabulary.
 pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Parameters) -> Result<Tokenizer> {
-    let pieces = Tokenizer::read(folder)?;
-    if !pieces.is_uncased() {
+    let tokenizer = Tokenizer::read(folder)?;
+    if !tokenizer.is_uncased() {
         let hint = "use an uncased BERT checkpoint";
         return Err(Error::artifact(folder, "its vocabulary is cased or keeps accents").with_hint(hint));
     }
@@ -58,10 +58,10 @@ pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Paramete
         parameters.add(ours, kept);
     }
     let (n_words, dim) = (parameters.get("embedding.word")?.n_rows, parameters.get("embedding.word")?.n_cols);
-    if n_words < pieces.len() {
+    if n_words < tokenizer.len() {
         return Err(refused(format!(
             "it has embeddings for {n_words} wordpieces, but the vocabulary has {}",
-            pieces.len()
+            tokenizer.len()
         )));
     }
     for (ours, theirs, _) in TENSORS {
@@ -76,7 +76,7 @@ pub fn read_embeddings(folder: &Path, n_places: usize, parameters: &mut Paramete
     if n_kept < n_places {
         return Err(refused(format!("it has {n_kept} positions, but names have up to {n_places} wordpieces")));
     }
-    Ok(pieces)
+    Ok(tokenizer)
 }
 
 /// Names of the weights that [`read_embeddings`] adds.
@@ -139,8 +139,8 @@ mod tests {
         for (prefix, gain) in [("", "LayerNorm.weight"), ("bert.", "LayerNorm.gamma")] {
             let folder = folder(prefix, gain, 3);
             let mut parameters = Parameters::default();
-            let pieces = read_embeddings(folder.path(), 4, &mut parameters).unwrap();
-            assert_eq!((pieces.rows("Liver"), parameters.len()), (vec![2], 5));
+            let tokenizer = read_embeddings(folder.path(), 4, &mut parameters).unwrap();
+            assert_eq!((tokenizer.input_ids("Liver"), parameters.len()), (vec![2], 5));
             assert_eq!(parameters.get("embedding.position").unwrap().n_rows, 4);
             assert_eq!(parameters.get("embedding.word").unwrap().row(2), [4.0, 5.0]);
         }

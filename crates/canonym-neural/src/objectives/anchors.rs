@@ -11,7 +11,7 @@ pub(super) const PART: usize = 128;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
     /// `input_ids` of each name.
-    pub pieces: Vec<Vec<u32>>,
+    pub input_ids: Vec<Vec<u32>>,
     /// Concepts of each name, as numbers used in all tables of a run.
     pub concepts: Vec<Vec<u32>>,
 }
@@ -41,11 +41,11 @@ pub(super) fn intersect(left: &[u32], right: &[u32]) -> bool {
 
 /// Fraction of queries whose nearest name by cosine has a correct concept.
 pub(super) fn accuracy_at_1(encoder: &ResCnnEncoder, queries: &Names, names: &Names) -> f64 {
-    let index = FlatIndex::new(encoder.encode(&names.pieces));
-    let found = index.search(&encoder.encode(&queries.pieces), 1);
+    let index = FlatIndex::new(encoder.encode(&names.input_ids));
+    let found = index.search(&encoder.encode(&queries.input_ids), 1);
     let right = |(hits, gold): &(&Vec<crate::index::Hit>, &Vec<u32>)| {
         hits.first().is_some_and(|hit| intersect(gold, &names.concepts[hit.row as usize]))
     };
     let n_right = found.iter().zip(&queries.concepts).filter(right).count();
-    n_right as f64 / queries.pieces.len().max(1) as f64
+    n_right as f64 / queries.input_ids.len().max(1) as f64
 }

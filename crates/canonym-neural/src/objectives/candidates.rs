@@ -106,17 +106,17 @@ impl<'a> Candidates<'a> {
         config: CandidateConfig,
         anchors: &'a Names,
         names: &'a Names,
-        pieces: &Tokenizer,
+        tokenizer: &Tokenizer,
         seed: u64,
     ) -> Candidates<'a> {
-        let text = |rows: &Vec<u32>| pieces.text(rows);
-        let index = SparseIndex::new(&names.pieces.iter().map(text).collect::<Vec<_>>());
-        let vectors: Vec<Grams> = anchors.pieces.iter().map(|rows| index.vector(&text(rows))).collect();
+        let text = |rows: &Vec<u32>| tokenizer.text(rows);
+        let index = SparseIndex::new(&names.input_ids.iter().map(text).collect::<Vec<_>>());
+        let vectors: Vec<Grams> = anchors.input_ids.iter().map(|rows| index.vector(&text(rows))).collect();
         let n_dense = (config.n_candidates as f32 * config.dense_ratio) as usize;
         let nearest = index.search(&vectors, config.n_candidates.saturating_sub(n_dense));
-        let config = CandidateConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
+        let config = CandidateConfig { batch: config.batch.min(anchors.input_ids.len()).max(1), ..config };
         let sparse = vectors.into_iter().zip(nearest).collect();
-        let unknown = pieces.unknown;
+        let unknown = tokenizer.unknown;
         Candidates {
             model,
             config,
@@ -170,12 +170,12 @@ impl Objective for Candidates<'_> {
 
     fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
         let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
-        let names = encoder.encode(&self.names.pieces);
+        let names = encoder.encode(&self.names.input_ids);
         let index = match self.config.cosine_scale {
             Some(_) => FlatIndex::new(names),
             None => FlatIndex::by_inner_product(names),
         };
-        let dense = index.search(&encoder.encode(&self.anchors.pieces), self.config.n_candidates);
+        let dense = index.search(&encoder.encode(&self.anchors.input_ids), self.config.n_candidates);
         let one = |(anchor, hits): (usize, Vec<crate::index::Hit>)| {
             self.candidates(anchor, hits.into_iter().map(|hit| hit.row))
         };
@@ -184,18 +184,19 @@ impl Objective for Candidates<'_> {
     }
 
     fn batch(&self, step: u64, _rng: &mut SplitMix64) -> CandidatesBatch {
-        let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
+        let anchors = anchors_at(self.anchors.input_ids.len(), self.seed, step, self.config.batch);
         let kept: Vec<usize> =
             anchors.into_iter().filter(|anchor| self.candidates[*anchor].right.contains(&true)).collect();
-        let mut pieces: Vec<&[u32]> = kept.iter().map(|anchor| self.anchors.pieces[*anchor].as_slice()).collect();
+        let mut input_ids: Vec<&[u32]> = kept.iter().map(|anchor| self.anchors.input_ids[*anchor].as_slice()).collect();
         for anchor in &kept {
-            pieces.extend(self.candidates[*anchor].rows.iter().map(|row| self.names.pieces[*row as usize].as_slice()));
+            input_ids
+                .extend(self.candidates[*anchor].rows.iter().map(|row| self.names.input_ids[*row as usize].as_slice()));
         }
         let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
         // Padding goes to the longest name of the whole batch.
-        let part = if self.model.pads { pieces.len().max(1) } else { PART };
+        let part = if self.model.pads { input_ids.len().max(1) } else { PART };
         CandidatesBatch {
-            parts: pieces.chunks(part).map(pack).collect(),
+            parts: input_ids.chunks(part).map(pack).collect(),
             sparse: kept.iter().map(|anchor| self.candidates[*anchor].sparse.clone()).collect(),
             right: kept.iter().map(|anchor| self.candidates[*anchor].right.clone()).collect(),
         }
@@ -289,7 +290,7 @@ mod tests {
     ];
 
     struct Made {
-        pieces: Tokenizer,
+        tokenizer: Tokenizer,
         anchors: Names,
         names: Names,
     }
@@ -297,13 +298,13 @@ mod tests {
     fn made() -> Made {
         let texts: Vec<&str> =
             SHAPES.iter().flat_map(|(name, phrases)| std::iter::once(*name).chain(*phrases)).collect();
-        let pieces = Tokenizer::learn(texts.iter().copied().cycle().take(2 * texts.len()), 90);
-        let mut made = Made { anchors: Names::default(), names: Names::default(), pieces };
+        let tokenizer = Tokenizer::learn(texts.iter().copied().cycle().take(2 * texts.len()), 90);
+        let mut made = Made { anchors: Names::default(), names: Names::default(), tokenizer };
         for (concept, (name, phrases)) in SHAPES.iter().enumerate() {
-            made.names.pieces.push(made.pieces.rows(name));
+            made.names.input_ids.push(made.tokenizer.input_ids(name));
             made.names.concepts.push(vec![concept as u32]);
             for phrase in phrases {
-                made.anchors.pieces.push(made.pieces.rows(phrase));
+                made.anchors.input_ids.push(made.tokenizer.input_ids(phrase));
                 made.anchors.concepts.push(vec![concept as u32]);
             }
         }
@@ -323,12 +324,12 @@ mod tests {
         cosine_scale: None,
     };
 
-    fn begin(objective: &Candidates<'_>, pieces: &Tokenizer) -> Run {
+    fn begin(objective: &Candidates<'_>, tokenizer: &Tokenizer) -> Run {
         let adam = AdamConfig { learning_rate: 5e-3, schedule: Schedule::Constant, ..Default::default() };
         let config =
             RunConfig { n_steps: 60, mining_interval: 6, evaluate_every: 2, patience: 0, adam, ..RunConfig::default() };
         let mut parameters = Parameters::default();
-        model().init(&mut parameters, pieces.len(), 8, &mut SplitMix64::new(6));
+        model().init(&mut parameters, tokenizer.len(), 8, &mut SplitMix64::new(6));
         objective.add_weight(&mut parameters, adam.learning_rate).unwrap();
         Run::new(config, 11, parameters)
     }
@@ -337,8 +338,8 @@ mod tests {
     fn candidates_are_the_sparse_ones_and_then_new_ones_of_the_dense_search() {
         let made = made();
         let model = model();
-        let objective = Candidates::new(&model, CONFIG, &made.anchors, &made.names, &made.pieces, 11);
-        for anchor in 0..made.anchors.pieces.len() {
+        let objective = Candidates::new(&model, CONFIG, &made.anchors, &made.names, &made.tokenizer, 11);
+        for anchor in 0..made.anchors.input_ids.len() {
             let sparse = &objective.sparse[anchor].1;
             assert!(sparse.len() <= 2);
             let found = objective.candidates(anchor, [0, 1, 2, 3, 4, 5].into_iter());
@@ -352,10 +353,10 @@ mod tests {
             }
         }
         // A query with two concepts is answered only by names that have both.
-        let anchors = Names { pieces: vec![made.pieces.rows("ball")], concepts: vec![vec![4, 5]] };
+        let anchors = Names { input_ids: vec![made.tokenizer.input_ids("ball")], concepts: vec![vec![4, 5]] };
         let names = Names { concepts: vec![vec![4], vec![4, 5], vec![4, 5, 1], vec![1]], ..made.names.clone() };
-        let names = Names { pieces: names.pieces[..4].to_vec(), ..names };
-        let objective = Candidates::new(&model, CONFIG, &anchors, &names, &made.pieces, 11);
+        let names = Names { input_ids: names.input_ids[..4].to_vec(), ..names };
+        let objective = Candidates::new(&model, CONFIG, &anchors, &names, &made.tokenizer, 11);
         let found = objective.candidates(0, 0..4);
         let right: Vec<u32> =
             found.rows.iter().zip(&found.right).filter(|(_, right)| **right).map(|(row, _)| *row).collect();
@@ -389,9 +390,9 @@ mod tests {
         for cosine_scale in [None, Some(10.0)] {
             let config = CandidateConfig { n_candidates: 6, cosine_scale, ..CONFIG };
             let both = (&made.anchors, &made.names);
-            let mut objective =
-                Candidates::new(&model, config, &made.anchors, &made.names, &made.pieces, 11).with_held_out(Some(both));
-            let mut run = begin(&objective, &made.pieces);
+            let mut objective = Candidates::new(&model, config, &made.anchors, &made.names, &made.tokenizer, 11)
+                .with_held_out(Some(both));
+            let mut run = begin(&objective, &made.tokenizer);
             let before = objective.evaluate(&run.parameters).unwrap().unwrap();
             let mut losses = Vec::new();
             run.train(&mut objective, &mut |_, progress| {
@@ -417,11 +418,11 @@ mod tests {
         let path = folder.path().join("checkpoint.safetensors");
         let made = made();
         let model = model();
-        let new = || Candidates::new(&model, CONFIG, &made.anchors, &made.names, &made.pieces, 11);
-        let mut whole = begin(&new(), &made.pieces);
+        let new = || Candidates::new(&model, CONFIG, &made.anchors, &made.names, &made.tokenizer, 11);
+        let mut whole = begin(&new(), &made.tokenizer);
         whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
 
-        let mut killed = begin(&new(), &made.pieces);
+        let mut killed = begin(&new(), &made.tokenizer);
         let stopped = killed.train(&mut new(), &mut |run, progress| match progress {
             Progress::Round { .. } => run.save(&path, "this"),
             // Inside a mining interval.
@@ -429,7 +430,7 @@ mod tests {
             Progress::Step { .. } => Ok(()),
         });
         assert_eq!(stopped.unwrap_err().to_string(), "killed");
-        let mut resumed = begin(&new(), &made.pieces);
+        let mut resumed = begin(&new(), &made.tokenizer);
         resumed.resume(&path, "this").unwrap();
         assert_eq!(resumed.n_made, 30);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

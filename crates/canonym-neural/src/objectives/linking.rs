@@ -153,7 +153,7 @@ pub struct LinkingBatch {
 #[derive(Debug)]
 pub(super) struct BatchWindow {
     /// Number of wordpieces between `[CLS]` and `[SEP]`.
-    pub n_pieces: usize,
+    pub n_wordpieces: usize,
     /// First and last wordpiece of each mention; 0 is the one after `[CLS]`.
     pub mentions: Vec<(usize, usize)>,
     /// Whether each wordpiece begins a word.
@@ -220,7 +220,7 @@ impl<'a> Linking<'a> {
         match &*encoded {
             Some((known, vectors)) if *known == fingerprint => Ok(vectors.clone()),
             _ => {
-                let vectors = Arc::new(encoder.encode_names(&self.names.pieces)?);
+                let vectors = Arc::new(encoder.encode_names(&self.names.input_ids)?);
                 *encoded = Some((fingerprint, vectors.clone()));
                 Ok(vectors)
             }
@@ -285,12 +285,12 @@ impl<'a> Linking<'a> {
 
     /// Random names, as texts that consist of a single mention.
     fn name_replay(&self, rng: &mut SplitMix64) -> Vec<TrainingText> {
-        let n_names = self.replayed_names.pieces.len();
+        let n_names = self.replayed_names.input_ids.len();
         let n = if n_names == 0 { 0 } else { self.config.name_replay };
         let one = |_| {
             let name = rng.below(n_names);
             let (rows, concepts) =
-                (self.replayed_names.pieces[name].clone(), self.replayed_names.concepts[name].clone());
+                (self.replayed_names.input_ids[name].clone(), self.replayed_names.concepts[name].clone());
             let last = rows.len().saturating_sub(2).max(1);
             TrainingText {
                 rows,
@@ -319,7 +319,7 @@ impl<'a> Linking<'a> {
 
     /// Random names with none of these concepts.
     fn random(&self, concepts: &[u32], rng: &mut SplitMix64) -> Vec<u32> {
-        let draw = |_| rng.below(self.names.pieces.len()) as u32;
+        let draw = |_| rng.below(self.names.input_ids.len()) as u32;
         (0..self.config.n_random).map(draw).filter(|name| !self.is_of(*name, concepts)).collect()
     }
 }
@@ -408,7 +408,7 @@ impl Objective for Linking<'_> {
         all.sort_unstable();
         all.dedup();
         // Sorted by length, so that parts are of similar size.
-        all.sort_by_key(|name| self.names.pieces[*name as usize].len());
+        all.sort_by_key(|name| self.names.input_ids[*name as usize].len());
         let row_of: BTreeMap<u32, usize> = all.iter().copied().zip(0..).collect();
         let rows = |(mention, names, concepts): &(usize, Vec<u32>, &[u32])| {
             if !self.config.shared || names.is_empty() {
@@ -424,12 +424,12 @@ impl Objective for Linking<'_> {
             (*mention, own.chain(others).collect())
         };
         let mut parts = window_parts(chosen.iter().map(|text| &self.texts[*text]).chain(&name_replay));
-        parts.extend(name_parts(all.iter().map(|name| self.names.pieces[*name as usize].as_slice())));
+        parts.extend(name_parts(all.iter().map(|name| self.names.input_ids[*name as usize].as_slice())));
         let window = |text: &usize| {
             let text = &self.texts[*text];
             let inner = 1..text.rows.len() - 1;
             BatchWindow {
-                n_pieces: inner.len(),
+                n_wordpieces: inner.len(),
                 mentions: spans_of(text).map(|(first, last)| (first - 1, last - 1)).collect(),
                 begins_word: text.begins_word.get(inner).map(<[bool]>::to_vec).unwrap_or_default(),
             }
@@ -506,7 +506,7 @@ impl Objective for Linking<'_> {
         let line = |line: &str| line.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>();
         let hard_negatives: Vec<Vec<u32>> =
             text.lines().map(line).collect::<std::result::Result<_, _>>().map_err(|_| damaged())?;
-        let n_names = self.names.pieces.len() as u32;
+        let n_names = self.names.input_ids.len() as u32;
         if hard_negatives.len() != self.hard_negatives.len()
             || hard_negatives.iter().flatten().any(|name| *name >= n_names)
         {

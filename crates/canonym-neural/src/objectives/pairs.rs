@@ -160,8 +160,8 @@ impl Objective for Pairs<'_> {
     }
 
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>> {
-        let Some((questions, pieces)) = self.held_out else { return Ok(None) };
-        let scorer = PairScorer::new(self.model, parameters, pieces)?;
+        let Some((questions, tokenizer)) = self.held_out else { return Ok(None) };
+        let scorer = PairScorer::new(self.model, parameters, tokenizer)?;
         questions.accuracy(&scorer).map(Some)
     }
 }
@@ -218,13 +218,13 @@ mod tests {
 
     /// Mentions whose context tells which name is meant.
     fn made() -> (CrossEncoderConfig, Parameters, Tokenizer, Questions) {
-        let (config, _, pieces) = drawn_cross_encoder();
+        let (config, _, tokenizer) = drawn_cross_encoder();
         let mut parameters = Parameters::default();
         config.init(&mut parameters, &mut SplitMix64::new(6));
-        let names = ["liver", "kidney", "cold"].map(|name| config.name_rows(&pieces, name).unwrap()).to_vec();
+        let names = ["liver", "kidney", "cold"].map(|name| config.name_rows(&tokenizer, name).unwrap()).to_vec();
         let window = |text: &str| {
             let start = text.find("disease").unwrap();
-            marked_window(&pieces, text, start..start + 7, config.n_pieces).unwrap().rows
+            marked_window(&tokenizer, text, start..start + 7, config.n_wordpieces).unwrap().rows
         };
         let question = |text: &str, candidates: &[u32], right: Option<usize>| Question {
             window: window(text),
@@ -238,7 +238,7 @@ mod tests {
             question("disease", &[1, 2], None),
             question("fatty fatty disease", &[1, 0], Some(1)),
         ];
-        (config, parameters, pieces, Questions { mentions, names })
+        (config, parameters, tokenizer, Questions { mentions, names })
     }
 
     fn begin(parameters: Parameters) -> Run {
@@ -252,14 +252,14 @@ mod tests {
 
     #[test]
     fn mentions_without_a_right_candidate_teach_nothing_and_count_as_wrong() {
-        let (config, parameters, pieces, questions) = made();
+        let (config, parameters, tokenizer, questions) = made();
         let objective = Pairs::new(&config, CONFIG, &questions, 11);
         assert_eq!(objective.taught, [0, 1, 2, 4]);
         for step in 0..8 {
             let batch = objective.batch(step, &mut SplitMix64::new(1));
             assert_eq!((batch.parts.len(), batch.right.len()), (3, 3));
         }
-        let scorer = PairScorer::new(&config, &parameters, &pieces).unwrap();
+        let scorer = PairScorer::new(&config, &parameters, &tokenizer).unwrap();
         assert!(questions.accuracy(&scorer).unwrap() <= 0.8);
         let mut nothing = questions.clone();
         nothing.mentions.iter_mut().for_each(|mention| mention.right = None);
@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn training_finds_names_by_the_words_beside_a_mention() {
-        let (config, parameters, pieces, questions) = made();
-        let mut objective = Pairs::new(&config, CONFIG, &questions, 11).with_held_out(Some((&questions, &pieces)));
+        let (config, parameters, tokenizer, questions) = made();
+        let mut objective = Pairs::new(&config, CONFIG, &questions, 11).with_held_out(Some((&questions, &tokenizer)));
         let mut run = begin(parameters);
         let mut losses = Vec::new();
         run.train(&mut objective, &mut |_, progress| {
@@ -292,8 +292,8 @@ mod tests {
     fn a_run_that_was_killed_and_resumed_ends_with_the_same_weights_on_any_number_of_threads() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoint.safetensors");
-        let (config, parameters, pieces, questions) = made();
-        let new = || Pairs::new(&config, CONFIG, &questions, 11).with_held_out(Some((&questions, &pieces)));
+        let (config, parameters, tokenizer, questions) = made();
+        let new = || Pairs::new(&config, CONFIG, &questions, 11).with_held_out(Some((&questions, &tokenizer)));
         let mut whole = begin(parameters.clone());
         whole.train(&mut new(), &mut |_, _| Ok(())).unwrap();
 

@@ -108,7 +108,7 @@ mod tests {
         let scaled = |factor: f32| mention.row(0).iter().map(|value| value * factor).collect::<Vec<f32>>();
         let ranked = |factors: [f32; 4]| {
             let rows = Matrix::new(4, 12, factors.iter().flat_map(|factor| scaled(*factor)).collect());
-            let names = Names { pieces: vec![vec![1]; 4], concepts: vec![vec![0], vec![1], vec![1], vec![2]] };
+            let names = Names { input_ids: vec![vec![1]; 4], concepts: vec![vec![0], vec![1], vec![1], vec![2]] };
             Ranks::of(&ranks(&encoder, &rows, &texts, &names).unwrap())
         };
         let first = ranked([0.5, 0.1, 0.9, 0.6]);

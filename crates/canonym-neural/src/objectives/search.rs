@@ -20,7 +20,7 @@ pub(super) fn search_loss(
     gradient: &mut Matrix,
 ) -> f64 {
     let n = windows.iter().map(|window| match search {
-        SpanSearch::Exhaustive { longest } => n_spans(window.n_pieces, longest),
+        SpanSearch::Exhaustive { longest } => n_spans(window.n_wordpieces, longest),
         SpanSearch::Tags => window.begins_word.iter().filter(|begins| **begins).count(),
     });
     let mean = weight / n.sum::<usize>().max(1) as f32;
@@ -42,7 +42,7 @@ pub(super) fn search_loss(
 /// Sum of the binary cross entropies of all spans; writes the gradient.
 fn of_spans(window: &BatchWindow, longest: usize, scores: &[f32], gradients: &mut [f32]) -> f64 {
     let mut sum = 0.0;
-    let mut of_logits = Vec::with_capacity(n_spans(window.n_pieces, longest));
+    let mut of_logits = Vec::with_capacity(n_spans(window.n_wordpieces, longest));
     each_span(scores, longest, |first, last, logit| {
         let is_mention = window.mentions.contains(&(first, last));
         // Numerically stable ln(1 + exp(x)).
@@ -56,7 +56,7 @@ fn of_spans(window: &BatchWindow, longest: usize, scores: &[f32], gradients: &mu
 
 /// Sum of the cross entropies of the word tags; writes the gradient.
 fn of_tags(window: &BatchWindow, scores: &[f32], gradients: &mut [f32]) -> f64 {
-    let mut tags = vec![OUTSIDE_TAG; window.n_pieces];
+    let mut tags = vec![OUTSIDE_TAG; window.n_wordpieces];
     for (first, last) in &window.mentions {
         // A mention may start inside a word; the tag belongs to the word.
         let begin = (0..=*first).rev().find(|piece| window.begins_word[*piece]).unwrap_or(*first);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn the_gradient_of_the_search_is_that_of_differences() {
         let window = |mentions: &[(usize, usize)], begins: &[bool]| BatchWindow {
-            n_pieces: begins.len(),
+            n_wordpieces: begins.len(),
             mentions: mentions.to_vec(),
             begins_word: begins.to_vec(),
         };

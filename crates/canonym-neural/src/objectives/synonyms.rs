@@ -81,7 +81,7 @@ impl<'a> Synonyms<'a> {
             concepts.iter().for_each(|concept| names_of.entry(*concept).or_default().push(row as u32));
         }
         // A batch contains no anchor twice, which keeps steps on few anchors cheap.
-        let config = SynonymConfig { batch: config.batch.min(anchors.pieces.len()).max(1), ..config };
+        let config = SynonymConfig { batch: config.batch.min(anchors.input_ids.len()).max(1), ..config };
         Synonyms { model, config, unknown, seed, anchors, names, names_of, hard: Vec::new(), held_out: None }
     }
 
@@ -99,8 +99,8 @@ impl Objective for Synonyms<'_> {
             return Ok(());
         }
         let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
-        let index = FlatIndex::new(encoder.encode(&self.names.pieces));
-        let queries = encoder.encode(&self.anchors.pieces);
+        let index = FlatIndex::new(encoder.encode(&self.names.input_ids));
+        let queries = encoder.encode(&self.anchors.input_ids);
         let found = index.search(&queries, self.config.n_searched);
         let wrong = |(anchor, hits): (usize, Vec<crate::index::Hit>)| {
             let own = &self.anchors.concepts[anchor];
@@ -113,11 +113,11 @@ impl Objective for Synonyms<'_> {
     }
 
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> SynonymsBatch {
-        let anchors = anchors_at(self.anchors.pieces.len(), self.seed, step, self.config.batch);
-        let mut pieces: Vec<&[u32]> = Vec::new();
+        let anchors = anchors_at(self.anchors.input_ids.len(), self.seed, step, self.config.batch);
+        let mut input_ids: Vec<&[u32]> = Vec::new();
         let mut labels = Vec::new();
         for anchor in &anchors {
-            pieces.push(&self.anchors.pieces[*anchor]);
+            input_ids.push(&self.anchors.input_ids[*anchor]);
             labels.push(self.anchors.concepts[*anchor].clone());
         }
         for anchor in &anchors {
@@ -128,17 +128,17 @@ impl Objective for Synonyms<'_> {
                 continue;
             }
             let name = names[rng.below(names.len())] as usize;
-            pieces.push(&self.names.pieces[name]);
+            input_ids.push(&self.names.input_ids[name]);
             labels.push(self.names.concepts[name].clone());
         }
         for name in anchors.iter().filter_map(|anchor| self.hard.get(*anchor)).flatten() {
-            pieces.push(&self.names.pieces[*name as usize]);
+            input_ids.push(&self.names.input_ids[*name as usize]);
             labels.push(self.names.concepts[*name as usize].clone());
         }
         let pack = |names: &[&[u32]]| Tokens::pack(names.iter().copied(), self.model.max_length, self.unknown);
         // Padding goes to the longest name of the whole batch.
-        let part = if self.model.pads { pieces.len().max(1) } else { PART };
-        SynonymsBatch { parts: pieces.chunks(part).map(pack).collect(), labels }
+        let part = if self.model.pads { input_ids.len().max(1) } else { PART };
+        SynonymsBatch { parts: input_ids.chunks(part).map(pack).collect(), labels }
     }
 
     fn n_parts(&self, batch: &SynonymsBatch) -> usize {

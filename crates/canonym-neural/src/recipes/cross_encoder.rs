@@ -96,14 +96,14 @@ struct ModelConfig {
     /// Folder of a BERT checkpoint, relative to the data root or to `CANONYM_MODELS`.
     bert: PathBuf,
     /// Maximum number of wordpieces of a mention with its context.
-    #[serde(default = "n_pieces")]
-    n_pieces: usize,
+    #[serde(alias = "n_pieces", default = "n_wordpieces")]
+    n_wordpieces: usize,
     /// Precision of matrix products.
     #[serde(default, skip_serializing_if = "Compute::is_f32")]
     compute: Compute,
 }
 
-fn n_pieces() -> usize {
+fn n_wordpieces() -> usize {
     N_PIECES
 }
 
@@ -161,18 +161,18 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let first = first_model(data, retrieval, root)?;
     let folder = checkpoint_folder(&experiment.model.bert, arguments)?;
     let mut parameters = Parameters::default();
-    let (mut bert, mut pieces) = read_bert(&folder, SCOPE, &mut parameters)?;
+    let (mut bert, mut tokenizer) = read_bert(&folder, SCOPE, &mut parameters)?;
     let mut rng = for_step(*seed, u64::MAX);
-    add_marks(&mut bert, &mut pieces, SCOPE, &mut parameters, &mut rng)?;
+    add_marks(&mut bert, &mut tokenizer, SCOPE, &mut parameters, &mut rng)?;
     bert.compute = experiment.model.compute;
-    let model = CrossEncoderConfig { bert, n_pieces: experiment.model.n_pieces };
+    let model = CrossEncoderConfig { bert, n_wordpieces: experiment.model.n_wordpieces };
     model.init(&mut parameters, &mut rng);
     model.check(&parameters).with_context(|| format!("cannot train {path}"))?;
 
     status::say("reading terminology and documents …");
     let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
     let linker = first_linker(&kb, retrieval, first.as_ref())?;
-    let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, pieces: &pieces, data, retrieval };
+    let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, tokenizer: &tokenizer, data, retrieval };
     let (train_documents, tune_documents) = held_apart(read(&root.join(&data.documents))?, data.tune_share, *seed)?;
     let dev_documents = read(&root.join(&data.dev_documents))?;
     let mut record = learned(&experiment, root)?;
@@ -203,7 +203,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let of = identity(&experiment, &provenance)?;
     let mut objective = Pairs::new(&model, experiment.batch, &questions, *seed)
-        .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &pieces)));
+        .with_held_out(Some((tune_questions.as_ref().unwrap_or(&dev_questions), &tokenizer)));
     if objective.n_taught() == 0 {
         let error = canonym_core::Error::no_data("no mention has the gold concept among its candidates");
         return Err(error.with_hint("documents and terminology must use the same kind of ids"));
@@ -218,7 +218,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let evaluation_started = Instant::now();
     let first = dev_questions.mentions.iter().filter(|question| question.right == Some(0)).count();
     let n_mentions = dev_questions.mentions.len();
-    let scorer = PairScorer::new(&model, &parameters, &pieces)?;
+    let scorer = PairScorer::new(&model, &parameters, &tokenizer)?;
     let evaluated = Evaluated {
         n_mentions,
         first_linker: first as f64 / n_mentions.max(1) as f64,
@@ -228,7 +228,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     status::say(&format!("dev accuracy@1 of {n_mentions} mentions: {before:.1}, reranked {after:.1}"));
     seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     let learned = Some(learned(&experiment, root)?);
-    let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, parameters, pieces) };
+    let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, parameters, tokenizer) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
     let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, evaluated, seen, seconds };
     write_run(&arguments.out, &experiment, &report, &provenance)?;
@@ -291,7 +291,7 @@ struct Asked<'a> {
     kb: &'a KnowledgeBase,
     linker: &'a dyn Linker,
     model: &'a CrossEncoderConfig,
-    pieces: &'a Tokenizer,
+    tokenizer: &'a Tokenizer,
     data: &'a DataConfig,
     retrieval: &'a Retrieval,
 }
@@ -375,7 +375,8 @@ impl Asked<'_> {
         rows: &mut HashMap<String, u32>,
     ) -> canonym_core::Result<Question> {
         let hull = mention.hull();
-        let window = marked_window(self.pieces, text, hull.start as usize..hull.end as usize, self.model.n_pieces)?;
+        let window =
+            marked_window(self.tokenizer, text, hull.start as usize..hull.end as usize, self.model.n_wordpieces)?;
         let mut candidates = Vec::with_capacity(link.candidates.len());
         for candidate in &link.candidates {
             let name =
@@ -383,7 +384,7 @@ impl Asked<'_> {
             let row = match rows.get(name) {
                 Some(row) => *row,
                 None => {
-                    names.push(self.model.name_rows(self.pieces, name)?);
+                    names.push(self.model.name_rows(self.tokenizer, name)?);
                     *rows.entry(name.to_owned()).or_insert(names.len() as u32 - 1)
                 }
             };

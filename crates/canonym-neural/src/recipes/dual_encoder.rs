@@ -231,7 +231,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let rows = ConceptRows::of(&kb, concepts);
     let labels = labels_of(&kb);
     let names = Names {
-        pieces: rows.texts(&kb, concepts, &windower),
+        input_ids: rows.texts(&kb, concepts, &windower),
         concepts: rows.concepts.iter().map(|concept| vec![concept.0]).collect(),
     };
     let name_replay = with_synonyms(names.clone(), &experiment.data.synonyms, root, out, &windower, &labels)?;
@@ -252,7 +252,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     status::say(&format!(
         "{} weights; {} names; {} windows with {} mentions",
         parameters.counts().0,
-        names.pieces.len(),
+        names.input_ids.len(),
         train.training_texts.len(),
         train.report.n_mentions
     ));
@@ -263,8 +263,13 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         false => &tune.training_texts,
     };
     let n_weights = parameters.counts().0;
-    let mut bundle =
-        DualBundle { manifest, parameters, pieces: windower.pieces.clone(), fingerprint: 0, learned: Some(record) };
+    let mut bundle = DualBundle {
+        manifest,
+        parameters,
+        tokenizer: windower.tokenizer.clone(),
+        fingerprint: 0,
+        learned: Some(record),
+    };
     if let Some(path) = &experiment.encoder.name_encoder {
         bundle = bundle.with_name_encoder(&Bundle::open(&existing(path, root))?)?;
     }
@@ -291,7 +296,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         seed: experiment.seed,
         n_weights,
         n_concepts: kb.n_concepts(),
-        n_names: names.pieces.len(),
+        n_names: names.input_ids.len(),
         linking: None,
         linking_seen: None,
         linking_unseen: None,
@@ -464,22 +469,22 @@ struct Beginning {
 
 fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -> canonym_core::Result<Beginning> {
     let mut parameters = Parameters::default();
-    let (mut config, mut pieces) = read_bert(folder, TEXT, &mut parameters)?;
+    let (mut config, mut tokenizer) = read_bert(folder, TEXT, &mut parameters)?;
     read_bert(folder, NAME, &mut parameters)?;
     let windows = experiment.windows.unwrap_or_default();
     if windows.marked {
-        let (mut of_names, mut same) = (config.clone(), pieces.clone());
+        let (mut of_names, mut same) = (config.clone(), tokenizer.clone());
         let described = experiment.data.concepts == Some(ConceptNames::Described);
         let tokens: &[&str] = if described { &[BEGIN, END, ENTITY] } else { &[BEGIN, END] };
         add_tokens(tokens, &mut of_names, &mut same, NAME, &mut parameters, rng)?;
-        add_tokens(tokens, &mut config, &mut pieces, TEXT, &mut parameters, rng)?;
+        add_tokens(tokens, &mut config, &mut tokenizer, TEXT, &mut parameters, rng)?;
     }
-    if windows.pieces > config.max_position_embeddings {
+    if windows.wordpieces > config.max_position_embeddings {
         let message = format!(
             "windows of {} wordpieces exceed the {} positions of the checkpoint",
-            windows.pieces, config.max_position_embeddings
+            windows.wordpieces, config.max_position_embeddings
         );
-        return Err(canonym_core::Error::too_many(message).with_hint("set `windows.pieces`"));
+        return Err(canonym_core::Error::too_many(message).with_hint("set `windows.wordpieces`"));
     }
     let ModelConfig { mention, name, search } = experiment.model.unwrap_or_default();
     let of_window = matches!(mention, MentionVector::First | MentionVector::Pooler);
@@ -488,7 +493,7 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         let hint = "`windows.marked` requires `model.mention = \"first\"` or `\"pooler\"` without `model.search`, and vice versa";
         return Err(error.with_hint(hint));
     }
-    let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
+    let BertRules { normalizer, longest_word } = tokenizer.rules().unwrap_or(BertRules::UNCASED);
     let manifest = DualManifest {
         system: SYSTEM.to_owned(),
         format: FORMAT,
@@ -504,7 +509,7 @@ fn of_checkpoint(experiment: &Experiment, folder: &Path, rng: &mut SplitMix64) -
         one_sense_weight: 0.0,
         card: String::new(),
     };
-    Ok(Beginning { manifest, windower: Windower::new(pieces, windows)?, parameters })
+    Ok(Beginning { manifest, windower: Windower::new(tokenizer, windows)?, parameters })
 }
 
 fn of_bundle(experiment: &Experiment, folder: &Path) -> canonym_core::Result<Beginning> {

@@ -10,8 +10,7 @@ fn fill_value(key: &str, value: &mut toml::Value, fold: Option<&str>) -> canonym
     match value {
         toml::Value::String(text) if text.contains("{fold}") => {
             let missing = || {
-                let error =
-                    canonym_core::Error::config(format!("`{key}` uses {{fold}}, but there is no entry `fold`"));
+                let error = canonym_core::Error::config(format!("`{key}` uses {{fold}}, but there is no entry `fold`"));
                 error.with_hint("choose one, for example `--set fold=0`")
             };
             *text = text.replace("{fold}", fold.ok_or_else(missing)?);

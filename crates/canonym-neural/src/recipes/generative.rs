@@ -474,8 +474,8 @@ impl Experiment {
         Ok(())
     }
 
-    fn manifest(&self, model: GenerativeConfig, pieces: &Tokenizer) -> GenerativeManifest {
-        let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
+    fn manifest(&self, model: GenerativeConfig, tokenizer: &Tokenizer) -> GenerativeManifest {
+        let BertRules { normalizer, longest_word } = tokenizer.rules().unwrap_or(BertRules::UNCASED);
         GenerativeManifest {
             system: SYSTEM.to_owned(),
             format: FORMAT,

@@ -129,8 +129,8 @@ struct ModelConfig {
     #[serde(default, skip_serializing_if = "LinkedSpans::is_default")]
     linked_spans: LinkedSpans,
     /// Maximum number of wordpieces of a sentence with its context.
-    #[serde(default = "length")]
-    max_pieces: usize,
+    #[serde(alias = "max_pieces", default = "length")]
+    max_wordpieces: usize,
     /// A trained model of this kind that detects mentions, for a model of spans that detects none; relative to the current folder or the
     /// data root. It becomes part of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,7 +248,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut bundle = MultitaskBundle {
         manifest,
         parameters,
-        pieces: splitter.pieces().clone(),
+        tokenizer: splitter.tokenizer().clone(),
         fingerprint: 0,
         learned: Some(record),
     };
@@ -411,12 +411,12 @@ fn begin(
     let EncoderConfig { bert, layers, train_embeddings, dropout, head_lr_multiplier, compute } = &experiment.encoder;
     let mut rng = for_step(experiment.seed, u64::MAX);
     let mut parameters = Parameters::default();
-    let (mut config, pieces) = match start {
+    let (mut config, tokenizer) = match start {
         Some(start) => {
             // The concept head gets more rows.
             let known = start.parameters.iter().filter(|(name, _)| *name != CONCEPTS);
             known.for_each(|(name, value)| parameters.add(name, value.clone()));
-            (start.manifest.model.bert.clone(), start.pieces.clone())
+            (start.manifest.model.bert.clone(), start.tokenizer.clone())
         }
         None => {
             let bert = bert.as_deref().expect("set if there is no `model.start`, as `Experiment::start` checks");
@@ -437,8 +437,9 @@ fn begin(
     if let Some(dropout) = dropout {
         (config.hidden_dropout_prob, config.attention_probs_dropout_prob) = (*dropout, *dropout);
     }
-    let ModelConfig { tasks, framing, lstm, crf, type_tags, lenient, hidden_layer, linked_spans, max_pieces, .. } =
-        &experiment.model;
+    let ModelConfig {
+        tasks, framing, lstm, crf, type_tags, lenient, hidden_layer, linked_spans, max_wordpieces, ..
+    } = &experiment.model;
     let model = MultitaskConfig {
         bert: config,
         tasks: tasks.clone(),
@@ -449,7 +450,7 @@ fn begin(
         lenient: *lenient,
         hidden_layer: *hidden_layer,
         linked_spans: *linked_spans,
-        max_pieces: *max_pieces,
+        max_wordpieces: *max_wordpieces,
         types: classes.types.clone(),
     };
     if model.has(Task::Types) && classes.types.is_empty() {
@@ -457,8 +458,8 @@ fn begin(
         return Err(error.with_hint("omit `types` in `model.tasks`"));
     }
     if let Some(start) = start {
-        let MultitaskConfig { bert, lenient, linked_spans, max_pieces, .. } = model.clone();
-        let same = MultitaskConfig { bert, lenient, linked_spans, max_pieces, ..start.manifest.model.clone() };
+        let MultitaskConfig { bert, lenient, linked_spans, max_wordpieces, .. } = model.clone();
+        let same = MultitaskConfig { bert, lenient, linked_spans, max_wordpieces, ..start.manifest.model.clone() };
         if model != same {
             let error = canonym_core::Error::config("`model` differs from the model in `model.start`");
             return Err(
@@ -480,7 +481,7 @@ fn begin(
             parameters.freeze(&name)?;
         }
     }
-    let BertRules { normalizer, longest_word } = pieces.rules().unwrap_or(BertRules::UNCASED);
+    let BertRules { normalizer, longest_word } = tokenizer.rules().unwrap_or(BertRules::UNCASED);
     let manifest = MultitaskManifest {
         system: SYSTEM.to_owned(),
         format: FORMAT,
@@ -490,6 +491,6 @@ fn begin(
         min_score: 0.0,
         card: String::new(),
     };
-    let splitter = Splitter::new(pieces, *max_pieces)?;
+    let splitter = Splitter::new(tokenizer, *max_wordpieces)?;
     Ok((manifest, parameters, splitter))
 }

@@ -163,7 +163,7 @@ struct Prepared {
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
-    n_pieces: usize,
+    n_wordpieces: usize,
     n_trained: usize,
     n_parameters: usize,
     n_queries: usize,
@@ -233,45 +233,46 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let kbs: Vec<&Arc<KnowledgeBase>> = std::iter::once(&terminology).chain(&synonyms).collect();
     let texts: Vec<String> = trained_names.map(fold).chain(kbs.iter().flat_map(|kb| forms(kb))).collect();
     let mut parameters = Parameters::default();
-    let (pieces, dim) = match &experiment.vocabulary {
+    let (tokenizer, dim) = match &experiment.vocabulary {
         VocabularyConfig::Learned { size, dim } => (Tokenizer::learn(texts.iter().map(String::as_str), *size), *dim),
         VocabularyConfig::Checkpoint { bert, trained } => {
-            let pieces =
+            let tokenizer =
                 read_embeddings(&checkpoint_folder(bert, arguments)?, experiment.model.max_length, &mut parameters)?;
             if !trained {
                 checkpoint::names().try_for_each(|name| parameters.freeze(name))?;
             }
-            (pieces, parameters.get("embedding.word")?.n_cols)
+            (tokenizer, parameters.get("embedding.word")?.n_cols)
         }
     };
 
     let mut labels = Labels::default();
-    let mut prepare = |kb: &Arc<KnowledgeBase>| Prepared { kb: kb.clone(), names: names_of(kb, &pieces, &mut labels) };
+    let mut prepare =
+        |kb: &Arc<KnowledgeBase>| Prepared { kb: kb.clone(), names: names_of(kb, &tokenizer, &mut labels) };
     let terminology = prepare(&terminology);
     let dev_terminology = prepare(&dev_terminology);
     let mut synonyms: Vec<Names> = synonyms.iter().map(|kb| prepare(kb).names).collect();
     synonyms.push(terminology.names.clone());
-    let anchors = known(anchors_of(single_part(&queries), &pieces, &mut labels), &terminology.names);
-    if anchors.pieces.is_empty() {
+    let anchors = known(anchors_of(single_part(&queries), &tokenizer, &mut labels), &terminology.names);
+    if anchors.input_ids.is_empty() {
         let error = canonym_core::Error::no_data("no query has a concept of the terminology");
         return Err(error.with_hint("ids of queries and terminology have to be written alike"));
     }
-    let dev_anchors = anchors_of(single_part(&dev_queries), &pieces, &mut labels);
+    let dev_anchors = anchors_of(single_part(&dev_queries), &tokenizer, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();
-    let dev_each = each(&dev_parts, &pieces, &mut labels);
+    let dev_each = each(&dev_parts, &tokenizer, &mut labels);
     tell_unknown("held-out queries", &dev_parts, &dev_terminology.kb);
     seconds.insert("prepare", started.elapsed().as_secs_f64());
 
     let provenance = provenance(data.paths().collect(), root)?;
     let of = identity(&experiment, &provenance)?;
     let mut log = stage::open_log(&arguments.out, &STAGES)?;
-    experiment.model.init(&mut parameters, pieces.len(), dim, &mut for_step(experiment.seed, u64::MAX));
+    experiment.model.init(&mut parameters, tokenizer.len(), dim, &mut for_step(experiment.seed, u64::MAX));
     let (n_trained, n_parameters) = parameters.counts();
     status::say(&format!(
-        "{} pieces, {n_trained} weights; {} names, {} queries",
-        pieces.len(),
-        terminology.names.pieces.len(),
-        anchors.pieces.len()
+        "{} wordpieces, {n_trained} weights; {} names, {} queries",
+        tokenizer.len(),
+        terminology.names.input_ids.len(),
+        anchors.input_ids.len()
     ));
     let held_out = Some((&dev_each, &dev_terminology.names));
     let all_stages = Stage {
@@ -279,14 +280,14 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         model: &experiment.model,
         config: &experiment.train,
         seed: experiment.seed,
-        pieces: &pieces,
+        tokenizer: &tokenizer,
         out: &arguments.out,
         of: &of,
     };
     if let Some(stage) = &experiment.pretrain {
         let started = Instant::now();
         let names = with_synonym(synonyms);
-        if names.pieces.is_empty() && stage.run.n_steps > 0 {
+        if names.input_ids.is_empty() && stage.run.n_steps > 0 {
             let error = canonym_core::Error::no_data("no pre-training data: no concept has two names");
             return Err(error.with_hint("leave `pretrain` out, or give `synonyms`, or `query_names = true`"));
         }
@@ -315,7 +316,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let mut bundle = Bundle {
         manifest: manifest(Fusion::DENSE)?,
         parameters: chosen.without(SPARSE_WEIGHT),
-        pieces: pieces.clone(),
+        tokenizer: tokenizer.clone(),
         fingerprint: 0,
         learned,
     };
@@ -336,7 +337,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if data.refit {
         let started = Instant::now();
         let mut all = anchors;
-        all.pieces.extend(dev_anchors.pieces);
+        all.input_ids.extend(dev_anchors.input_ids);
         all.concepts.extend(dev_anchors.concepts);
         let all = known(without_repeats(all), &terminology.names);
         let stage = Stage { name: "refit", ..stage };
@@ -347,7 +348,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     bundle.manifest = manifest(fusion)?;
     let report = Report {
         seed: experiment.seed,
-        n_pieces: pieces.len(),
+        n_wordpieces: tokenizer.len(),
         n_trained,
         n_parameters,
         n_queries: single_part(&queries).count(),
@@ -402,7 +403,7 @@ fn forms(kb: &KnowledgeBase) -> Vec<String> {
 }
 
 /// Tokenised forms of a terminology with the labels of their concepts.
-fn names_of(kb: &KnowledgeBase, pieces: &Tokenizer, labels: &mut Labels) -> Names {
+fn names_of(kb: &KnowledgeBase, tokenizer: &Tokenizer, labels: &mut Labels) -> Names {
     let mut names = Names::default();
     for form in 0..kb.n_forms() {
         let mut concepts: Vec<u32> = Vec::new();
@@ -412,34 +413,34 @@ fn names_of(kb: &KnowledgeBase, pieces: &Tokenizer, labels: &mut Labels) -> Name
         }
         concepts.sort_unstable();
         concepts.dedup();
-        names.pieces.push(pieces.rows(kb.forms().get(form)));
+        names.input_ids.push(tokenizer.input_ids(kb.forms().get(form)));
         names.concepts.push(concepts);
     }
     names
 }
 
 /// Tokenised queries with the labels of their concepts, in order.
-fn each(queries: &[Labelled], pieces: &Tokenizer, labels: &mut Labels) -> Names {
+fn each(queries: &[Labelled], tokenizer: &Tokenizer, labels: &mut Labels) -> Names {
     let mut names = Names::default();
     for query in queries {
-        names.pieces.push(pieces.rows(&fold(&query.query)));
+        names.input_ids.push(tokenizer.input_ids(&fold(&query.query)));
         names.concepts.push(query.ids.iter().map(|id| labels.of(id)).collect());
     }
     names
 }
 
 /// As [`each`], without duplicates.
-fn anchors_of<'a>(queries: impl Iterator<Item = &'a Labelled>, pieces: &Tokenizer, labels: &mut Labels) -> Names {
+fn anchors_of<'a>(queries: impl Iterator<Item = &'a Labelled>, tokenizer: &Tokenizer, labels: &mut Labels) -> Names {
     let queries: Vec<Labelled> = queries.cloned().collect();
-    without_repeats(each(&queries, pieces, labels))
+    without_repeats(each(&queries, tokenizer, labels))
 }
 
 fn without_repeats(names: Names) -> Names {
     let mut seen = BTreeSet::new();
     let mut kept = Names::default();
-    for (pieces, concepts) in names.pieces.into_iter().zip(names.concepts) {
-        if seen.insert((pieces.clone(), concepts.clone())) {
-            kept.pieces.push(pieces);
+    for (input_ids, concepts) in names.input_ids.into_iter().zip(names.concepts) {
+        if seen.insert((input_ids.clone(), concepts.clone())) {
+            kept.input_ids.push(input_ids);
             kept.concepts.push(concepts);
         }
     }
@@ -450,9 +451,9 @@ fn without_repeats(names: Names) -> Names {
 fn known(queries: Names, names: &Names) -> Names {
     let named: BTreeSet<u32> = names.concepts.iter().flatten().copied().collect();
     let mut kept = Names::default();
-    for (pieces, concepts) in queries.pieces.into_iter().zip(queries.concepts) {
+    for (input_ids, concepts) in queries.input_ids.into_iter().zip(queries.concepts) {
         if concepts.iter().any(|concept| named.contains(concept)) {
-            kept.pieces.push(pieces);
+            kept.input_ids.push(input_ids);
             kept.concepts.push(concepts);
         }
     }
@@ -463,16 +464,16 @@ fn known(queries: Names, names: &Names) -> Names {
 fn with_synonym(tables: Vec<Names>) -> Names {
     let mut all = Names::default();
     for table in tables {
-        all.pieces.extend(table.pieces);
+        all.input_ids.extend(table.input_ids);
         all.concepts.extend(table.concepts);
     }
     let all = without_repeats(all);
     let mut n_names: HashMap<u32, usize> = HashMap::new();
     all.concepts.iter().flatten().for_each(|concept| *n_names.entry(*concept).or_default() += 1);
     let mut kept = Names::default();
-    for (pieces, concepts) in all.pieces.into_iter().zip(all.concepts) {
+    for (input_ids, concepts) in all.input_ids.into_iter().zip(all.concepts) {
         if concepts.iter().any(|concept| n_names[concept] > 1) {
-            kept.pieces.push(pieces);
+            kept.input_ids.push(input_ids);
             kept.concepts.push(concepts);
         }
     }
@@ -485,7 +486,7 @@ struct Stage<'a> {
     model: &'a ResCnnConfig,
     config: &'a StageConfig,
     seed: u64,
-    pieces: &'a Tokenizer,
+    tokenizer: &'a Tokenizer,
     out: &'a Path,
     /// Identity of configuration and data, which a checkpoint must match.
     of: &'a str,
@@ -503,18 +504,18 @@ impl Stage<'_> {
         let StageConfig { objective, candidates, batch, run: config } = self.config;
         let mut candidates = (*objective == ObjectiveKind::MarginalLikelihood).then(|| {
             let config = candidates.unwrap_or_default();
-            Candidates::new(self.model, config, anchors, names, self.pieces, self.seed).with_held_out(held_out)
+            Candidates::new(self.model, config, anchors, names, self.tokenizer, self.seed).with_held_out(held_out)
         });
         if let Some(candidates) = &candidates {
             candidates.add_weight(&mut parameters, config.adam.learning_rate)?;
         }
         let of = format!("{} {}", self.name, self.of);
         let stage = stage::Stage { name: self.name, config: *config, seed: self.seed, out: self.out, of: &of };
-        let n_anchors = anchors.pieces.len();
+        let n_anchors = anchors.input_ids.len();
         match &mut candidates {
             Some(candidates) => stage.train(parameters, candidates, n_anchors, log),
             None => {
-                let unknown = self.pieces.unknown;
+                let unknown = self.tokenizer.unknown;
                 let synonyms = Synonyms::new(self.model, *batch, (anchors, names), unknown, self.seed);
                 stage.train(parameters, &mut synonyms.with_held_out(held_out), n_anchors, log)
             }

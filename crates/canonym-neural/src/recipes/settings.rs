@@ -17,7 +17,7 @@ use crate::status;
 const MAX_EDITS: usize = 3;
 
 /// Renamed keys of experiments; the old names still work.
-const RENAMED: [(&str, &str); 12] = [
+const RENAMED: [(&str, &str); 15] = [
     ("head_pace", "head_lr_multiplier"),
     ("rehearsed", "name_replay"),
     ("same_sense", "one_sense_weight"),
@@ -30,6 +30,9 @@ const RENAMED: [(&str, &str); 12] = [
     ("usages", "mention_prior"),
     ("judge", "held_out"),
     ("n_judged", "n_held_out"),
+    ("pieces", "wordpieces"),
+    ("n_pieces", "n_wordpieces"),
+    ("max_pieces", "max_wordpieces"),
 ];
 
 /// The present name of a key.

@@ -7,7 +7,7 @@ use crate::bundle::dual_encoder::ConceptNames;
 use crate::models::dual_encoder::windows::Windower;
 
 /// Maximum number of wordpieces per name, as in the published code.
-pub const NAME_PIECES: usize = 128;
+pub const NAME_WORDPIECES: usize = 128;
 
 /// The names that represent concepts, in the order of the rows of the embedding matrix.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,15 +45,15 @@ impl ConceptRows {
     pub fn texts(&self, kb: &KnowledgeBase, kind: ConceptNames, windower: &Windower) -> Vec<Vec<u32>> {
         let text = |(concept, name): (&ConceptId, &NameId)| match (kind, kb.definition(*concept)) {
             (ConceptNames::Definition, Some(definition)) => {
-                windower.name(&format!("{}. {definition}", kb.name(*name)), NAME_PIECES)
+                windower.name(&format!("{}. {definition}", kb.name(*name)), NAME_WORDPIECES)
             }
             (ConceptNames::Described, definition) => windower.described(kb.name(*name), definition.unwrap_or_default()),
             (ConceptNames::Types, _) => {
                 let types: Vec<&str> = kb.types(*concept).collect();
                 let typed = if types.is_empty() { String::new() } else { format!(". {}", types.join(", ")) };
-                windower.name(&format!("{}{typed}", kb.name(*name)), NAME_PIECES)
+                windower.name(&format!("{}{typed}", kb.name(*name)), NAME_WORDPIECES)
             }
-            _ => windower.name(kb.name(*name), NAME_PIECES),
+            _ => windower.name(kb.name(*name), NAME_WORDPIECES),
         };
         self.concepts.par_iter().zip(&self.names).map(text).collect()
     }

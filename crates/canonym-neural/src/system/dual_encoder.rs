@@ -324,14 +324,14 @@ impl DualLinker {
                 let spans = match search {
                     SpanSearch::Exhaustive { longest } => likely_spans(scores, longest, min_probability),
                     SpanSearch::Tags => {
-                        tagged_spans(scores, &begins_word(&documents[document].text, &windows.pieces[range.clone()]))
+                        tagged_spans(scores, &begins_word(&documents[document].text, &windows.tokens[range.clone()]))
                     }
                 };
                 let mut places = Vec::new();
                 for span in spans.into_iter().filter(|span| span.probability >= min_probability) {
                     let (first, last) = (range.start + span.first, range.start + span.last);
                     // A span in several windows is taken from the window with the most context around it.
-                    let here = home(&(first..last + 1), &windows.ranges, windows.pieces.len());
+                    let here = home(&(first..last + 1), &windows.ranges, windows.tokens.len());
                     if here.is_some_and(|here| here.window == window) {
                         places.push((place, span.first + 1, span.last + 1));
                         found.push(TokenSpan { first, last, ..span });
@@ -357,18 +357,18 @@ struct Searched {
 
 /// Byte offsets of a found span.
 fn span_of(windows: &Windows, found: &TokenSpan) -> Span {
-    Span { start: windows.pieces[found.first].start as u32, end: windows.pieces[found.last].end as u32 }
+    Span { start: windows.tokens[found.first].start as u32, end: windows.tokens[found.last].end as u32 }
 }
 
 /// Whether each wordpiece begins a word: the character before it or its own first character is not alphanumeric.
-pub fn begins_word(text: &str, pieces: &[crate::tokenizer::Token]) -> Vec<bool> {
+pub fn begins_word(text: &str, tokens: &[crate::tokenizer::Token]) -> Vec<bool> {
     let is_inside = |c: char| c.is_alphanumeric();
     let begins = |piece: &crate::tokenizer::Token| {
         let before = text[..piece.start].chars().next_back();
         let first = text[piece.start..].chars().next();
         !(before.is_some_and(is_inside) && first.is_some_and(is_inside))
     };
-    pieces.iter().map(begins).collect()
+    tokens.iter().map(begins).collect()
 }
 
 /// Concatenates the windows of several documents; returns them with the window, first and last wordpiece of each mention.

@@ -367,7 +367,7 @@ pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &
         let more = log_odds(candidate.p_link) - known;
         if more.abs() > 1e-3 {
             let sentence = "mention-entity prior (annotated texts)";
-            parts.push(contribution("usages", sentence, f64::from(candidate.p_link), more));
+            parts.push(contribution("mention_prior", sentence, f64::from(candidate.p_link), more));
         }
         let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
         Some(explained(kb, name, best, candidate.concept, candidate.p_link, parts))

@@ -8,7 +8,7 @@ use tokenizers::models::wordpiece::WordPiece;
 
 use super::{BertRules, INSIDE, Token};
 
-/// Tokenises stretches of ASCII; appends to `pieces`.
+/// Tokenises stretches of ASCII; appends to `tokens`.
 pub struct Ascii<'a> {
     /// The vocabulary.
     pub model: &'a WordPiece,
@@ -17,7 +17,7 @@ pub struct Ascii<'a> {
     /// Row of unknown words.
     pub unknown: u32,
     /// Wordpieces found so far.
-    pub pieces: Vec<Token>,
+    pub tokens: Vec<Token>,
     /// Buffer for the rest of a word, with the continuation prefix.
     pub key: String,
 }
@@ -43,10 +43,10 @@ impl Ascii<'_> {
 
     /// Greedy longest match from the left; a word with an unmatched rest is unknown.
     fn word(&mut self, word: &str, start: usize) {
-        let first = self.pieces.len();
+        let first = self.tokens.len();
         // Checked first, because a match of every length is tried.
         if word.len() > self.rules.longest_word {
-            self.pieces.push(Token { row: self.unknown, start, end: start + word.len() });
+            self.tokens.push(Token { row: self.unknown, start, end: start + word.len() });
             return;
         }
         let mut at = 0;
@@ -61,11 +61,11 @@ impl Ascii<'_> {
             let find = |end| self.model.token_to_id(&self.key[..end]).map(|row| (row, end - n_prefix));
             let found = (n_prefix + 1..=self.key.len()).rev().find_map(find);
             let Some((row, n_bytes)) = found else {
-                self.pieces.truncate(first);
-                self.pieces.push(Token { row: self.unknown, start, end: start + word.len() });
+                self.tokens.truncate(first);
+                self.tokens.push(Token { row: self.unknown, start, end: start + word.len() });
                 return;
             };
-            self.pieces.push(Token { row, start: start + at, end: start + at + n_bytes });
+            self.tokens.push(Token { row, start: start + at, end: start + at + n_bytes });
             at += n_bytes;
         }
     }

@@ -44,9 +44,9 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
     let mut counts: Vec<(String, u64)> =
         counts.into_iter().filter(|(word, _)| word.chars().count() <= LONGEST_WORD).collect();
     counts.sort_unstable();
-    let mut pieces: Vec<String> = special.iter().map(|piece| (*piece).to_owned()).collect();
-    let letters = letters_of(&counts, MAX_CHARACTERS.min(size.saturating_sub(pieces.len())));
-    let row_of: HashMap<&str, u32> = letters.iter().map(String::as_str).zip(pieces.len() as u32..).collect();
+    let mut wordpieces: Vec<String> = special.iter().map(|piece| (*piece).to_owned()).collect();
+    let letters = letters_of(&counts, MAX_CHARACTERS.min(size.saturating_sub(wordpieces.len())));
+    let row_of: HashMap<&str, u32> = letters.iter().map(String::as_str).zip(wordpieces.len() as u32..).collect();
     let mut text = Text { words: Vec::new(), counts: HashMap::new(), words_of: HashMap::new() };
     for (word, count) in &counts {
         let rows: Option<Vec<u32>> = spelled(word).map(|letter| row_of.get(letter.as_str()).copied()).collect();
@@ -54,12 +54,12 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
             text.add(rows, *count);
         }
     }
-    pieces.extend(letters);
-    let mut known: HashSet<String> = pieces.iter().cloned().collect();
+    wordpieces.extend(letters);
+    let mut known: HashSet<String> = wordpieces.iter().cloned().collect();
     let mut queue: BinaryHeap<(u64, Reverse<Pair>)> =
         text.counts.iter().map(|(pair, count)| (*count, Reverse(*pair))).collect();
     while let Some((count, Reverse(pair))) = queue.pop() {
-        if pieces.len() >= size || count < 2 {
+        if wordpieces.len() >= size || count < 2 {
             break;
         }
         // The count may be outdated because of other merges.
@@ -70,22 +70,22 @@ pub fn learn(counts: HashMap<String, u64>, special: &[&str], size: usize) -> Vec
             }
             continue;
         }
-        let right = &pieces[pair.1 as usize];
-        let joined = format!("{}{}", pieces[pair.0 as usize], right.strip_prefix(INSIDE).unwrap_or(right));
-        let row = pieces.len() as u32;
+        let right = &wordpieces[pair.1 as usize];
+        let joined = format!("{}{}", wordpieces[pair.0 as usize], right.strip_prefix(INSIDE).unwrap_or(right));
+        let row = wordpieces.len() as u32;
         let changed = text.join(pair, row);
         if known.insert(joined.clone()) {
-            pieces.push(joined);
+            wordpieces.push(joined);
         } else {
             // Two pairs may spell the same wordpiece; the second merge reuses its row.
-            let first = pieces.iter().position(|piece| *piece == joined).unwrap_or(0) as u32;
+            let first = wordpieces.iter().position(|piece| *piece == joined).unwrap_or(0) as u32;
             let moved = text.rename(row, first, &changed);
             queue.extend(moved.into_iter().map(|pair| (text.counts[&pair], Reverse(pair))));
             continue;
         }
         queue.extend(changed.iter().filter_map(|pair| text.counts.get(pair).map(|count| (*count, Reverse(*pair)))));
     }
-    pieces
+    wordpieces
 }
 
 /// The characters of a word, with continuation markers.

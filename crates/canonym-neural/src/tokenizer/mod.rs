@@ -10,8 +10,8 @@
 //! vocabularies. The trainer of the library breaks ties by hash order.
 //!
 //! ```
-//! let pieces = canonym_neural::tokenizer::Tokenizer::of(["[UNK]", "liver", "##wort"].map(str::to_owned).to_vec()).unwrap();
-//! assert_eq!(pieces.rows("Liverwort, liver"), [1, 2, 0, 1]);
+//! let tokenizer = canonym_neural::tokenizer::Tokenizer::of(["[UNK]", "liver", "##wort"].map(str::to_owned).to_vec()).unwrap();
+//! assert_eq!(tokenizer.input_ids("Liverwort, liver"), [1, 2, 0, 1]);
 //! ```
 
 mod ascii;
@@ -96,14 +96,14 @@ impl PartialEq for Tokenizer {
 
 impl Tokenizer {
     /// The tokenizer of an uncased BERT.
-    pub fn of(pieces: Vec<String>) -> Result<Tokenizer> {
-        Tokenizer::bert(pieces, BertRules::UNCASED)
+    pub fn of(wordpieces: Vec<String>) -> Result<Tokenizer> {
+        Tokenizer::bert(wordpieces, BertRules::UNCASED)
     }
 
     /// The tokenizer of a BERT with this vocabulary, which must contain [`UNKNOWN`].
-    pub fn bert(pieces: Vec<String>, rules: BertRules) -> Result<Tokenizer> {
-        let n_rows = pieces.len();
-        let rows: HashMap<String, u32, _> = pieces.into_iter().zip(0..).collect();
+    pub fn bert(wordpieces: Vec<String>, rules: BertRules) -> Result<Tokenizer> {
+        let n_rows = wordpieces.len();
+        let rows: HashMap<String, u32, _> = wordpieces.into_iter().zip(0..).collect();
         let refused = |message: String| Error::config(message).with_hint(HINT);
         let missing = || refused(format!("the vocabulary lacks the token {UNKNOWN}"));
         let unknown = *rows.get(UNKNOWN).ok_or_else(missing)?;
@@ -125,8 +125,8 @@ impl Tokenizer {
 
     /// Learns a vocabulary of at most `size` wordpieces; pairs that occur only once are not merged.
     pub fn learn<'a>(texts: impl Iterator<Item = &'a str>, size: usize) -> Tokenizer {
-        let pieces = learn::learn(learn::count(texts), &[UNKNOWN], size);
-        Tokenizer::of(pieces).expect("the unknown piece was given and pieces differ")
+        let wordpieces = learn::learn(learn::count(texts), &[UNKNOWN], size);
+        Tokenizer::of(wordpieces).expect("the unknown wordpiece was given and wordpieces differ")
     }
 
     /// The tokenizer of an uncased BERT with this vocabulary, one wordpiece per line.
@@ -219,8 +219,8 @@ impl Tokenizer {
     }
 
     /// `input_ids` of a text, without special tokens.
-    pub fn rows(&self, text: &str) -> Vec<u32> {
-        self.pieces(text).into_iter().map(|piece| piece.row).collect()
+    pub fn input_ids(&self, text: &str) -> Vec<u32> {
+        self.tokens(text).into_iter().map(|piece| piece.row).collect()
     }
 
     /// Decodes tokens to text. Unknown words are left out.
@@ -243,21 +243,21 @@ impl Tokenizer {
     }
 
     /// The tokens of a text with their byte offsets, on character boundaries and without surrounding white space.
-    pub fn pieces(&self, text: &str) -> Vec<Token> {
+    pub fn tokens(&self, text: &str) -> Vec<Token> {
         let (Some(rules), ModelWrapper::WordPiece(model)) = (self.rules, self.library.get_model()) else {
             return self.encode(text, 0).map(|piece| visible(text, piece)).collect();
         };
-        let mut ascii = Ascii { model, rules, unknown: self.unknown, pieces: Vec::new(), key: String::new() };
+        let mut ascii = Ascii { model, rules, unknown: self.unknown, tokens: Vec::new(), key: String::new() };
         let mut start = 0;
         for stretch in text.split([' ', '\n', '\r', '\t']) {
             if is_visible_ascii(stretch) {
                 ascii.divide(stretch, start);
             } else {
-                ascii.pieces.extend(self.encode(stretch, start));
+                ascii.tokens.extend(self.encode(stretch, start));
             }
             start += stretch.len() + 1;
         }
-        ascii.pieces
+        ascii.tokens
     }
 
     /// The tokens of a stretch that starts at byte `at` of a text.
@@ -296,15 +296,15 @@ mod tests {
 
     #[test]
     fn a_learned_vocabulary_divides_what_it_was_learned_from_and_more() {
-        let pieces = learned();
-        assert!(pieces.len() <= 60);
-        assert_eq!(pieces.rows("liver disease").len(), 2);
+        let tokenizer = learned();
+        assert!(tokenizer.len() <= 60);
+        assert_eq!(tokenizer.input_ids("liver disease").len(), 2);
         let text = "Fatty Líverseed ☃";
-        let shown: Vec<&str> = pieces.pieces(text).iter().map(|piece| &text[piece.start..piece.end]).collect();
+        let shown: Vec<&str> = tokenizer.tokens(text).iter().map(|piece| &text[piece.start..piece.end]).collect();
         assert_eq!(shown.concat(), "FattyLíverseed☃");
-        assert_eq!(pieces.rows("☃"), [pieces.unknown]);
-        assert!(pieces.rows("  \u{0}").is_empty());
-        assert_eq!(pieces.rows(&"a".repeat(101)), [pieces.unknown]);
+        assert_eq!(tokenizer.input_ids("☃"), [tokenizer.unknown]);
+        assert!(tokenizer.input_ids("  \u{0}").is_empty());
+        assert_eq!(tokenizer.input_ids(&"a".repeat(101)), [tokenizer.unknown]);
     }
 
     #[test]
@@ -328,12 +328,12 @@ mod tests {
             ]
         });
         for normalizer in settings {
-            let pieces = learned().with_rules(BertRules { normalizer, longest_word: 9 }).unwrap();
+            let tokenizer = learned().with_rules(BertRules { normalizer, longest_word: 9 }).unwrap();
             for _ in 0..500 {
                 let text: String = (0..rng.below(12)).map(|_| parts[rng.below(parts.len())]).collect();
                 assert_eq!(
-                    pieces.pieces(&text),
-                    pieces.encode(&text, 0).collect::<Vec<_>>(),
+                    tokenizer.tokens(&text),
+                    tokenizer.encode(&text, 0).collect::<Vec<_>>(),
                     "{text:?} {normalizer:?}"
                 );
             }
@@ -342,11 +342,14 @@ mod tests {
 
     #[test]
     fn added_tokens_have_rows_and_are_not_found_in_text() {
-        let mut pieces = learned();
-        let n = pieces.len();
-        assert_eq!(pieces.add("[Ms]").unwrap(), n as u32);
-        assert_eq!((pieces.add("[Ms]").unwrap(), pieces.len(), pieces.find("[Ms]")), (n as u32, n + 1, Some(n as u32)));
-        assert_eq!(pieces.rows("[Ms]"), learned().rows("[Ms]"));
-        assert_eq!(Tokenizer::from_lines(&pieces.to_text()).unwrap(), pieces);
+        let mut tokenizer = learned();
+        let n = tokenizer.len();
+        assert_eq!(tokenizer.add("[Ms]").unwrap(), n as u32);
+        assert_eq!(
+            (tokenizer.add("[Ms]").unwrap(), tokenizer.len(), tokenizer.find("[Ms]")),
+            (n as u32, n + 1, Some(n as u32))
+        );
+        assert_eq!(tokenizer.input_ids("[Ms]"), learned().input_ids("[Ms]"));
+        assert_eq!(Tokenizer::from_lines(&tokenizer.to_text()).unwrap(), tokenizer);
     }
 }

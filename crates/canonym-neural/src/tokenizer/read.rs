@@ -61,20 +61,20 @@ impl Tokenizer {
             None => None,
         };
         let mut known = (None, LONGEST_WORD);
-        if let Some(pieces) = &opened {
-            let Some(settings) = bert_settings(&pieces.library) else { return Ok(pieces.clone()) };
+        if let Some(tokenizer) = &opened {
+            let Some(settings) = bert_settings(&tokenizer.library) else { return Ok(tokenizer.clone()) };
             known = settings;
         }
         let (vocabulary, path) = match (read_text(&lines)?, opened) {
             (Some(text), _) => (text.lines().map(str::to_owned).collect(), lines),
-            (None, Some(pieces)) => (in_order(&pieces.library).map_err(|message| refused(&json, message))?, json),
+            (None, Some(tokenizer)) => (in_order(&tokenizer.library).map_err(|message| refused(&json, message))?, json),
             (None, None) => return Err(refused(folder, format!("it has neither `{LINES}` nor `{TOKENIZER}`"))),
         };
         let guessed = if has_capitals(&vocabulary) { BertNormalizer::CASED } else { BertNormalizer::UNCASED };
         let (normalizer, longest_word) = (known.0.unwrap_or(guessed), known.1);
         let normalizer = with_settings(normalizer, &folder.join(SETTINGS))?;
-        let pieces = Tokenizer::bert(vocabulary, BertRules { normalizer, longest_word });
-        pieces.map_err(|error| refused(&path, error.to_string()))
+        let tokenizer = Tokenizer::bert(vocabulary, BertRules { normalizer, longest_word });
+        tokenizer.map_err(|error| refused(&path, error.to_string()))
     }
 
     /// Reads the content of a `tokenizer.json`. Its truncation, padding and random merges are not applied.
@@ -238,11 +238,11 @@ mod tests {
     fn a_tokenizer_of_a_checkpoint_is_read_in_both_forms() {
         let tokens = json!([added(0, "[UNK]"), added(2, "[Ms]")]);
         let json = bert(json!({"[UNK]": 0, "liver": 1}), &[("/added_tokens", tokens)]);
-        let pieces = read(&[(TOKENIZER, &json)]).unwrap();
-        assert_eq!((pieces.rows("Liver"), pieces.find("[Ms]"), pieces.len()), (vec![1], Some(2), 3));
-        assert_eq!(pieces.rules(), Some(BertRules::UNCASED));
-        let pieces = read(&[(TOKENIZER, &json), (LINES, "[PAD]\n[UNK]\nliver\n")]).unwrap();
-        assert_eq!(pieces.rows("liver"), [2]);
+        let tokenizer = read(&[(TOKENIZER, &json)]).unwrap();
+        assert_eq!((tokenizer.input_ids("Liver"), tokenizer.find("[Ms]"), tokenizer.len()), (vec![1], Some(2), 3));
+        assert_eq!(tokenizer.rules(), Some(BertRules::UNCASED));
+        let tokenizer = read(&[(TOKENIZER, &json), (LINES, "[PAD]\n[UNK]\nliver\n")]).unwrap();
+        assert_eq!(tokenizer.input_ids("liver"), [2]);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(normalizer(&[(LINES, uncased), (TOKENIZER, &json)]), strips);
         assert!(lower(&[(LINES, cased), (TOKENIZER, &json), (SETTINGS, r#"{"do_lower_case": true}"#)]));
         let json = bert(json!({"[UNK]": 0, "Liver": 1}), &[("/normalizer", Value::Null)]);
-        assert_eq!(read(&[(TOKENIZER, &json)]).unwrap().rows("Liver liver"), [1, 0]);
+        assert_eq!(read(&[(TOKENIZER, &json)]).unwrap().input_ids("Liver liver"), [1, 0]);
     }
 
     #[test]
@@ -273,9 +273,9 @@ mod tests {
         ] {
             let json = bert(vocabulary.clone(), &changes);
             // `vocab.txt` cannot say this.
-            let pieces = read(&[(TOKENIZER, &json), (LINES, "[UNK]\n")]).unwrap();
-            assert_eq!((pieces.rows(text), pieces.rules()), (rows, None), "{changes:?}");
-            assert_eq!(Tokenizer::from_json(&pieces.to_text()).unwrap(), pieces);
+            let tokenizer = read(&[(TOKENIZER, &json), (LINES, "[UNK]\n")]).unwrap();
+            assert_eq!((tokenizer.input_ids(text), tokenizer.rules()), (rows, None), "{changes:?}");
+            assert_eq!(Tokenizer::from_json(&tokenizer.to_text()).unwrap(), tokenizer);
         }
     }
 

@@ -393,7 +393,7 @@ mod tests {
         for concept in 0..30u32 {
             // The names of a concept share a wordpiece.
             for _ in 0..3 {
-                names.pieces.push(vec![concept, 30 + rng.below(10) as u32, 30 + rng.below(10) as u32]);
+                names.input_ids.push(vec![concept, 30 + rng.below(10) as u32, 30 + rng.below(10) as u32]);
                 names.concepts.push(vec![concept]);
             }
         }

@@ -43,7 +43,7 @@ struct Sequence {
 
 struct Model {
     config: BertConfig,
-    pieces: Tokenizer,
+    tokenizer: Tokenizer,
     parameters: Parameters,
     reference: Reference,
 }
@@ -61,8 +61,8 @@ fn model() -> Option<Model> {
     }
     let reference = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut parameters = Parameters::default();
-    let (config, pieces) = read_bert(&folder, "", &mut parameters).unwrap();
-    Some(Model { config, pieces, parameters, reference })
+    let (config, tokenizer) = read_bert(&folder, "", &mut parameters).unwrap();
+    Some(Model { config, tokenizer, parameters, reference })
 }
 
 fn packed(sequences: &[Sequence]) -> Sequences {
@@ -82,15 +82,15 @@ fn difference(left: &[f32], right: &[f32]) -> f32 {
 
 #[test]
 fn pieces_and_their_bytes_are_those_of_hugging_face() {
-    let Some(Model { pieces, reference, .. }) = model() else { return };
-    assert_eq!(pieces.rules(), Some(BertRules::UNCASED));
+    let Some(Model { tokenizer, reference, .. }) = model() else { return };
+    assert_eq!(tokenizer.rules(), Some(BertRules::UNCASED));
     let mut wrong = Vec::new();
     for Words { lowercase, strip_accents, texts } in &reference.words {
         let normalizer =
             BertNormalizer { lowercase: *lowercase, strip_accents: *strip_accents, ..BertNormalizer::UNCASED };
-        let pieces = pieces.with_rules(BertRules { normalizer, ..BertRules::UNCASED }).unwrap();
+        let tokenizer = tokenizer.with_rules(BertRules { normalizer, ..BertRules::UNCASED }).unwrap();
         for Divided { text, rows, spans } in texts {
-            let made = pieces.pieces(text);
+            let made = tokenizer.tokens(text);
             let made_rows: Vec<u32> = made.iter().map(|piece| piece.row).collect();
             let made_spans: Vec<usize> = made.iter().flat_map(|piece| [piece.start, piece.end]).collect();
             if (&made_rows, &made_spans) != (rows, spans) {
@@ -105,7 +105,7 @@ fn pieces_and_their_bytes_are_those_of_hugging_face() {
 
 #[test]
 fn vectors_are_those_of_pytorch() {
-    let Some(Model { config, pieces, parameters, reference }) = model() else { return };
+    let Some(Model { config, tokenizer, parameters, reference }) = model() else { return };
     let expected: Vec<f32> = reference.sequences.iter().flat_map(|sequence| sequence.vectors.iter().copied()).collect();
     let pooled: Vec<f32> = reference.sequences.iter().flat_map(|sequence| sequence.pooled.iter().copied()).collect();
     let sequences = packed(&reference.sequences);
@@ -121,9 +121,9 @@ fn vectors_are_those_of_pytorch() {
     assert!(differences.iter().all(|difference| *difference < 1e-4), "{differences:?}");
 
     let folder = tempfile::tempdir().unwrap();
-    write_bert(folder.path(), &config, &pieces, "", &parameters).unwrap();
+    write_bert(folder.path(), &config, &tokenizer, "", &parameters).unwrap();
     let mut back = Parameters::default();
-    assert_eq!(read_bert(folder.path(), "", &mut back).unwrap(), (config, pieces));
+    assert_eq!(read_bert(folder.path(), "", &mut back).unwrap(), (config, tokenizer));
     assert_eq!(back, parameters);
 }
 

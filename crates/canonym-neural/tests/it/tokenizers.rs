@@ -44,17 +44,17 @@ fn opened(json: &Value) -> Tokenizer {
 }
 
 fn check(json: &Value, text: &str, expected: Expect) {
-    let pieces = opened(json);
-    let shown = |pieces: &Tokenizer| {
+    let tokenizer = opened(json);
+    let shown = |tokenizer: &Tokenizer| {
         let line = |piece: Token| {
             format!("{} {}..{} {:?}\n", piece.row, piece.start, piece.end, &text[piece.start..piece.end])
         };
-        pieces.pieces(text).into_iter().map(line).collect::<String>()
+        tokenizer.tokens(text).into_iter().map(line).collect::<String>()
     };
-    expected.assert_eq(&shown(&pieces));
+    expected.assert_eq(&shown(&tokenizer));
     // A bundle stores it.
-    assert_eq!(shown(&Tokenizer::from_json(&pieces.to_text()).unwrap()), shown(&pieces));
-    assert!(pieces.rows("").is_empty());
+    assert_eq!(shown(&Tokenizer::from_json(&tokenizer.to_text()).unwrap()), shown(&tokenizer));
+    assert!(tokenizer.input_ids("").is_empty());
 }
 
 fn word_piece() -> Value {
@@ -171,12 +171,12 @@ fn unigram_tokens_have_the_bytes_of_the_text() {
 #[test]
 fn sequences_begin_and_end_with_the_tokens_of_the_tokenizer() {
     for json in [word_piece(), byte_level(), unigram()] {
-        let mut pieces = opened(&json);
-        assert_eq!((pieces.ends().unwrap(), pieces.unknown, pieces.rules()), ((0, 1), 2, None));
-        let n = pieces.len();
-        assert_eq!((pieces.add("[Ms]").unwrap(), pieces.len()), (n as u32, n + 1));
-        assert_eq!(pieces.rows("liver [Ms]"), opened(&json).rows("liver [Ms]"));
-        assert_eq!(Tokenizer::from_json(&pieces.to_text()).unwrap(), pieces);
+        let mut tokenizer = opened(&json);
+        assert_eq!((tokenizer.ends().unwrap(), tokenizer.unknown, tokenizer.rules()), ((0, 1), 2, None));
+        let n = tokenizer.len();
+        assert_eq!((tokenizer.add("[Ms]").unwrap(), tokenizer.len()), (n as u32, n + 1));
+        assert_eq!(tokenizer.input_ids("liver [Ms]"), opened(&json).input_ids("liver [Ms]"));
+        assert_eq!(Tokenizer::from_json(&tokenizer.to_text()).unwrap(), tokenizer);
     }
 }
 

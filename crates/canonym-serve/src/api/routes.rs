@@ -339,7 +339,8 @@ pub fn routes() -> Vec<Route> {
         Route::new(get, "/projects/{p}/mentions", "Mentions of a concept", mentions::list)
             .query(&[("concept", "string"), ("cursor", "string"), ("limit", "integer")])
             .response::<wire::MentionPage>(),
-        Route::new(get, "/projects/{p}/pace", "Annotation speed", speed::show).response::<wire::AnnotationSpeed>(),
+        Route::new(get, "/projects/{p}/annotation-speed", "Annotation speed", speed::show)
+            .response::<wire::AnnotationSpeed>(),
         Route::new(get, "/projects/{p}/training", "Preview a training: documents, mentions and steps", jobs::plan)
             .query(&[("steps", "integer"), ("hold_out", "integer")])
             .response::<TrainingPlan>(),

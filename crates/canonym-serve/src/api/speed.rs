@@ -17,7 +17,7 @@ use crate::wire::{AnnotationSpeed, DocumentTime, Person, SpeedRow};
 /// The maximum number of points.
 const MAX_POINTS: usize = 500;
 
-/// `GET /projects/{p}/pace`.
+/// `GET /projects/{p}/annotation-speed`.
 pub async fn show(
     State(app): State<Arc<App>>,
     _: Person,

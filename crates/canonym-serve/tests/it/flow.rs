@@ -398,7 +398,7 @@ async fn comments_and_settings_are_stored() {
 #[tokio::test]
 async fn measured_time_is_stored_when_a_document_is_finished() {
     let (server, project, ids) = Server::with_corpus().await;
-    let path = format!("/projects/{project}/pace");
+    let path = format!("/projects/{project}/annotation-speed");
     assert_eq!(server.get(&path).await["all"], Value::Null);
     server.decide(ids[0], json!({"kind": "finish", "value": true, "seconds": 30.5})).await;
     server.predict(project).await;

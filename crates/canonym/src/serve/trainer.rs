@@ -329,14 +329,14 @@ impl Trainer for ProcessTrainer {
             n_complete: complete.len() - n_held_out,
             n_held_out,
             n_incomplete: incomplete.len(),
-            n_silent: documents.len() - complete.len() - incomplete.len(),
+            n_unreviewed: documents.len() - complete.len() - incomplete.len(),
             n_mentions: learned.chain(&incomplete).map(|one| one.document.annotations.len()).sum(),
             steps: settings.n_steps(match &self.context {
                 Some(_) => complete.len() - n_held_out + incomplete.len(),
                 None => complete.len(),
             }),
-            least_steps: MIN_STEPS,
-            most_steps: MAX_STEPS,
+            min_steps: MIN_STEPS,
+            max_steps: MAX_STEPS,
             hold_out,
         })
     }

@@ -102,7 +102,8 @@ impl Languages {
                 }
                 _ if letters => languages.codes.push(lower),
                 _ => {
-                    let error = Error::not_found(format!("`{word}` is neither a language nor a language reference set"));
+                    let error =
+                        Error::not_found(format!("`{word}` is neither a language nor a language reference set"));
                     return Err(error.with_hint("use en, en-US, en-GB, another language, or the id of a reference set"));
                 }
             }

@@ -45,17 +45,17 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                     n_gold += 1;
                 }
             }
-            let is_right = |spotted: &DictionaryMatch| {
-                let ids = IdSet::parse_one(kb.id(spotted.senses[0].0.concept));
-                gold.get(&spotted.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
+            let is_right = |matched: &DictionaryMatch| {
+                let ids = IdSet::parse_one(kb.id(matched.senses[0].0.concept));
+                gold.get(&matched.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
-            let spotted = annotator.spot(&Analysis::new(&document.document.text), scratch);
+            let matched = annotator.matches(&Analysis::new(&document.document.text), scratch);
             (
-                spotted
+                matched
                     .iter()
                     // Matches scored by the sense inventory are not scored by the model.
-                    .filter(|spotted| spotted.spans.len() == 1 && spotted.best().0.sense.is_none())
-                    .map(|spotted| (*spotted.features(), is_right(spotted)))
+                    .filter(|matched| matched.spans.len() == 1 && matched.best().0.sense.is_none())
+                    .map(|matched| (*matched.features(), is_right(matched)))
                     .collect(),
                 n_gold,
             )

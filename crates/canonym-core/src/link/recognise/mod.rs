@@ -143,31 +143,31 @@ impl DictionaryAnnotator {
     /// The linked mentions of one document.
     pub fn annotate_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<LinkedMention> {
         let threshold = self.threshold();
-        self.spot(&Analysis::new(&document.text), scratch)
+        self.matches(&Analysis::new(&document.text), scratch)
             .into_iter()
-            .filter(|spotted| spotted.senses[0].1 >= threshold && self.is_reported(spotted))
-            .map(|spotted| self.linked(&spotted))
+            .filter(|matched| matched.senses[0].1 >= threshold && self.is_reported(matched))
+            .map(|matched| self.linked(&matched))
             .collect()
     }
 
     /// Whether a match is reported: a nested one only if its semantic type is known.
-    pub(super) fn is_reported(&self, spotted: &DictionaryMatch) -> bool {
-        !spotted.is_nested || self.kb.types(spotted.best().0.concept).next().is_some()
+    pub(super) fn is_reported(&self, matched: &DictionaryMatch) -> bool {
+        !matched.is_nested || self.kb.types(matched.best().0.concept).next().is_some()
     }
 
-    pub(super) fn linked(&self, spotted: &DictionaryMatch) -> LinkedMention {
+    pub(super) fn linked(&self, matched: &DictionaryMatch) -> LinkedMention {
         // At most one sense is right, so the probabilities of all senses add up to that of a mention.
-        let p_mention = spotted.senses.iter().map(|(_, p)| p).sum::<f32>().clamp(1e-6, 1.0);
+        let p_mention = matched.senses.iter().map(|(_, p)| p).sum::<f32>().clamp(1e-6, 1.0);
         let candidate = |(sense, p): &(SenseCandidate, f32)| Candidate {
             concept: sense.concept,
             name: Some(sense.name),
             p_link: (p / p_mention).min(1.0),
         };
-        let candidates: Vec<Candidate> = spotted.senses.iter().take(self.config.top_k.max(1)).map(candidate).collect();
+        let candidates: Vec<Candidate> = matched.senses.iter().take(self.config.top_k.max(1)).map(candidate).collect();
         let mut types = self.kb.types(candidates[0].concept);
         let semantic_type = types.next().map(str::to_owned);
-        let mention = Mention { spans: spotted.spans.clone(), semantic_type, p_mention };
-        let p_both = spotted.senses[0].1;
+        let mention = Mention { spans: matched.spans.clone(), semantic_type, p_mention };
+        let p_both = matched.senses[0].1;
         let nil = self.config.min_score.is_some_and(|wanted| p_both < wanted);
         LinkedMention { mention, link: Link { candidates, nil }, p_both }
     }
@@ -183,13 +183,13 @@ impl DictionaryAnnotator {
     }
 
     /// The matches left after overlaps are resolved, in text order, before the threshold is applied.
-    pub fn spot(&self, analysis: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<DictionaryMatch> {
-        self.spot_and_sense(analysis, scratch).0
+    pub fn matches(&self, analysis: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<DictionaryMatch> {
+        self.matches_and_senses(analysis, scratch).0
     }
 
-    /// Like [`DictionaryAnnotator::spot`], with all forms of the sense inventory that the text uses without defining
+    /// Like [`DictionaryAnnotator::matches`], with all forms of the sense inventory that the text uses without defining
     /// them.
-    pub fn spot_and_sense(
+    pub fn matches_and_senses(
         &self,
         analysis: &Analysis<'_>,
         scratch: &mut ScanScratch,
@@ -198,11 +198,11 @@ impl DictionaryAnnotator {
         let words = words(&self.kb, analysis, scratch);
         let uses = analysis.short_forms();
         let unlikely = UNLIKELY * self.threshold();
-        let mut spotted = self.all_matches(text, &words, |_| true);
+        let mut matched = self.all_matches(text, &words, |_| true);
         if let Some((joined, is_joined)) = join_prefixes(&self.kb, text, &words) {
-            let known: HashSet<Span> = spotted.iter().map(|entry| entry.span).collect();
+            let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();
             let new = self.all_matches(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
-            spotted.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
+            matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
         if self.corrects_spelling
             && let Some((corrected, is_corrected)) = spelling::corrected(&self.kb, text, &words, &mut scratch.spelling)
@@ -210,19 +210,19 @@ impl DictionaryAnnotator {
             let mut matches =
                 self.all_matches(text, &corrected, |found| is_corrected[found.first..=found.last].contains(&true));
             matches.iter_mut().for_each(|found| found.is_corrected = true);
-            spotted.extend(matches);
+            matched.extend(matches);
         }
         if let Some(expanded) = expand(&words, uses) {
             let matches = self.all_matches(text, &expanded, |found| found.expanded);
             let by_definition: HashSet<Span> = matches.iter().map(|entry| entry.span).collect();
-            spotted.retain(|entry| !by_definition.contains(&entry.span));
+            matched.retain(|entry| !by_definition.contains(&entry.span));
             let defined: HashMap<Span, Span> = uses.iter().copied().collect();
-            for entry in &mut spotted {
+            for entry in &mut matched {
                 if let Some(long) = defined.get(&entry.span) {
                     self.contradict(entry, &words, *long);
                 }
             }
-            spotted.extend(matches);
+            matched.extend(matches);
         }
         let defined = |span: Span| {
             // `uses` are sorted and do not overlap.
@@ -231,19 +231,19 @@ impl DictionaryAnnotator {
         };
         let sensed = self.inventory.find(self.view(), text, &words, &defined, &self.sense_concepts);
         if !sensed.is_empty() {
-            drop_idioms(&sensed, &mut spotted, |entry| entry.span);
+            drop_idioms(&sensed, &mut matched, |entry| entry.span);
             let spans: HashSet<Span> = sensed.iter().map(|sensed| sensed.span).collect();
-            spotted.retain(|entry| !spans.contains(&entry.span));
-            spotted.extend(sensed.iter().filter_map(|sensed| self.match_of_senses(text, &words, sensed)));
+            matched.retain(|entry| !spans.contains(&entry.span));
+            matched.extend(sensed.iter().filter_map(|sensed| self.match_of_senses(text, &words, sensed)));
         }
-        spotted.retain(|entry| entry.senses.first().is_some_and(|best| best.1 >= unlikely));
-        drop_non_mentions(text, &mut spotted, |entry| entry.span);
-        nested::drop_crossing(text, &mut spotted);
+        matched.retain(|entry| entry.senses.first().is_some_and(|best| best.1 >= unlikely));
+        drop_non_mentions(text, &mut matched, |entry| entry.span);
+        nested::drop_crossing(text, &mut matched);
         if self.config.nested != Nested::All {
-            let (kept, nested) = longest(spotted);
-            spotted = kept;
+            let (kept, nested) = longest(matched);
+            matched = kept;
             if self.config.nested == Nested::OtherTypes {
-                add_other_types(&self.kb, text, &mut spotted, nested);
+                add_other_types(&self.kb, text, &mut matched, nested);
             }
         }
         for part in coordination::coordinated(self.view(), analysis, &words) {
@@ -260,16 +260,16 @@ impl DictionaryAnnotator {
                 let is_name = entry.n_words > 1 && entry.is_exact() && !entry.is_discontinuous();
                 is_name && entry.span.start < first.start && first.end <= entry.span.end
             };
-            if !spotted.iter().any(|entry| repeats(entry) || begins_inside(entry)) {
-                spotted.push(DictionaryMatch { spans: part.spans, ..found });
+            if !matched.iter().any(|entry| repeats(entry) || begins_inside(entry)) {
+                matched.push(DictionaryMatch { spans: part.spans, ..found });
             }
         }
         if self.config.nested != Nested::All {
-            drop_inside_pieces(&mut spotted, |entry| entry.senses[0].1 >= unlikely, |_| false);
+            drop_inside_pieces(&mut matched, |entry| entry.senses[0].1 >= unlikely, |_| false);
         }
-        self.count_mentions(&mut spotted);
-        spotted.sort_by_key(|spotted| (spotted.span.start, Reverse(spotted.span.end)));
-        (spotted, sensed)
+        self.count_mentions(&mut matched);
+        matched.sort_by_key(|matched| (matched.span.start, Reverse(matched.span.end)));
+        (matched, sensed)
     }
 
     /// A form of the inventory as a match with the concepts of its senses.
@@ -323,7 +323,7 @@ impl DictionaryAnnotator {
         let span = found.span(words);
         let senses = scored.collect();
         let is_cause = is_cause(text, words, found.last);
-        let mut spotted = DictionaryMatch {
+        let mut matched = DictionaryMatch {
             span,
             spans: vec![span],
             n_words: found.n_counted,
@@ -333,28 +333,28 @@ impl DictionaryAnnotator {
             is_nested: false,
             senses,
         };
-        spotted.sort();
-        let (best, _) = spotted.best();
+        matched.sort();
+        let (best, _) = matched.best();
         if best.tier >= Tier::Ordered && !found.expanded {
-            spotted.span = whole_name(text, span, self.kb.name(best.name));
+            matched.span = whole_name(text, span, self.kb.name(best.name));
         }
-        spotted.span = with_bracket(text, spotted.span);
-        spotted.spans = vec![spotted.span];
-        Some(spotted)
+        matched.span = with_bracket(text, matched.span);
+        matched.spans = vec![matched.span];
+        Some(matched)
     }
 
     /// Handles a short form whose long form is not a name: only concepts with a similar name are kept.
-    fn contradict(&self, spotted: &mut DictionaryMatch, words: &[Word], long: Span) {
+    fn contradict(&self, matched: &mut DictionaryMatch, words: &[Word], long: Span) {
         let first = words.partition_point(|word| word.token.span.start < long.start);
         let inside = words[first..].iter().take_while(|word| word.token.span.end <= long.end);
         let roots: Vec<u64> = inside.filter(|word| !word.hashes.linking).map(|word| word.hashes.root).collect();
-        spotted.senses.retain(|(candidate, _)| self.has_name_like(candidate.concept, &roots));
-        for (candidate, score) in &mut spotted.senses {
+        matched.senses.retain(|(candidate, _)| self.has_name_like(candidate.concept, &roots));
+        for (candidate, score) in &mut matched.senses {
             candidate.features[accept::DIFFERS] = 1.0;
             candidate.features[accept::UNDEFINED] = 0.0;
             *score = self.model.score(candidate);
         }
-        spotted.sort();
+        matched.sort();
     }
 
     /// Whether a name of the concept contains most of the words with these roots.
@@ -368,12 +368,12 @@ impl DictionaryAnnotator {
     }
 
     /// Adds the document counts: concepts mentioned elsewhere in the document are more likely.
-    fn count_mentions(&self, spotted: &mut [DictionaryMatch]) {
+    fn count_mentions(&self, matched: &mut [DictionaryMatch]) {
         let mut counts: HashMap<ConceptId, u32> = HashMap::new();
-        for entry in spotted.iter().filter(|entry| !entry.is_nested) {
+        for entry in matched.iter().filter(|entry| !entry.is_nested) {
             *counts.entry(entry.senses[0].0.concept).or_insert(0) += 1;
         }
-        for entry in spotted.iter_mut() {
+        for entry in matched.iter_mut() {
             for (candidate, score) in &mut entry.senses {
                 let n_others =
                     counts.get(&candidate.concept).map_or(0, |n| n.saturating_sub(u32::from(!entry.is_nested)));

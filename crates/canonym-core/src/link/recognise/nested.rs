@@ -166,13 +166,13 @@ pub(super) fn longest(mut matches: Vec<DictionaryMatch>) -> (Vec<DictionaryMatch
 
 /// Drops names of several words in another order, or with a comma, that cross an exact name of several words: `cells, Vero` in
 /// `RD cells, Vero cells`.
-pub(super) fn drop_crossing(text: &str, spotted: &mut Vec<DictionaryMatch>) {
+pub(super) fn drop_crossing(text: &str, matched: &mut Vec<DictionaryMatch>) {
     let loose = |entry: &DictionaryMatch| {
         let (best, _) = entry.best();
         best.sense.is_none() && (best.tier < Tier::Ordered || entry.span.of(text).contains(','))
     };
     let firm = |entry: &&DictionaryMatch| entry.n_words > 1 && !entry.is_corrected && !entry.expanded && !loose(entry);
-    let mut firm: Vec<Span> = spotted.iter().filter(firm).map(|entry| entry.span).collect();
+    let mut firm: Vec<Span> = matched.iter().filter(firm).map(|entry| entry.span).collect();
     if firm.is_empty() {
         return;
     }
@@ -184,7 +184,7 @@ pub(super) fn drop_crossing(text: &str, spotted: &mut Vec<DictionaryMatch>) {
             !(other.start <= span.start && other.end >= span.end || other.start >= span.start && other.end <= span.end)
         })
     };
-    spotted.retain(|entry| entry.n_words < 2 || !loose(entry) || !crosses(entry.span));
+    matched.retain(|entry| entry.n_words < 2 || !loose(entry) || !crosses(entry.span));
 }
 
 /// Maximum number of exact names before the end of a match that are compared with it.

@@ -241,7 +241,7 @@ impl BertEncoder {
     fn embed(&self, sequences: &Sequences, rows: &mut Vec<f32>) {
         rows.clear();
         let places = sequences.segments().iter().flat_map(|rows| 0..rows.len());
-        for ((piece, of_type), place) in sequences.pieces().iter().zip(sequences.types()).zip(places) {
+        for ((piece, of_type), place) in sequences.input_ids().iter().zip(sequences.types()).zip(places) {
             let (word, position) = (self.words.row(*piece as usize), self.positions.row(place));
             let sums = word.iter().zip(position).zip(self.types.row(*of_type as usize));
             rows.extend(sums.map(|((word, position), of_type)| word + position + of_type));

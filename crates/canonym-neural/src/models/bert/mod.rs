@@ -93,8 +93,8 @@ fn epsilon() -> f32 {
 /// A packed batch of wordpiece sequences. The caller adds `[CLS]` and `[SEP]`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sequences {
-    // Private: pieces and types have one entry for each row of the segments.
-    pieces: Vec<u32>,
+    // Private: input_ids and types have one entry for each row of the segments.
+    input_ids: Vec<u32>,
     types: Vec<u32>,
     segments: Segments,
 }
@@ -118,7 +118,7 @@ impl Sequences {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         assert!(length > 0, "a sequence of one piece or more");
         for (of_type, part) in parts.iter().enumerate() {
-            self.pieces.extend_from_slice(part);
+            self.input_ids.extend_from_slice(part);
             self.types.extend(std::iter::repeat_n(of_type as u32, part.len()));
         }
         self.segments.push(length);
@@ -126,7 +126,7 @@ impl Sequences {
 
     /// Appends the sequences of another batch.
     pub fn append(&mut self, other: &Sequences) {
-        self.pieces.extend_from_slice(&other.pieces);
+        self.input_ids.extend_from_slice(&other.input_ids);
         self.types.extend_from_slice(&other.types);
         other.segments.iter().for_each(|rows| self.segments.push(rows.len()));
     }
@@ -136,7 +136,7 @@ impl Sequences {
         let mut slice = Sequences::default();
         for sequence in sequences {
             let rows = self.segments.rows(sequence);
-            slice.pieces.extend_from_slice(&self.pieces[rows.clone()]);
+            slice.input_ids.extend_from_slice(&self.input_ids[rows.clone()]);
             slice.types.extend_from_slice(&self.types[rows.clone()]);
             slice.segments.push(rows.len());
         }
@@ -144,8 +144,8 @@ impl Sequences {
     }
 
     /// `input_ids`: vocabulary rows of all wordpieces.
-    pub fn pieces(&self) -> &[u32] {
-        &self.pieces
+    pub fn input_ids(&self) -> &[u32] {
+        &self.input_ids
     }
 
     /// Token type of each wordpiece.
@@ -273,7 +273,12 @@ impl BertConfig {
         let max_of = |rows: &[u32]| rows.iter().copied().max().unwrap_or(0) as usize;
         let longest = sequences.segments.iter().map(|rows| rows.len()).max().unwrap_or(0);
         let limits = [
-            ("wordpiece id", max_of(&sequences.pieces) + 1, self.vocab_size, "the vocabulary belongs to another model"),
+            (
+                "wordpiece id",
+                max_of(&sequences.input_ids) + 1,
+                self.vocab_size,
+                "the vocabulary belongs to another model",
+            ),
             ("token type", max_of(&sequences.types) + 1, self.type_vocab_size, "use fewer segments"),
             ("sequence length", longest + 1, self.max_position_embeddings + 1, "split longer texts"),
         ];
@@ -332,7 +337,7 @@ impl BertConfig {
         let places = sequences.segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
         let mut sum = None;
         for (name, rows) in
-            [("word", sequences.pieces.clone()), ("position", places), ("type", sequences.types.clone())]
+            [("word", sequences.input_ids.clone()), ("position", places), ("type", sequences.types.clone())]
         {
             let table = tape.parameter(&format!("{scope}embedding.{name}"))?;
             let rows = tape.gather(table, rows);

@@ -23,7 +23,7 @@ const BATCH: usize = 512;
 #[derive(Debug)]
 pub struct PairScorer {
     config: CrossEncoderConfig,
-    pieces: Tokenizer,
+    tokenizer: Tokenizer,
     encoder: BertEncoder,
     weight: Vec<f32>,
     bias: f32,
@@ -31,13 +31,13 @@ pub struct PairScorer {
 
 impl PairScorer {
     /// Builds a scorer. The vocabulary must contain the mention markers.
-    pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, pieces: &Tokenizer) -> Result<PairScorer> {
+    pub fn new(config: &CrossEncoderConfig, parameters: &Parameters, tokenizer: &Tokenizer) -> Result<PairScorer> {
         config.check(parameters)?;
-        pieces.ends()?;
-        [BEGIN, END].into_iter().try_for_each(|piece| pieces.require(piece).map(drop))?;
+        tokenizer.ends()?;
+        [BEGIN, END].into_iter().try_for_each(|piece| tokenizer.require(piece).map(drop))?;
         Ok(PairScorer {
             config: config.clone(),
-            pieces: pieces.clone(),
+            tokenizer: tokenizer.clone(),
             encoder: BertEncoder::new(&config.bert, parameters, SCOPE)?,
             weight: parameters.get(HEAD[0])?.values.clone(),
             bias: parameters.get(HEAD[1])?.values[0],
@@ -75,14 +75,14 @@ impl CrossEncoder {
         if candidates.is_empty() {
             return Ok(pairs);
         }
-        let PairScorer { config, pieces, .. } = self.scorer.as_ref();
-        let window = marked_window(pieces, text, span, config.n_pieces)?;
+        let PairScorer { config, tokenizer, .. } = self.scorer.as_ref();
+        let window = marked_window(tokenizer, text, span, config.n_wordpieces)?;
         for candidate in candidates {
             let name = match candidate.name {
                 Some(name) => self.kb.name(name),
                 None => self.kb.preferred_name(candidate.concept),
             };
-            pairs.push(&[&window.rows, &config.name_rows(pieces, name)?]);
+            pairs.push(&[&window.rows, &config.name_rows(tokenizer, name)?]);
         }
         Ok(pairs)
     }
@@ -162,8 +162,8 @@ mod tests {
     }
 
     fn cross_encoder() -> CrossEncoder {
-        let (config, parameters, pieces) = drawn_cross_encoder();
-        CrossEncoder::new(kb(), Arc::new(PairScorer::new(&config, &parameters, &pieces).unwrap()))
+        let (config, parameters, tokenizer) = drawn_cross_encoder();
+        CrossEncoder::new(kb(), Arc::new(PairScorer::new(&config, &parameters, &tokenizer).unwrap()))
     }
 
     fn document(text: &str) -> Document {
@@ -185,12 +185,12 @@ mod tests {
 
     #[test]
     fn scores_are_those_of_the_training_graph() {
-        let (config, parameters, pieces) = drawn_cross_encoder();
-        let scorer = PairScorer::new(&config, &parameters, &pieces).unwrap();
+        let (config, parameters, tokenizer) = drawn_cross_encoder();
+        let scorer = PairScorer::new(&config, &parameters, &tokenizer).unwrap();
         let mut pairs = Sequences::default();
         for (row, name) in (0..BATCH + 40).zip(NAMES.iter().cycle()) {
             let window = [1, 3, 5 + row as u32 % 5, 4, 2];
-            pairs.push(&[&window, &config.name_rows(&pieces, name).unwrap()]);
+            pairs.push(&[&window, &config.name_rows(&tokenizer, name).unwrap()]);
         }
         let mut tape = Tape::new(&parameters);
         let expected = config.forward(&mut tape, &pairs, None).unwrap();
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_vocabulary_without_marks_is_refused() {
         let (config, parameters, _) = drawn_cross_encoder();
-        let pieces = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]").unwrap();
-        assert!(PairScorer::new(&config, &parameters, &pieces).unwrap_err().to_string().contains("[Me]"));
+        let tokenizer = Tokenizer::from_lines("[UNK]\n[CLS]\n[SEP]\n[Ms]").unwrap();
+        assert!(PairScorer::new(&config, &parameters, &tokenizer).unwrap_err().to_string().contains("[Me]"));
     }
 }

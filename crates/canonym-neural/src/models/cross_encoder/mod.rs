@@ -4,8 +4,8 @@
 //! cross-encoder baseline of Bhowmik et al. 2021. Shapes for `n` pairs of a mention and a name:
 //!
 //! ```text
-//! [CLS] left [Ms] mention [Me] right [SEP]    type 0, at most n_pieces
-//! name [SEP]                                  type 1, at most n_pieces / 4
+//! [CLS] left [Ms] mention [Me] right [SEP]    type 0, at most n_wordpieces
+//! name [SEP]                                  type 1, at most n_wordpieces / 4
 //! BERT with pooler      [n, hidden]           dropout during training
 //! linear layer          [n, 1]
 //! ```
@@ -39,25 +39,25 @@ pub struct CrossEncoderConfig {
     /// Configuration of the encoder.
     pub bert: BertConfig,
     /// Maximum number of wordpieces of a mention with its context; names get a quarter of that.
-    #[serde(default = "n_pieces")]
-    pub n_pieces: usize,
+    #[serde(alias = "n_pieces", default = "n_wordpieces")]
+    pub n_wordpieces: usize,
 }
 
-fn n_pieces() -> usize {
+fn n_wordpieces() -> usize {
     N_PIECES
 }
 
 impl CrossEncoderConfig {
     /// Maximum number of wordpieces of a name, including `[SEP]`.
-    pub fn n_name_pieces(&self) -> usize {
-        (self.n_pieces / 4).max(2)
+    pub fn n_name_wordpieces(&self) -> usize {
+        (self.n_wordpieces / 4).max(2)
     }
 
     /// Second part of a pair: the name, truncated if it is too long, and `[SEP]`.
-    pub fn name_rows(&self, pieces: &Tokenizer, name: &str) -> Result<Vec<u32>> {
-        let mut rows = pieces.rows(name);
-        rows.truncate(self.n_name_pieces() - 1);
-        rows.push(pieces.ends()?.1);
+    pub fn name_rows(&self, tokenizer: &Tokenizer, name: &str) -> Result<Vec<u32>> {
+        let mut rows = tokenizer.input_ids(name);
+        rows.truncate(self.n_name_wordpieces() - 1);
+        rows.push(tokenizer.ends()?.1);
         Ok(rows)
     }
 
@@ -76,11 +76,13 @@ impl CrossEncoderConfig {
     /// Checks that both parts of a pair fit the position embeddings, and that there are two token types.
     pub fn check_sizes(&self) -> Result<()> {
         self.bert.check_sizes()?;
-        let (longest, n_places) = (self.n_pieces + self.n_name_pieces(), self.bert.max_position_embeddings);
-        if self.n_pieces < 5 || longest > n_places {
-            let message =
-                format!("a mention of {} wordpieces and a name exceed the maximum length {n_places}", self.n_pieces);
-            return Err(Error::config(message).with_hint("`n_pieces` must be at least 5; 128 is typical"));
+        let (longest, n_places) = (self.n_wordpieces + self.n_name_wordpieces(), self.bert.max_position_embeddings);
+        if self.n_wordpieces < 5 || longest > n_places {
+            let message = format!(
+                "a mention of {} wordpieces and a name exceed the maximum length {n_places}",
+                self.n_wordpieces
+            );
+            return Err(Error::config(message).with_hint("`n_wordpieces` must be at least 5; 128 is typical"));
         }
         match self.bert.type_vocab_size {
             1 => Err(Error::unsupported("the encoder has one token type; a cross-encoder needs two")),
@@ -128,10 +130,10 @@ pub(crate) mod tests {
         parameters.add(HEAD[0], drawn(12, 1, &mut rng));
         parameters.add(HEAD[1], drawn(1, 1, &mut rng));
         let words = [UNKNOWN, FIRST, BEHIND, BEGIN, END, "liver", "kidney", "disease", "fatty", "cold", "##s"];
-        let pieces = Tokenizer::of(words.map(str::to_owned).to_vec()).unwrap();
-        let config = CrossEncoderConfig { bert, n_pieces: 16 };
+        let tokenizer = Tokenizer::of(words.map(str::to_owned).to_vec()).unwrap();
+        let config = CrossEncoderConfig { bert, n_wordpieces: 16 };
         config.check(&parameters).unwrap();
-        (config, parameters, pieces)
+        (config, parameters, tokenizer)
     }
 
     #[test]
@@ -145,10 +147,10 @@ pub(crate) mod tests {
 
     #[test]
     fn names_are_cut_to_a_quarter_of_the_window() {
-        let (config, _, pieces) = drawn_cross_encoder();
-        assert_eq!(config.name_rows(&pieces, "Livers").unwrap(), [5, 10, 2]);
-        assert_eq!(config.name_rows(&pieces, "fatty liver kidney disease cold").unwrap(), [8, 5, 6, 2]);
-        assert_eq!(config.name_rows(&pieces, "").unwrap(), [2]);
+        let (config, _, tokenizer) = drawn_cross_encoder();
+        assert_eq!(config.name_rows(&tokenizer, "Livers").unwrap(), [5, 10, 2]);
+        assert_eq!(config.name_rows(&tokenizer, "fatty liver kidney disease cold").unwrap(), [8, 5, 6, 2]);
+        assert_eq!(config.name_rows(&tokenizer, "").unwrap(), [2]);
     }
 
     #[test]
@@ -168,9 +170,11 @@ pub(crate) mod tests {
         let (config, parameters, _) = drawn_cross_encoder();
         let refused = |config: CrossEncoderConfig| config.check(&parameters).unwrap_err().to_string();
         assert!(
-            refused(CrossEncoderConfig { n_pieces: 33, ..config.clone() }).contains("exceed the maximum length 40")
+            refused(CrossEncoderConfig { n_wordpieces: 33, ..config.clone() }).contains("exceed the maximum length 40")
         );
-        assert!(refused(CrossEncoderConfig { n_pieces: 4, ..config.clone() }).contains("exceed the maximum length"));
+        assert!(
+            refused(CrossEncoderConfig { n_wordpieces: 4, ..config.clone() }).contains("exceed the maximum length")
+        );
         let bert = BertConfig { type_vocab_size: 1, ..config.bert.clone() };
         assert!(refused(CrossEncoderConfig { bert, ..config.clone() }).contains("one token type"));
         let without = parameters.clone().without("bert.pooler.weight");

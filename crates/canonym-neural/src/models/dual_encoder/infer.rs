@@ -178,13 +178,13 @@ impl DualEncoder {
 /// Splits windows into ranges of at most [`PIECES`] wordpieces; a longer window is a range of its own.
 pub(crate) fn groups<T: AsRef<[u32]>>(windows: &[T]) -> Vec<std::ops::Range<usize>> {
     let mut groups = Vec::new();
-    let (mut start, mut n_pieces) = (0, 0);
+    let (mut start, mut n_wordpieces) = (0, 0);
     for (at, window) in windows.iter().enumerate() {
-        if n_pieces > 0 && n_pieces + window.as_ref().len() > PIECES {
+        if n_wordpieces > 0 && n_wordpieces + window.as_ref().len() > PIECES {
             groups.push(start..at);
-            (start, n_pieces) = (at, 0);
+            (start, n_wordpieces) = (at, 0);
         }
-        n_pieces += window.as_ref().len();
+        n_wordpieces += window.as_ref().len();
     }
     if start < windows.len() {
         groups.push(start..windows.len());

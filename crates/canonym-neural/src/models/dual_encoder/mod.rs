@@ -208,9 +208,9 @@ impl DualEncoderConfig {
             }
             MentionVector::Mean => {
                 let each = mention_spans.iter().flat_map(|span| span.first..span.last + 1).map(row).collect();
-                let pieces = tape.gather(rows, each);
+                let wordpieces = tape.gather(rows, each);
                 let segments = Segments::of_lengths(mention_spans.iter().map(|span| span.last + 1 - span.first));
-                tape.segment_mean(pieces, &Arc::new(segments))
+                tape.segment_mean(wordpieces, &Arc::new(segments))
             }
             MentionVector::First => tape.gather(rows, mention_spans.iter().map(|span| row(span.window)).collect()),
             MentionVector::Pooler => {

@@ -46,8 +46,8 @@ pub fn each_span(scores: &[f32], longest: usize, mut tell: impl FnMut(usize, usi
 }
 
 /// Number of spans that [`each_span`] visits.
-pub fn n_spans(n_pieces: usize, longest: usize) -> usize {
-    (0..n_pieces).map(|first| longest.min(n_pieces - first)).sum()
+pub fn n_spans(n_wordpieces: usize, longest: usize) -> usize {
+    (0..n_wordpieces).map(|first| longest.min(n_wordpieces - first)).sum()
 }
 
 /// Backward pass of [`each_span`]: accumulates the gradients of span logits, in its order, into the gradient of the scores.
@@ -120,13 +120,13 @@ pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<TokenSpan> {
 pub fn flat(found: &[TokenSpan]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by(|left, right| found[*right].probability.total_cmp(&found[*left].probability).then(left.cmp(right)));
-    let n_pieces = found.iter().map(|one| one.last + 1).max().unwrap_or(0);
-    let mut is_taken = vec![false; n_pieces];
+    let n_wordpieces = found.iter().map(|one| one.last + 1).max().unwrap_or(0);
+    let mut is_taken = vec![false; n_wordpieces];
     let mut kept = Vec::new();
     for row in order {
-        let pieces = found[row].first..found[row].last + 1;
-        if !is_taken[pieces.clone()].contains(&true) {
-            is_taken[pieces].fill(true);
+        let wordpieces = found[row].first..found[row].last + 1;
+        if !is_taken[wordpieces.clone()].contains(&true) {
+            is_taken[wordpieces].fill(true);
             kept.push(row);
         }
     }

@@ -18,7 +18,8 @@ use crate::tokenizer::{Token, Tokenizer};
 #[serde(deny_unknown_fields, default)]
 pub struct WindowConfig {
     /// Maximum number of wordpieces of a window, including `[CLS]` and `[SEP]`.
-    pub pieces: usize,
+    #[serde(alias = "pieces")]
+    pub wordpieces: usize,
     /// Overlap with the previous window, in wordpieces of whole sentences; at most half a window.
     pub overlap: usize,
     /// Number of mentions after which a window ends, as published; requires given mentions.
@@ -54,7 +55,14 @@ impl Crop {
 
 impl Default for WindowConfig {
     fn default() -> WindowConfig {
-        WindowConfig { pieces: 512, overlap: 128, mentions: None, marked: false, crop: Crop::default(), padded: false }
+        WindowConfig {
+            wordpieces: 512,
+            overlap: 128,
+            mentions: None,
+            marked: false,
+            crop: Crop::default(),
+            padded: false,
+        }
     }
 }
 
@@ -69,7 +77,7 @@ pub struct Windows {
     /// Range of wordpieces of each window; the first is at position 1. Empty for marked windows.
     pub ranges: Vec<Range<usize>>,
     /// Wordpieces of the text. Empty for marked windows.
-    pub pieces: Vec<Token>,
+    pub tokens: Vec<Token>,
     /// Position of each mention; `None` if it has no wordpieces. Always set for marked windows.
     pub places: Vec<Option<InWindow>>,
 }
@@ -89,7 +97,7 @@ pub struct InWindow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Windower {
     /// The vocabulary.
-    pub pieces: Tokenizer,
+    pub tokenizer: Tokenizer,
     /// Window settings.
     pub config: WindowConfig,
     // Private: ids of `[CLS]` and `[SEP]`.
@@ -99,20 +107,21 @@ pub struct Windower {
 
 impl Windower {
     /// Creates a windower; the vocabulary must contain `[CLS]` and `[SEP]`.
-    pub fn new(pieces: Tokenizer, config: WindowConfig) -> Result<Windower> {
-        if config.pieces < 8 || config.mentions == Some(0) {
-            let message = format!("invalid windows: {} wordpieces and {:?} mentions", config.pieces, config.mentions);
+    pub fn new(tokenizer: Tokenizer, config: WindowConfig) -> Result<Windower> {
+        if config.wordpieces < 8 || config.mentions == Some(0) {
+            let message =
+                format!("invalid windows: {} wordpieces and {:?} mentions", config.wordpieces, config.mentions);
             let hint = "a window needs at least 8 wordpieces (typically 512) and 1 mention (typically 8)";
             return Err(Error::config(message).with_hint(hint));
         }
-        let (first, behind) = pieces.ends()?;
-        Ok(Windower { pieces, config, first, behind })
+        let (first, behind) = tokenizer.ends()?;
+        Ok(Windower { tokenizer, config, first, behind })
     }
 
-    /// `input_ids` of a name, truncated to `n_pieces`.
-    pub fn name(&self, name: &str, n_pieces: usize) -> Vec<u32> {
+    /// `input_ids` of a name, truncated to `n_wordpieces`.
+    pub fn name(&self, name: &str, n_wordpieces: usize) -> Vec<u32> {
         let mut rows = vec![self.first];
-        rows.extend(self.pieces.rows(name).into_iter().take(n_pieces.saturating_sub(2)));
+        rows.extend(self.tokenizer.input_ids(name).into_iter().take(n_wordpieces.saturating_sub(2)));
         rows.push(self.behind);
         rows
     }
@@ -120,10 +129,10 @@ impl Windower {
     /// `input_ids` of a concept as published for TrainX, at most as long as a window: name, [`ENTITY`], definition.
     pub fn described(&self, name: &str, definition: &str) -> Vec<u32> {
         let mut rows = vec![self.first];
-        rows.extend(self.pieces.rows(name));
-        rows.extend(self.pieces.find(ENTITY));
-        rows.extend(self.pieces.rows(definition));
-        rows.truncate(self.config.pieces - 1);
+        rows.extend(self.tokenizer.input_ids(name));
+        rows.extend(self.tokenizer.find(ENTITY));
+        rows.extend(self.tokenizer.input_ids(definition));
+        rows.truncate(self.config.wordpieces - 1);
         rows.push(self.behind);
         self.fill(&mut rows);
         rows
@@ -131,7 +140,7 @@ impl Windower {
 
     fn fill(&self, rows: &mut Vec<u32>) {
         if self.config.padded {
-            rows.resize(self.config.pieces.max(rows.len()), self.pieces.find(PAD).unwrap_or_default());
+            rows.resize(self.config.wordpieces.max(rows.len()), self.tokenizer.find(PAD).unwrap_or_default());
         }
     }
 
@@ -140,35 +149,35 @@ impl Windower {
         if self.config.marked {
             return self.marked(text, mentions);
         }
-        let pieces = divide(&self.pieces, text, mentions);
-        let inside: Vec<Option<Range<usize>>> = mentions.iter().map(|span| pieces_of(&pieces, *span)).collect();
+        let tokens = divide(&self.tokenizer, text, mentions);
+        let inside: Vec<Option<Range<usize>>> = mentions.iter().map(|span| tokens_of(&tokens, *span)).collect();
         let ranges = match self.config.mentions {
-            Some(max_pieces) => {
+            Some(max_wordpieces) => {
                 let mut known: Vec<Range<usize>> = inside.iter().flatten().cloned().collect();
                 known.sort_by_key(|range| (range.start, range.end));
-                chunks(pieces.len(), &known, self.config.pieces - 2, max_pieces)
+                chunks(tokens.len(), &known, self.config.wordpieces - 2, max_wordpieces)
             }
-            None => self.ranges(text, &pieces),
+            None => self.ranges(text, &tokens),
         };
-        let place = |range: &Option<Range<usize>>| range.as_ref().and_then(|range| home(range, &ranges, pieces.len()));
+        let place = |range: &Option<Range<usize>>| range.as_ref().and_then(|range| home(range, &ranges, tokens.len()));
         let places = inside.iter().map(place).collect();
-        Ok(self.windows(pieces, ranges, places))
+        Ok(self.windows(tokens, ranges, places))
     }
 
     /// Windows of a text for mention detection. `borders` become wordpiece boundaries; it is empty unless gold boundaries may leak, as in
     /// the published evaluation.
     pub fn without_mentions(&self, text: &str, borders: &[Span]) -> Windows {
-        let pieces = divide(&self.pieces, text, borders);
-        let ranges = self.ranges(text, &pieces);
-        self.windows(pieces, ranges, Vec::new())
+        let tokens = divide(&self.tokenizer, text, borders);
+        let ranges = self.ranges(text, &tokens);
+        self.windows(tokens, ranges, Vec::new())
     }
 
-    fn windows(&self, pieces: Vec<Token>, ranges: Vec<Range<usize>>, places: Vec<Option<InWindow>>) -> Windows {
+    fn windows(&self, tokens: Vec<Token>, ranges: Vec<Range<usize>>, places: Vec<Option<InWindow>>) -> Windows {
         let rows = |range: &Range<usize>| {
-            let inner = pieces[range.clone()].iter().map(|piece| piece.row);
+            let inner = tokens[range.clone()].iter().map(|piece| piece.row);
             std::iter::once(self.first).chain(inner).chain([self.behind]).collect()
         };
-        Windows { rows: ranges.iter().map(rows).collect(), ranges, pieces, places }
+        Windows { rows: ranges.iter().map(rows).collect(), ranges, tokens, places }
     }
 
     fn marked(&self, text: &str, mentions: &[Span]) -> Result<Windows> {
@@ -179,7 +188,7 @@ impl Windower {
                 Crop::Trainx => trainx_window,
             };
             let MarkedWindow { mut rows, first, last } =
-                window(&self.pieces, text, span.start as usize..span.end as usize, self.config.pieces)?;
+                window(&self.tokenizer, text, span.start as usize..span.end as usize, self.config.wordpieces)?;
             self.fill(&mut rows);
             windows.places.push(Some(InWindow { window: windows.rows.len(), first, last }));
             windows.rows.push(rows);
@@ -188,18 +197,18 @@ impl Windower {
     }
 
     /// Overlapping ranges of whole sentences.
-    fn ranges(&self, text: &str, pieces: &[Token]) -> Vec<Range<usize>> {
-        let max_pieces = self.config.pieces - 2;
-        if pieces.len() <= max_pieces {
-            return std::iter::once(0..pieces.len()).filter(|range| !range.is_empty()).collect();
+    fn ranges(&self, text: &str, tokens: &[Token]) -> Vec<Range<usize>> {
+        let max_wordpieces = self.config.wordpieces - 2;
+        if tokens.len() <= max_wordpieces {
+            return std::iter::once(0..tokens.len()).filter(|range| !range.is_empty()).collect();
         }
-        let overlap = self.config.overlap.min(max_pieces / 2);
-        let units = units(text, pieces, max_pieces - overlap);
+        let overlap = self.config.overlap.min(max_wordpieces / 2);
+        let units = units(text, tokens, max_wordpieces - overlap);
         let mut ranges = Vec::new();
         let mut first = 0;
         loop {
             let start = units[first].start;
-            let next = units[first..].partition_point(|unit| unit.end - start <= max_pieces) + first;
+            let next = units[first..].partition_point(|unit| unit.end - start <= max_wordpieces) + first;
             let end = units[next - 1].end;
             ranges.push(start..end);
             if next == units.len() {
@@ -212,19 +221,19 @@ impl Windower {
 }
 
 /// Sentences as ranges of wordpieces, cut at `most` wordpieces.
-fn units(text: &str, pieces: &[Token], max_pieces: usize) -> Vec<Range<usize>> {
+fn units(text: &str, tokens: &[Token], max_wordpieces: usize) -> Vec<Range<usize>> {
     let mut units = Vec::new();
     let mut start = 0;
     for sentence in sentences(text) {
-        let end = start + pieces[start..].partition_point(|piece| piece.start < sentence.end as usize);
+        let end = start + tokens[start..].partition_point(|piece| piece.start < sentence.end as usize);
         while start < end {
-            let cut = end.min(start + max_pieces.max(1));
+            let cut = end.min(start + max_wordpieces.max(1));
             units.push(start..cut);
             start = cut;
         }
     }
-    while start < pieces.len() {
-        let cut = pieces.len().min(start + max_pieces.max(1));
+    while start < tokens.len() {
+        let cut = tokens.len().min(start + max_wordpieces.max(1));
         units.push(start..cut);
         start = cut;
     }
@@ -232,7 +241,7 @@ fn units(text: &str, pieces: &[Token], max_pieces: usize) -> Vec<Range<usize>> {
 }
 
 /// Wordpieces of a text, split at mention boundaries.
-pub fn divide(pieces: &Tokenizer, text: &str, mentions: &[Span]) -> Vec<Token> {
+pub fn divide(tokenizer: &Tokenizer, text: &str, mentions: &[Span]) -> Vec<Token> {
     let mut borders: Vec<usize> = mentions.iter().flat_map(|span| [span.start as usize, span.end as usize]).collect();
     borders.push(text.len());
     borders.sort_unstable();
@@ -241,26 +250,26 @@ pub fn divide(pieces: &Tokenizer, text: &str, mentions: &[Span]) -> Vec<Token> {
     let mut start = 0;
     for border in borders {
         let moved = |piece: Token| Token { row: piece.row, start: piece.start + start, end: piece.end + start };
-        divided.extend(pieces.pieces(&text[start..border]).into_iter().map(moved));
+        divided.extend(tokenizer.tokens(&text[start..border]).into_iter().map(moved));
         start = border;
     }
     divided
 }
 
 /// The range of wordpieces that overlap a span, if any.
-pub fn pieces_of(pieces: &[Token], span: Span) -> Option<Range<usize>> {
-    let start = pieces.partition_point(|piece| piece.end <= span.start as usize);
-    let end = pieces.partition_point(|piece| piece.start < span.end as usize);
+pub fn tokens_of(tokens: &[Token], span: Span) -> Option<Range<usize>> {
+    let start = tokens.partition_point(|piece| piece.end <= span.start as usize);
+    let end = tokens.partition_point(|piece| piece.start < span.end as usize);
     (start < end).then_some(start..end)
 }
 
 /// The window in which the shorter side of the context of a mention is longest; mentions longer than a window are truncated.
-pub(crate) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: usize) -> Option<InWindow> {
+pub(crate) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_wordpieces: usize) -> Option<InWindow> {
     let around = |window: &Range<usize>| {
         let inside = mention.end.min(window.end).saturating_sub(mention.start.max(window.start));
         // Context that ends with the text counts as complete.
-        let left = if window.start == 0 { n_pieces } else { mention.start.saturating_sub(window.start) };
-        let right = if window.end == n_pieces { n_pieces } else { window.end.saturating_sub(mention.end) };
+        let left = if window.start == 0 { n_wordpieces } else { mention.start.saturating_sub(window.start) };
+        let right = if window.end == n_wordpieces { n_wordpieces } else { window.end.saturating_sub(mention.end) };
         (inside, left.min(right))
     };
     // Starts and ends of windows both increase, so windows that overlap the mention are contiguous.
@@ -276,28 +285,33 @@ pub(crate) fn home(mention: &Range<usize>, windows: &[Range<usize>], n_pieces: u
 /// Windows of the published protocol: a window ends after its `n_mentions`-th mention, or after the last one that fits. The remaining text
 /// goes to the last window as far as it fits. If the text between two mentions is longer than a window, it is cut before the next mention,
 /// so that no mention is lost.
-fn chunks(n_pieces: usize, mentions: &[Range<usize>], max_pieces: usize, n_mentions: usize) -> Vec<Range<usize>> {
+fn chunks(
+    n_wordpieces: usize,
+    mentions: &[Range<usize>],
+    max_wordpieces: usize,
+    n_mentions: usize,
+) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     let mut end = 0;
     let mut n = 0;
     for mention in mentions {
-        if n > 0 && mention.end > end && (n == n_mentions || mention.end - start > max_pieces) {
+        if n > 0 && mention.end > end && (n == n_mentions || mention.end - start > max_wordpieces) {
             ranges.push(start..end);
             // A mention that overlaps the previous one is kept whole.
             start = end.min(mention.start);
             n = 0;
         }
-        while mention.end - start > max_pieces && mention.start > start {
-            let cut = (start + max_pieces).min(mention.start);
+        while mention.end - start > max_wordpieces && mention.start > start {
+            let cut = (start + max_wordpieces).min(mention.start);
             ranges.push(start..cut);
             start = cut;
         }
-        end = end.max(mention.end).min(start + max_pieces);
+        end = end.max(mention.end).min(start + max_wordpieces);
         n += 1;
     }
-    while start < n_pieces {
-        let cut = n_pieces.min(start + max_pieces);
+    while start < n_wordpieces {
+        let cut = n_wordpieces.min(start + max_wordpieces);
         ranges.push(start..cut);
         start = cut;
     }
@@ -339,9 +353,9 @@ mod tests {
 
     #[test]
     fn windows_of_long_texts_end_with_sentences_cover_all_and_overlap() {
-        let windower = windower(WindowConfig { pieces: 22, overlap: 8, ..WindowConfig::default() });
+        let windower = windower(WindowConfig { wordpieces: 22, overlap: 8, ..WindowConfig::default() });
         let made = windower.without_mentions(&text(20), &[]);
-        assert_eq!(made.pieces.len(), 80);
+        assert_eq!(made.tokens.len(), 80);
         assert_eq!(made.ranges[0], 0..20);
         assert_eq!(made.ranges[1], 12..32);
         assert_eq!(made.ranges.last().unwrap().end, 80);
@@ -398,10 +412,10 @@ mod tests {
     #[test]
     fn published_windows_and_descriptions_are_filled_where_pads_are_attended() {
         let names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[Ms]", "[Me]", "[ENT]", "a", "b"];
-        let config = WindowConfig { pieces: 8, marked: true, crop: Crop::Trainx, ..WindowConfig::default() };
-        let pieces = Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap();
+        let config = WindowConfig { wordpieces: 8, marked: true, crop: Crop::Trainx, ..WindowConfig::default() };
+        let tokenizer = Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap();
         let rows = |config: WindowConfig| {
-            let windower = Windower::new(pieces.clone(), config).unwrap();
+            let windower = Windower::new(tokenizer.clone(), config).unwrap();
             let window = windower.with_mentions("a b", &[span(2, 3)]).unwrap().rows.remove(0);
             [window, windower.described("a", "b"), windower.described("b", "a a a a a a")]
         };
@@ -416,7 +430,7 @@ mod tests {
 
     #[test]
     fn marked_windows_are_one_a_mention() {
-        let windower = windower(WindowConfig { pieces: 8, marked: true, ..WindowConfig::default() });
+        let windower = windower(WindowConfig { wordpieces: 8, marked: true, ..WindowConfig::default() });
         let made = windower.with_mentions("a b a b a b a b", &[span(6, 7), span(0, 1)]).unwrap();
         assert_eq!(made.rows.len(), 2);
         assert!(made.rows.iter().all(|rows| rows.len() <= 8 && rows.contains(&3) && rows.contains(&4)));

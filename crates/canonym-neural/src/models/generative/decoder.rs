@@ -315,7 +315,7 @@ pub(crate) mod tests {
         let (mut n_steps, mut n_compared) = (0, 0);
         for place in 0..5 {
             let going: Vec<usize> = (0..2).filter(|at| targets.segments().rows(*at).len() > place).collect();
-            let token = |at: usize| targets.pieces()[targets.segments().rows(at).start + place];
+            let token = |at: usize| targets.input_ids()[targets.segments().rows(at).start + place];
             let steps: Vec<Step<'_>> = going
                 .iter()
                 .map(|at| Step { mention: *at, path: &paths[*at], token: token(*at), is_scored: true })

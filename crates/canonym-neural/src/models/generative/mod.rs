@@ -151,7 +151,7 @@ impl GenerativeConfig {
         let rate = self.encoder.hidden_dropout_prob;
         let places = segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
         let (words, positions) = (tape.parameter(WORDS)?, tape.parameter("decoder.embedding.position")?);
-        let (words, positions) = (tape.gather(words, targets.pieces().to_vec()), tape.gather(positions, places));
+        let (words, positions) = (tape.gather(words, targets.input_ids().to_vec()), tape.gather(positions, places));
         let rows = tape.add(words, positions);
         let rows = self.norm(tape, "decoder.embedding", rows)?;
         let mut rows = tape.dropout(rows, rate, rng.as_deref_mut());

@@ -126,7 +126,7 @@ impl Coder {
         for word in text.split(' ') {
             match is_mark(word) {
                 Some((_, row)) => {
-                    tokens.append(&mut self.tokenizer.rows(&plain));
+                    tokens.append(&mut self.tokenizer.input_ids(&plain));
                     plain.clear();
                     tokens.push(*row);
                 }
@@ -136,7 +136,7 @@ impl Coder {
                 }
             }
         }
-        tokens.append(&mut self.tokenizer.rows(&plain));
+        tokens.append(&mut self.tokenizer.input_ids(&plain));
         tokens
     }
 
@@ -170,7 +170,7 @@ impl Coder {
     pub fn prompt(&self, mention: &str) -> Vec<u32> {
         let mut tokens = vec![self.last];
         if self.config.prompt {
-            let prompt = self.tokenizer.rows(&format!(" {}", prompt(mention)));
+            let prompt = self.tokenizer.input_ids(&format!(" {}", prompt(mention)));
             let n = prompt.len().min(self.max_target / 2 - 1);
             tokens.extend_from_slice(&prompt[prompt.len() - n..]);
         }
@@ -179,7 +179,7 @@ impl Coder {
 
     /// Tokens of a plain name with the last token; `None` if there are none, or too many for the model.
     pub fn name(&self, plain: &str) -> Option<Vec<u32>> {
-        let mut tokens = self.tokenizer.rows(&format!(" {plain}"));
+        let mut tokens = self.tokenizer.input_ids(&format!(" {plain}"));
         // A token that is unknown would stand for many names, and the last token ends a name.
         let is_written = |token: &u32| *token != self.tokenizer.unknown && *token != self.last;
         tokens.push(self.last);

@@ -128,10 +128,10 @@ impl MultitaskTagger {
         let mut all = Vec::with_capacity(texts.len());
         let mut start = 0;
         while start < texts.len() {
-            let mut n_pieces = 0;
+            let mut n_wordpieces = 0;
             let fits = |text: &&TokenizedText| {
-                n_pieces += text.windows.iter().map(|window| window.context.len() + 2).sum::<usize>();
-                n_pieces <= PIECES
+                n_wordpieces += text.windows.iter().map(|window| window.context.len() + 2).sum::<usize>();
+                n_wordpieces <= PIECES
             };
             let end = start + texts[start..].iter().take_while(fits).count().max(1);
             all.extend(self.label_some(&texts[start..end], given.map(|given| &given[start..end]))?);
@@ -290,8 +290,8 @@ impl MultitaskTagger {
             }
         }
         for (at, (first, last)) in spans.iter().enumerate() {
-            let pieces = text.words[*first].start..text.words[*last].end;
-            let known: Vec<usize> = pieces.filter_map(|piece| row_of.get(&piece).copied()).collect();
+            let wordpieces = text.words[*first].start..text.words[*last].end;
+            let known: Vec<usize> = wordpieces.filter_map(|piece| row_of.get(&piece).copied()).collect();
             let share = 1.0 / known.len().max(1) as f32;
             for row in known {
                 pooled.row_mut(at).iter_mut().zip(rows.row(row)).for_each(|(to, value)| *to += share * value);

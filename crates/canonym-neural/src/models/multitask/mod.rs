@@ -125,7 +125,8 @@ pub struct MultitaskConfig {
     #[serde(default, skip_serializing_if = "LinkedSpans::is_default")]
     pub linked_spans: LinkedSpans,
     /// Maximum number of wordpieces of a sentence with its context, including the special tokens.
-    pub max_pieces: usize,
+    #[serde(alias = "max_pieces")]
+    pub max_wordpieces: usize,
     /// The semantic types, in the order of their labels.
     pub types: Vec<String>,
 }
@@ -252,9 +253,9 @@ impl MultitaskConfig {
                 "omit `linked_spans`, or add the tasks",
             );
         }
-        if self.max_pieces < 16 || self.max_pieces > self.bert.max_position_embeddings {
+        if self.max_wordpieces < 16 || self.max_wordpieces > self.bert.max_position_embeddings {
             return refused(
-                "`max_pieces` must be at least 16 and at most the number of positions of the encoder",
+                "`max_wordpieces` must be at least 16 and at most the number of positions of the encoder",
                 "the paper uses 128",
             );
         }
@@ -325,8 +326,8 @@ impl MultitaskConfig {
         let each = windows.spans.iter().flat_map(|(first, last)| *first..=*last).collect();
         let lengths = windows.spans.iter().map(|(first, last)| (last + 1 - first) as usize);
         let segments = Arc::new(Segments::of_lengths(lengths));
-        let pieces = tape.gather(rows, each);
-        tape.segment_mean(pieces, &segments)
+        let wordpieces = tape.gather(rows, each);
+        tape.segment_mean(wordpieces, &segments)
     }
 
     /// Dropout, the hidden layer if there is one, and the linear layer of a task, `[units, labels]`; for concepts the inputs of the layer with

@@ -38,14 +38,14 @@ pub fn drawn_tagger_with(framing: Framing, crf: bool, change: impl Fn(&mut Multi
         lenient: false,
         hidden_layer: false,
         linked_spans: LinkedSpans::Runs,
-        max_pieces: 24,
+        max_wordpieces: 24,
         types: vec!["A".to_owned(), "B".to_owned()],
     };
     change(&mut model);
     model.init(&mut parameters, 3, &mut SplitMix64::new(1));
     model.check(&parameters, 3).unwrap();
-    let pieces = Tokenizer::of(WORDS.split(' ').map(str::to_owned).collect()).unwrap();
-    let splitter = Splitter::new(pieces, model.max_pieces).unwrap();
+    let tokenizer = Tokenizer::of(WORDS.split(' ').map(str::to_owned).collect()).unwrap();
+    let splitter = Splitter::new(tokenizer, model.max_wordpieces).unwrap();
     Drawn { model, parameters, splitter }
 }
 

@@ -20,7 +20,7 @@ use crate::tokenizer::{Token, Tokenizer};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenizedText {
     /// The wordpieces.
-    pub pieces: Vec<Token>,
+    pub tokens: Vec<Token>,
     /// The wordpieces of each word.
     pub words: Vec<Range<usize>>,
     /// The windows, whose targets follow each other.
@@ -43,25 +43,25 @@ pub struct Window {
 /// Splits texts into sentences with context.
 #[derive(Debug, Clone)]
 pub struct Splitter {
-    pieces: Tokenizer,
+    tokenizer: Tokenizer,
     cls: u32,
     sep: u32,
-    max_pieces: usize,
+    max_wordpieces: usize,
 }
 
 impl TokenizedText {
     /// The bytes of a range of words, both ends included.
     pub fn span(&self, first: usize, last: usize) -> Span {
         Span {
-            start: self.pieces[self.words[first].start].start as u32,
-            end: self.pieces[self.words[last].end - 1].end as u32,
+            start: self.tokens[self.words[first].start].start as u32,
+            end: self.tokens[self.words[last].end - 1].end as u32,
         }
     }
 
     /// The first and last word of a span whose boundaries are word boundaries.
     pub fn words_of(&self, span: Span) -> Option<(usize, usize)> {
-        let start = |word: &Range<usize>| self.pieces[word.start].start;
-        let end = |word: &Range<usize>| self.pieces[word.end - 1].end;
+        let start = |word: &Range<usize>| self.tokens[word.start].start;
+        let end = |word: &Range<usize>| self.tokens[word.end - 1].end;
         let first = self.words.partition_point(|word| start(word) < span.start as usize);
         let after = self.words.partition_point(|word| end(word) <= span.end as usize);
         let is_whole = first < after
@@ -72,9 +72,9 @@ impl TokenizedText {
 
     /// The first and last word that overlap a span; `None` if there are none.
     pub fn words_in(&self, span: Span) -> Option<(usize, usize)> {
-        let end = |word: &Range<usize>| self.pieces[word.end - 1].end;
+        let end = |word: &Range<usize>| self.tokens[word.end - 1].end;
         let first = self.words.partition_point(|word| end(word) <= span.start as usize);
-        let after = self.words.partition_point(|word| self.pieces[word.start].start < span.end as usize);
+        let after = self.words.partition_point(|word| self.tokens[word.start].start < span.end as usize);
         (first < after && span.start < span.end).then(|| (first, after - 1))
     }
 
@@ -107,24 +107,24 @@ impl TokenizedText {
 }
 
 impl Splitter {
-    /// A splitter into windows of at most `max_pieces` wordpieces, the special tokens included.
+    /// A splitter into windows of at most `max_wordpieces` wordpieces, the special tokens included.
     ///
     /// # Errors
     /// If the tokenizer has no tokens for the ends of a sequence.
-    pub fn new(pieces: Tokenizer, max_pieces: usize) -> Result<Splitter> {
-        let (cls, sep) = pieces.ends()?;
-        Ok(Splitter { pieces, cls, sep, max_pieces })
+    pub fn new(tokenizer: Tokenizer, max_wordpieces: usize) -> Result<Splitter> {
+        let (cls, sep) = tokenizer.ends()?;
+        Ok(Splitter { tokenizer, cls, sep, max_wordpieces })
     }
 
     /// The tokenizer.
-    pub fn pieces(&self) -> &Tokenizer {
-        &self.pieces
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
     }
 
     /// Splits a text. `boundaries` become word boundaries: the gold mentions in training, nothing otherwise.
     pub fn read(&self, text: &str, boundaries: &[Span]) -> TokenizedText {
-        let mut pieces = divide(&self.pieces, text, boundaries);
-        for piece in &mut pieces {
+        let mut tokens = divide(&self.tokenizer, text, boundaries);
+        for piece in &mut tokens {
             // The accents of the last letter, which the tokenizer of an uncased model leaves out.
             let accents = text[piece.end..].chars().take_while(|letter| is_accent(*letter));
             piece.end += accents.map(char::len_utf8).sum::<usize>();
@@ -133,27 +133,27 @@ impl Splitter {
             boundaries.iter().flat_map(|span| [span.start as usize, span.end as usize]).collect();
         edges.sort_unstable();
         let mut words: Vec<Range<usize>> = Vec::new();
-        for (at, piece) in pieces.iter().enumerate() {
+        for (at, piece) in tokens.iter().enumerate() {
             let around = (text[..piece.start].chars().next_back(), text[piece.start..].chars().next());
             let joins = matches!(around, (Some(before), Some(after)) if are_joined(before, after));
             // Several wordpieces of one character belong to one word.
-            let overlaps = at > 0 && piece.start < pieces[at - 1].end;
+            let overlaps = at > 0 && piece.start < tokens[at - 1].end;
             match words.last_mut() {
                 Some(word) if overlaps || (joins && edges.binary_search(&piece.start).is_err()) => word.end = at + 1,
                 _ => words.push(at..at + 1),
             }
         }
-        let windows = self.windows(text, &pieces, &words);
-        TokenizedText { pieces, words, windows }
+        let windows = self.windows(text, &tokens, &words);
+        TokenizedText { tokens, words, windows }
     }
 
-    fn windows(&self, text: &str, pieces: &[Token], words: &[Range<usize>]) -> Vec<Window> {
-        let room = self.max_pieces - 2;
+    fn windows(&self, text: &str, tokens: &[Token], words: &[Range<usize>]) -> Vec<Window> {
+        let room = self.max_wordpieces - 2;
         let mut targets: Vec<(Range<usize>, bool)> = Vec::new();
         let mut start = 0;
         // What follows the last sentence, such as a wordpiece of white space, is one of its own.
         for sentence_end in sentences(text).iter().map(|sentence| sentence.end as usize).chain([usize::MAX]) {
-            let end = words.partition_point(|word| pieces[word.start].start < sentence_end);
+            let end = words.partition_point(|word| tokens[word.start].start < sentence_end);
             let mut continues = false;
             while start < end {
                 // A sentence that is too long is cut between words.
@@ -173,7 +173,7 @@ impl Splitter {
             let after = targets.get(at + 1).map_or(0, |after| rows(after).len());
             // Context is cut evenly at its outer ends; what one side leaves goes to the other.
             let n_before = before.min((room / 2).max(room.saturating_sub(after)));
-            let n_after = after.min(room - n_before).min(pieces.len() - target.end);
+            let n_after = after.min(room - n_before).min(tokens.len() - target.end);
             Window {
                 words: targets[at].0.clone(),
                 context: target.start - n_before.min(target.start)..target.end + n_after,
@@ -193,7 +193,7 @@ impl Splitter {
         let mut segments = Segments::default();
         let mut n_rows = 0;
         for (text, window, spans) in windows {
-            let inner: Vec<u32> = text.pieces[window.context.clone()].iter().map(|piece| piece.row).collect();
+            let inner: Vec<u32> = text.tokens[window.context.clone()].iter().map(|piece| piece.row).collect();
             packed.sequences.push(&[&[&[self.cls], inner.as_slice(), &[self.sep]].concat()]);
             let first = n_rows + 1 + (window.target.start - window.context.start) as u32;
             packed.targets.extend(first..first + window.target.len() as u32);
@@ -233,10 +233,10 @@ fn is_ideograph(letter: char) -> bool {
 mod tests {
     use super::*;
 
-    fn splitter(max_pieces: usize) -> Splitter {
+    fn splitter(max_wordpieces: usize) -> Splitter {
         let vocabulary = "[UNK] [CLS] [SEP] a fever ##ish cough . , ( ) of the knee";
-        let pieces = Tokenizer::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
-        Splitter::new(pieces, max_pieces).unwrap()
+        let tokenizer = Tokenizer::of(vocabulary.split(' ').map(str::to_owned).collect()).unwrap();
+        Splitter::new(tokenizer, max_wordpieces).unwrap()
     }
 
     #[test]
@@ -292,19 +292,19 @@ mod tests {
         let sentence = "A fever of the knee, a cough of the knee. ";
         let long = "fever ".repeat(200);
         for text in [sentence.repeat(6), long.clone(), format!("{sentence}{long}. {sentence}"), "x".repeat(500)] {
-            for max_pieces in [16, 40, 128] {
-                let text = splitter(max_pieces).read(&text, &[]);
+            for max_wordpieces in [16, 40, 128] {
+                let text = splitter(max_wordpieces).read(&text, &[]);
                 assert!(text.n_sentences() > 0 && text.n_cut() <= text.n_sentences());
                 let mut next = 0;
                 for window in &text.windows {
                     assert_eq!(window.words.start, next);
                     next = window.words.end;
-                    assert!(window.context.len() <= max_pieces - 2 && !window.target.is_empty());
+                    assert!(window.context.len() <= max_wordpieces - 2 && !window.target.is_empty());
                     assert!(window.context.start <= window.target.start && window.target.end <= window.context.end);
                 }
                 assert_eq!(next, text.words.len());
                 let each = text.windows.iter().map(|window| (&text, window, [].as_slice()));
-                let packed = splitter(max_pieces).pack(each);
+                let packed = splitter(max_wordpieces).pack(each);
                 assert_eq!(packed.words.len(), text.words.len());
                 assert_eq!(packed.segments.n_rows(), packed.targets.len());
             }

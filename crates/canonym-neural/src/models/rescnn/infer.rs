@@ -21,8 +21,8 @@ const TILE: usize = 512;
 pub struct ResCnnEncoder {
     config: ResCnnConfig,
     unknown: u32,
-    /// Projected embedding of each wordpiece, `[pieces, width]`; with position embeddings, of each wordpiece at each position,
-    /// `[pieces * max_length, width]`, computed on first use.
+    /// Projected embedding of each wordpiece, `[wordpieces, width]`; with position embeddings, of each wordpiece at each position,
+    /// `[wordpieces * max_length, width]`, computed on first use.
     projected: Projected,
     blocks: Vec<Block>,
     /// Effective radius of the convolutions, if it is restricted below that of the kernels.
@@ -136,7 +136,7 @@ impl ResCnnEncoder {
 
     fn encode_tile(&self, tokens: &Tokens, scratch: &mut Scratch) -> Vec<f32> {
         let ResCnnConfig { width, n_filters, hidden, ref kernels, .. } = self.config;
-        let n_rows = tokens.pieces.len();
+        let n_rows = tokens.input_ids.len();
         let radius = self.config.radius();
         let offsets: Vec<isize> = (-(radius as isize)..=radius as isize).collect();
         let n_filtered = kernels.len() * n_filters;
@@ -169,7 +169,7 @@ impl ResCnnEncoder {
         rows.clear();
         match &self.projected {
             Projected::OfPiece(table) => {
-                tokens.pieces.iter().for_each(|piece| rows.extend_from_slice(table.row(*piece as usize)))
+                tokens.input_ids.iter().for_each(|piece| rows.extend_from_slice(table.row(*piece as usize)))
             }
             Projected::OfPlace { parameters } => {
                 let mut tape = Tape::new(parameters);

@@ -89,7 +89,7 @@ pub enum Pooling {
 #[derive(Debug, Clone, Default)]
 pub struct Tokens {
     /// `input_ids`: vocabulary rows of all wordpieces.
-    pub pieces: Vec<u32>,
+    pub input_ids: Vec<u32>,
     /// Row range of each name.
     pub segments: Segments,
 }
@@ -100,7 +100,7 @@ impl Tokens {
         let mut tokens = Tokens::default();
         for name in names {
             let name = &name[..name.len().min(max_length)];
-            tokens.pieces.extend_from_slice(if name.is_empty() { std::slice::from_ref(&unknown) } else { name });
+            tokens.input_ids.extend_from_slice(if name.is_empty() { std::slice::from_ref(&unknown) } else { name });
             tokens.segments.push(name.len());
         }
         tokens
@@ -108,11 +108,11 @@ impl Tokens {
 }
 
 impl ResCnnConfig {
-    /// Initialises the weights; `n_pieces` embeddings of dimension `dim` are drawn if `parameters` has none.
-    pub fn init(&self, parameters: &mut Parameters, n_pieces: usize, dim: usize, rng: &mut SplitMix64) {
+    /// Initialises the weights; `n_wordpieces` embeddings of dimension `dim` are drawn if `parameters` has none.
+    pub fn init(&self, parameters: &mut Parameters, n_wordpieces: usize, dim: usize, rng: &mut SplitMix64) {
         if parameters.find("embedding.word").is_err() {
-            let values = (0..n_pieces * dim).map(|_| random::normal(rng)).collect();
-            parameters.add("embedding.word", Matrix::new(n_pieces, dim, values));
+            let values = (0..n_wordpieces * dim).map(|_| random::normal(rng)).collect();
+            parameters.add("embedding.word", Matrix::new(n_wordpieces, dim, values));
         }
         parameters.add_linear("projection", dim, self.width, rng);
         for block in 0..self.n_blocks {
@@ -284,12 +284,12 @@ impl ResCnnConfig {
 /// Wordpiece embeddings, `[rows, dim]`; those of BERT are summed and normalised.
 fn embed(tape: &mut Tape<'_>, tokens: &Tokens) -> Result<Var> {
     let table = tape.parameter("embedding.word")?;
-    let mut rows = tape.gather(table, tokens.pieces.clone());
+    let mut rows = tape.gather(table, tokens.input_ids.clone());
     if let Ok(table) = tape.parameter("embedding.position") {
         let places = tokens.segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
         let positions = tape.gather(table, places);
         let table = tape.parameter("embedding.type")?;
-        let types = tape.gather(table, vec![0; tokens.pieces.len()]);
+        let types = tape.gather(table, vec![0; tokens.input_ids.len()]);
         rows = tape.add(rows, positions);
         rows = tape.add(rows, types);
         let (gain, bias) = (tape.parameter("embedding.norm.gain")?, tape.parameter("embedding.norm.bias")?);

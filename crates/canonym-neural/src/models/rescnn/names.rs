@@ -12,7 +12,7 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug)]
 pub struct NameEncoder {
     /// The vocabulary.
-    pub pieces: Tokenizer,
+    pub tokenizer: Tokenizer,
     /// The model.
     pub encoder: ResCnnEncoder,
 }
@@ -20,7 +20,7 @@ pub struct NameEncoder {
 impl NameEncoder {
     /// Name vectors; names are folded first.
     pub fn encode<T: AsRef<str> + Sync>(&self, names: &[T]) -> Matrix {
-        let rows: Vec<Vec<u32>> = names.par_iter().map(|name| self.pieces.rows(&fold(name.as_ref()))).collect();
+        let rows: Vec<Vec<u32>> = names.par_iter().map(|name| self.tokenizer.input_ids(&fold(name.as_ref()))).collect();
         self.encoder.encode(&rows)
     }
 
@@ -33,7 +33,8 @@ impl NameEncoder {
     /// Vectors of some forms of a knowledge base.
     pub fn encode_some(&self, kb: &KnowledgeBase, forms: &[FormId]) -> Matrix {
         let texts = kb.forms();
-        let rows: Vec<Vec<u32>> = forms.par_iter().map(|form| self.pieces.rows(texts.get(form.0 as usize))).collect();
+        let rows: Vec<Vec<u32>> =
+            forms.par_iter().map(|form| self.tokenizer.input_ids(texts.get(form.0 as usize))).collect();
         self.encoder.encode(&rows)
     }
 }

@@ -210,8 +210,9 @@ impl TaggerConfig {
     pub fn check_sizes(&self) -> Result<()> {
         let sizes = [self.word_dim, self.n_grams, self.gram_dim, self.shape_dim, self.width, self.distances.len()];
         if sizes.contains(&0) || self.distances.contains(&0) {
-            return Err(Error::config("invalid tagger config: a size is 0")
-                .with_hint("sizes and distances must be at least 1"));
+            return Err(
+                Error::config("invalid tagger config: a size is 0").with_hint("sizes and distances must be at least 1")
+            );
         }
         Ok(())
     }

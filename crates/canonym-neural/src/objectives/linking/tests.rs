@@ -10,7 +10,7 @@ fn names() -> Names {
     let mut names = Names::default();
     for concept in 0..8u32 {
         for other in [8, 9] {
-            names.pieces.push(vec![10, concept, other, 10]);
+            names.input_ids.push(vec![10, concept, other, 10]);
             names.concepts.push(vec![concept]);
         }
     }
@@ -62,7 +62,7 @@ fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_one
             let batch = objective.batch(step, &mut SplitMix64::new(step));
             n_asked += batch.asked.len();
             let sizes = batch.asked.iter().map(|(_, candidates)| candidates.len());
-            let most = if shared { names.pieces.len() } else { 1 + 2 + 3 };
+            let most = if shared { names.input_ids.len() } else { 1 + 2 + 3 };
             assert!(sizes.clone().all(|n| n > 1 && n <= most), "{sizes:?}");
         }
         // An epoch contains every mention once, except for those whose concept has no name.

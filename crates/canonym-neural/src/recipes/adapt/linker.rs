@@ -183,25 +183,25 @@ fn train_names(
     let forms: BTreeSet<FormId> =
         concepts.iter().flat_map(|concept| kb.names(*concept)).map(|name| kb.form_of(name)).collect();
     let encoder = bundle.name_encoder()?;
-    let rows = |text: &str| encoder.pieces.rows(&canonym_core::text::normalise::fold(text));
+    let rows = |text: &str| encoder.tokenizer.input_ids(&canonym_core::text::normalise::fold(text));
     let mut table = Names::default();
     for form in forms {
         let of_form: BTreeSet<u32> = kb.names_of_form(form).map(|name| kb.concept_of(name).0).collect();
-        table.pieces.push(encoder.pieces.rows(kb.forms().get(form.0 as usize)));
+        table.input_ids.push(encoder.tokenizer.input_ids(kb.forms().get(form.0 as usize)));
         table.concepts.push(of_form.into_iter().collect());
     }
     let named = |names: NamedConcepts<'_>| Names {
-        pieces: names.iter().map(|(name, _)| rows(name)).collect(),
+        input_ids: names.iter().map(|(name, _)| rows(name)).collect(),
         concepts: names.iter().map(|(_, concepts)| concepts.iter().map(|concept| concept.0).collect()).collect(),
     };
     let (mut to_fit, held_out) = (named(anchors), named(queries));
     for concept in replayed {
         let names: Vec<_> = kb.names(concept).collect();
         let name = names[for_step(seed, u64::from(concept.0)).below(names.len())];
-        to_fit.pieces.push(rows(kb.name(name)));
+        to_fit.input_ids.push(rows(kb.name(name)));
         to_fit.concepts.push(vec![concept.0]);
     }
-    let unknown = bundle.pieces.unknown;
+    let unknown = bundle.tokenizer.unknown;
     let rescnn = bundle.manifest.rescnn.clone();
     let mut objective =
         Synonyms::new(&rescnn, config.batch, (&to_fit, &table), unknown, seed).with_held_out(Some((&held_out, &table)));
@@ -212,9 +212,9 @@ fn train_names(
     std::fs::create_dir_all(&folder).map_err(|error| canonym_core::Error::io("create", &folder, error))?;
     remove_kept(&folder, &[STAGE])?;
     let mut log = Log::create(&folder)?;
-    let of = format!("{seed} {} {}", to_fit.pieces.len(), table.pieces.len());
+    let of = format!("{seed} {} {}", to_fit.input_ids.len(), table.input_ids.len());
     let stage = Stage { name: STAGE, config: config.run, seed, out: &folder, of: &of };
-    let trained = stage.train(parameters, &mut objective, to_fit.pieces.len(), &mut log)?;
+    let trained = stage.train(parameters, &mut objective, to_fit.input_ids.len(), &mut log)?;
     remove_kept(&folder, &[STAGE])?;
     let after = objective.evaluate(&trained)?.unwrap_or(0.0);
     let is_used = after > before;

@@ -9,7 +9,7 @@ use crate::bundle::dual_encoder::ConceptNames;
 use crate::models::dual_encoder::windows::Windower;
 use crate::objectives::Names;
 use crate::objectives::linking::{Target, TrainingText};
-use crate::system::concept_rows::NAME_PIECES;
+use crate::system::concept_rows::NAME_WORDPIECES;
 use crate::system::dual_encoder::begins_word;
 use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym_core::kb::KnowledgeBase;
@@ -187,7 +187,7 @@ pub fn with_synonyms(
                 continue;
             };
             for name in kb.names(concept) {
-                names.pieces.push(windower.name(kb.name(name), NAME_PIECES));
+                names.input_ids.push(windower.name(kb.name(name), NAME_WORDPIECES));
                 names.concepts.push(vec![*label]);
             }
         }
@@ -289,7 +289,7 @@ pub fn prepare(
         for (window, rows) in windows.rows.iter().enumerate() {
             let mut words = vec![false];
             if let Some(range) = windows.ranges.get(window) {
-                words.extend(begins_word(&document.document.text, &windows.pieces[range.clone()]));
+                words.extend(begins_word(&document.document.text, &windows.tokens[range.clone()]));
             }
             words.resize(rows.len(), false);
             training_texts.push(TrainingText { rows: rows.clone(), begins_word: words, ..TrainingText::default() });
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_mention_in_the_overlap_of_windows_is_one_in_each_and_is_linked_in_one() {
         let names = ["[UNK]", "[CLS]", "[SEP]", "a", "ring", "is", "b", "."];
-        let config = WindowConfig { pieces: 17, overlap: 5, ..WindowConfig::default() };
+        let config = WindowConfig { wordpieces: 17, overlap: 5, ..WindowConfig::default() };
         let windower = Windower::new(Tokenizer::of(names.map(str::to_owned).to_vec()).unwrap(), config).unwrap();
         let labels = Labels::from([("S1".to_owned(), vec![0])]);
         let corpus = prepare(vec![document(5)], &windower, &labels, 3).unwrap();

@@ -42,17 +42,17 @@ pub fn begin(
     let mut parameters = Parameters::default();
     let config = &experiment.model;
     if let Some(bart) = &config.bart {
-        let (mut model, pieces) = read_bart(&checkpoint_folder(bart, arguments)?, &mut parameters)?;
+        let (mut model, tokenizer) = read_bart(&checkpoint_folder(bart, arguments)?, &mut parameters)?;
         model.encoder.compute = *compute;
         (model.encoder.hidden_dropout_prob, model.encoder.attention_probs_dropout_prob) = (*dropout, *dropout);
         prepare(&mut parameters, config.decoder_lr_multiplier)?;
-        return Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None));
+        return Ok((GenerativeBundle::new(experiment.manifest(model, &tokenizer), parameters, tokenizer), None));
     }
-    let (bert, pieces) = match encoder {
+    let (bert, tokenizer) = match encoder {
         Some(encoder) => {
-            let (mut bert, pieces) = read_bert(&checkpoint_folder(encoder, arguments)?, ENCODER, &mut parameters)?;
+            let (mut bert, tokenizer) = read_bert(&checkpoint_folder(encoder, arguments)?, ENCODER, &mut parameters)?;
             one_type(&mut bert, &mut parameters)?;
-            (bert, pieces)
+            (bert, tokenizer)
         }
         None => {
             let Some(terms) = terms else {
@@ -60,11 +60,11 @@ pub fn begin(
                 return Err(error.with_hint("set `model.start` or `model.encoder`, or pre-train on `data.pretrain`"));
             };
             status::say("learning a vocabulary …");
-            let mut pieces = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(4));
+            let mut tokenizer = Tokenizer::learn(terms.texts(), config.vocabulary.saturating_sub(4));
             for token in [FIRST, BEHIND, START_TOKEN, END_TOKEN] {
-                pieces.add(token)?;
+                tokenizer.add(token)?;
             }
-            (new_encoder(config, pieces.len()), pieces)
+            (new_encoder(config, tokenizer.len()), tokenizer)
         }
     };
     let width = bert.hidden_size;
@@ -82,7 +82,7 @@ pub fn begin(
     };
     model.init(&mut parameters, &mut rng)?;
     prepare(&mut parameters, config.decoder_lr_multiplier)?;
-    Ok((GenerativeBundle::new(experiment.manifest(model, &pieces), parameters, pieces), None))
+    Ok((GenerativeBundle::new(experiment.manifest(model, &tokenizer), parameters, tokenizer), None))
 }
 
 /// Freezes the token types, which are not used, and sets the learning-rate multiplier of the decoder.

@@ -229,7 +229,7 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
 
 #[test]
 fn words_begin_where_no_letter_stands_before() {
-    let pieces = bundle().pieces;
+    let tokenizer = bundle().tokenizer;
     let text = "aches (gout) liver-pain";
-    assert_eq!(begins_word(text, &pieces.pieces(text)), [true, false, true, true, true, true, true, true]);
+    assert_eq!(begins_word(text, &tokenizer.tokens(text)), [true, false, true, true, true, true, true, true]);
 }

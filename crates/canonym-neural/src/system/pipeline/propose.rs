@@ -56,7 +56,7 @@ impl Pipeline {
         let label_sets = &self.recognizer.label_sets;
         let uses = analysis.short_forms();
         let features = self.recognizer.features(&analysis, &mut scratch.tagger);
-        let (matches, sensed) = self.dictionary.spot_and_sense(&analysis, &mut scratch.scan);
+        let (matches, sensed) = self.dictionary.matches_and_senses(&analysis, &mut scratch.scan);
         let mut asked: Vec<Tokens> =
             matches.iter().flat_map(|matched| token_ranges(&features.tokens, &matched.spans)).collect();
         asked.sort_unstable();

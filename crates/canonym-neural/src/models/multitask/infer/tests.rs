@@ -117,9 +117,10 @@ fn a_span_of_a_model_without_detection_is_a_mention() {
 fn a_crf_decodes_the_parts_of_a_sentence_that_was_cut_together() {
     let mut drawn = drawn_tagger_with(Framing::Token, true, |model| {
         model.tasks = vec![Task::Mentions];
-        model.max_pieces = 16;
+        model.max_wordpieces = 16;
     });
-    drawn.splitter = crate::models::multitask::tokenized::Splitter::new(drawn.splitter.pieces().clone(), 16).unwrap();
+    drawn.splitter =
+        crate::models::multitask::tokenized::Splitter::new(drawn.splitter.tokenizer().clone(), 16).unwrap();
     // Nothing is ever open at the end of a sentence.
     let row = drawn.parameters.find("mentions.transitions").unwrap();
     let transitions = drawn.parameters.at_mut(row);
