@@ -32,7 +32,7 @@ name = "mean"
 search = { exhaustive = { longest = 3 } }
 
 [windows]
-tokenizer = 32
+wordpieces = 32
 overlap = 8
 
 [batch]

@@ -159,9 +159,9 @@ pub fn everyday(id: &str, number: usize) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/everyday/train/abstract.txt");
     let texts = std::fs::read_to_string(path).unwrap();
     let marked = texts.split("\n%%\n").nth(number - 1).unwrap();
-    let mut tokenizer = marked.split("[[");
-    let mut text = tokenizer.next().unwrap().to_owned();
-    for piece in tokenizer {
+    let mut parts = marked.split("[[");
+    let mut text = parts.next().unwrap().to_owned();
+    for piece in parts {
         let (mark, rest) = piece.split_once("]]").unwrap();
         text += mark.split('|').next().unwrap();
         text += rest;
