@@ -388,7 +388,7 @@ def hostile_input():
         rng, worst = random.Random(7), []
         for row in range(300):
             body = bytes(rng.randrange(256) for _ in range(rng.randrange(200)))
-            path = rng.choice([f"/documents/{ids[0]}/decisions", "/link", "/map", "/projects", f"/projects/{number}/import", "/login", f"/projects/{number}/alike"])
+            path = rng.choice([f"/documents/{ids[0]}/decisions", "/link", "/map", "/projects", f"/projects/{number}/import", "/login", f"/projects/{number}/identical-mentions"])
             status = it.ask("POST", "/api/v1" + path, body)[0]
             if status >= 500:
                 worst.append((status, path, body))

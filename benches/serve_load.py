@@ -307,7 +307,7 @@ def by_hand(client, project, document):
     mark = client.ask("GET", f"/documents/{document}")["marks"][0]["id"]
     alike = {"mark": mark, "scope": "project"}
     return {
-        "the same words elsewhere, preview": timed(lambda: client.ask("POST", f"/projects/{project}/alike", alike))[1],
+        "the same words elsewhere, preview": timed(lambda: client.ask("POST", f"/projects/{project}/identical-mentions", alike))[1],
         "what the prediction changed": timed(lambda: client.ask("GET", f"/projects/{project}/changes"))[1],
         "export as PubTator": timed(lambda: client.ask("GET", f"/projects/{project}/export?format=pubtator"))[1],
     }

@@ -45,7 +45,7 @@ pub fn ask(address: SocketAddr, certificate: Option<&Path>) -> canonym_core::Res
             Err(canonym_core::Error::unavailable(format!("the server at {address} speaks TLS"))
                 .with_hint("give its certificate with `--tls-cert`"))
         }
-        _ => Err(canonym_core::Error::unavailable(format!("{address} is no server of canonym: it answers `{line}`"))),
+        _ => Err(canonym_core::Error::unavailable(format!("{address} is not a canonym server; it answered `{line}`"))),
     }
 }
 

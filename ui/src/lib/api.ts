@@ -112,10 +112,10 @@ export class Api {
   resolveThread = (d: number, id: number, is_resolved: boolean) =>
     this.send<t.Comment>('PATCH', `/documents/${d}/comments/${id}`, JSON.stringify({ is_resolved }), 'application/json');
   identicalMentions = (p: number, mark: number, scope: 'document' | 'project') =>
-    this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: false });
+    this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/identical-mentions`, { mark, scope, apply: false });
   /** Applies the decision on a mark to identical mentions; `version` is the version of its document. */
   applyToIdentical = (p: number, mark: number, scope: 'document' | 'project', version: number) =>
-    this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/alike`, { mark, scope, apply: true, version });
+    this.post<{ matches: t.IdenticalMention[]; applied: number }>(`/projects/${p}/identical-mentions`, { mark, scope, apply: true, version });
   candidates = (d: number, place: { mark: number } | { start: number; end: number }, q: string, signal?: AbortSignal, { type, under }: t.ConceptFilter = {}) =>
     this.get<{ candidates: t.PickerCandidate[] }>(`/documents/${d}/candidates${query({ ...place, q: q || undefined, type, under })}`, signal);
 

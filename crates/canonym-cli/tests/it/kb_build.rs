@@ -160,7 +160,7 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: . holds neither MRCONSO.RRF, a sct2_Concept file nor names.dmp
+                error: . contains no MRCONSO.RRF, sct2_Concept file or names.dmp
                 hint: give the folder of a UMLS, SNOMED CT or taxonomy release, or the files themselves
             "#]],
         ),

@@ -134,7 +134,7 @@ fn health_tells_whether_a_server_is_ready() {
             stream.write_all(answer.as_bytes()).unwrap();
         }
     });
-    for expected in ["is not ready", "is no server of canonym", "is no server of canonym"] {
+    for expected in ["is not ready", "is not a canonym server", "is not a canonym server"] {
         let done = health(&address);
         let told = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.code() == Some(1) && told.contains(expected), "{told}");

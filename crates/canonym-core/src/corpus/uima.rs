@@ -120,7 +120,7 @@ impl<'a> Cas<'a> {
         let features = predictions.iter().flat_map(|one| &one.features).map(|(name, _)| name.as_str());
         if let Some(wrong) = names.chain(features).find(|name| !is_name(name)) {
             let shown: String = wrong.chars().take(80).collect();
-            return Err(Error::invalid(format!("`{}` is no name of a layer or feature", shown.escape_debug())));
+            return Err(Error::invalid(format!("invalid name of a layer or feature: `{}`", shown.escape_debug())));
         }
         let space = package.replace('.', "/");
         let map = OffsetMap::new(&self.text);

@@ -47,7 +47,7 @@ pub fn code_system(text: &str) -> Result<CodeSystemRecord> {
     let (uri, version) = rest.split_once('|').unwrap_or((rest, ""));
     let (prefix, uri, version) = (prefix.trim().trim_end_matches(':'), uri.trim(), version.trim());
     if prefix.contains([':', '|']) || uri.contains(char::is_whitespace) || !uri.contains(':') {
-        return Err(wrong("this is no prefix and URI"));
+        return Err(wrong("not a prefix and a URI"));
     }
     Ok(CodeSystemRecord { prefix: prefix.to_owned(), uri: uri.to_owned(), version: version.to_owned() })
 }

@@ -124,7 +124,7 @@ impl IndexBuilder<'_> {
         let index = match NameIndex::open(out, None) {
             Ok(index) => index,
             Err(error) => {
-                tracing::warn!("the index is built anew: {error}");
+                tracing::warn!("rebuilding the index: {error}");
                 return None;
             }
         };

@@ -255,7 +255,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let anchors = known(anchors_of(single_part(&queries), &tokenizer, &mut labels), &terminology.names);
     if anchors.input_ids.is_empty() {
         let error = canonym_core::Error::no_data("no query has a concept of the terminology");
-        return Err(error.with_hint("ids of queries and terminology have to be written alike"));
+        return Err(error.with_hint("write the ids of the queries as the terminology writes them"));
     }
     let dev_anchors = anchors_of(single_part(&dev_queries), &tokenizer, &mut labels);
     let dev_parts: Vec<Labelled> = dev_queries.iter().flat_map(|mention| mention.parts.iter().cloned()).collect();

@@ -381,7 +381,7 @@ pub(super) fn apply_changes(
     Ok(())
 }
 
-/// `POST /projects/{p}/alike`: lists the unreviewed identical mentions and, with `apply`, applies the same decision to them.
+/// `POST /projects/{p}/identical-mentions`: lists the unreviewed identical mentions and, with `apply`, applies the same decision to them.
 pub async fn identical(
     State(app): State<Arc<App>>,
     person: Person,

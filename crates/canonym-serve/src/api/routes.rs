@@ -285,7 +285,7 @@ pub fn routes() -> Vec<Route> {
             .response::<wire::Choices>(),
         Route::new(
             post,
-            "/projects/{p}/alike",
+            "/projects/{p}/identical-mentions",
             "Identical mentions: list them, or apply a decision to all",
             decisions::identical,
         )

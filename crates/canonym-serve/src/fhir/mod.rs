@@ -191,7 +191,7 @@ fn validate(kb: &KnowledgeBase, parameters: &Parameters) -> ApiResult<Value> {
     });
     let message = wrong.map(|given| {
         let given: String = given.chars().take(80).collect();
-        format!("`{given}` is no name of the code")
+        format!("`{given}` is not a name of this code")
     });
     let is_valid = message.is_none();
     let obsolete = replacement(kb, &system, &code, found)

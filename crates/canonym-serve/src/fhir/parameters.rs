@@ -23,7 +23,7 @@ impl Parameters {
                 .hint(r#"send {"resourceType": "Parameters", "parameter": [{"name": "code", "valueCode": "…"}]}"#)
         };
         if resource["resourceType"] != "Parameters" {
-            return Err(wrong("the request body is no Parameters resource"));
+            return Err(wrong("the request body is not a Parameters resource"));
         }
         let empty = Vec::new();
         let list = match &resource["parameter"] {

@@ -84,7 +84,7 @@ async fn codes_are_looked_up_and_validated() {
     };
     assert_eq!(check("code=2").await, (true, None));
     assert_eq!(check("code=2&display=Acute%20Confusional%20State").await, (true, None));
-    assert_eq!(check("code=2&display=Gout").await, (false, Some(json!("`Gout` is no name of the code"))));
+    assert_eq!(check("code=2&display=Gout").await, (false, Some(json!("`Gout` is not a name of this code"))));
     assert_eq!(check("code=%F0%9F%A7%AA%00").await, (false, Some(json!("the code `🧪\u{0}` is unknown"))));
 }
 
@@ -171,7 +171,7 @@ async fn errors_are_operation_outcomes() {
     }
     for (body, expected) in [
         ("{", "invalid JSON"),
-        ("[]", "no Parameters resource"),
+        ("[]", "not a Parameters resource"),
         ("{\"resourceType\": \"Parameters\", \"parameter\": 7}", "`parameter` must be a list"),
         ("{\"resourceType\": \"Parameters\", \"parameter\": [7]}", "has no `name`"),
         (

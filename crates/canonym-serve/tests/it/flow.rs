@@ -287,7 +287,7 @@ async fn decision_is_applied_to_identical_mentions() {
     let mark = added["marks"][0]["id"].as_i64().unwrap();
     let ask =
         |scope: &str, apply: bool| json!({"mark": mark, "scope": scope, "apply": apply, "version": added["version"]});
-    let path = format!("/projects/{project}/alike");
+    let path = format!("/projects/{project}/identical-mentions");
     assert_eq!(server.post(&path, ask("document", false)).await["matches"].as_array().unwrap().len(), 2);
     let preview = server.post(&path, ask("project", false)).await;
     let places: Vec<String> = preview["matches"]

@@ -148,7 +148,7 @@ async fn unknown_ids_return_404() {
         assert_eq!(server.fail(Method::POST, path, body.to_string()).await.0, 404, "{path}");
     }
     let alike = json!({"mark": 99, "scope": "project"}).to_string();
-    assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/alike"), alike).await.0, 404);
+    assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/identical-mentions"), alike).await.0, 404);
     assert_eq!(server.fail(Method::POST, &format!("/projects/{project}/models/99/use"), "").await.0, 404);
     for path in [
         "/documents?cursor=x",

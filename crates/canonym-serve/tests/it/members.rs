@@ -67,7 +67,7 @@ async fn project_is_not_found_for_non_members() {
         ("/link".to_owned(), json!({"text": "x", "project": project})),
         ("/map".to_owned(), json!({"names": ["x"], "project": project})),
         (format!("/link/stream?project={project}"), json!({"text": "x"})),
-        (format!("/projects/{own}/alike"), json!({"mark": mark, "scope": "document"})),
+        (format!("/projects/{own}/identical-mentions"), json!({"mark": mark, "scope": "document"})),
         (format!("/documents/{at_home}/comments"), json!({"mark": mark, "text": "x"})),
         (
             format!("/documents/{at_home}/decisions"),
@@ -208,7 +208,7 @@ async fn stale_decisions_conflict() {
     }
     let alike =
         |version: Value| json!({"mark": mark, "scope": "project", "apply": true, "version": version}).to_string();
-    let address = format!("/projects/{project}/alike");
+    let address = format!("/projects/{project}/identical-mentions");
     assert_eq!(ann.fail(Method::POST, &address, alike(Value::Null)).await.0, 400);
     assert_eq!(ann.fail(Method::POST, &address, alike(seen["version"].clone())).await.0, 409);
     assert_eq!(cyd.document(id).await, later);

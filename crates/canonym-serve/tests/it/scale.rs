@@ -58,7 +58,7 @@ async fn annotated_project(server: &Server) -> (i64, [i64; 3]) {
     bob.decide(ids[1], json!({"kind": "finish", "value": true})).await;
     ada.post(&format!("/documents/{}/comments", ids[1]), json!({"text": "Why?"})).await;
     ada.post(
-        &format!("/projects/{project}/alike"),
+        &format!("/projects/{project}/identical-mentions"),
         json!({"mark": own, "scope": "project", "apply": true, "version": i64::MAX}),
     )
     .await;

@@ -71,7 +71,7 @@ impl SourceFormat {
             if taxonomy::folder(path).is_ok() {
                 return Ok(SourceFormat::Taxonomy);
             }
-            let message = format!("{} holds neither MRCONSO.RRF, a sct2_Concept file nor names.dmp", path.display());
+            let message = format!("{} contains no MRCONSO.RRF, sct2_Concept file or names.dmp", path.display());
             let hint = "give the folder of a UMLS, SNOMED CT or taxonomy release, or the files themselves";
             return Err(Error::unsupported(message).with_hint(hint));
         }
