@@ -175,6 +175,28 @@ pub enum Error {
     },
 }
 
+/// The pattern of the errors whose hint can be set.
+macro_rules! hinted {
+    ($hint:ident) => {
+        Error::Parse { $hint, .. }
+            | Error::Artifact { $hint, .. }
+            | Error::Mismatch { $hint, .. }
+            | Error::Usage { $hint, .. }
+            | Error::NotFound { $hint, .. }
+            | Error::Unsupported { $hint, .. }
+            | Error::Config { $hint, .. }
+            | Error::NoData { $hint, .. }
+            | Error::Damaged { $hint, .. }
+            | Error::Seen { $hint, .. }
+            | Error::Exists { $hint, .. }
+            | Error::Busy { $hint, .. }
+            | Error::Unavailable { $hint, .. }
+            | Error::Cancelled { $hint, .. }
+            | Error::Diverged { $hint, .. }
+            | Error::Invalid { $hint, .. }
+    };
+}
+
 impl Error {
     /// An [`Error::Io`] on `path`.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
@@ -275,24 +297,7 @@ impl Error {
     /// Sets the hint. I/O errors, and limits of a file, are returned unchanged.
     #[must_use]
     pub fn with_hint(mut self, text: impl Into<String>) -> Error {
-        if let Error::Parse { hint, .. }
-        | Error::Artifact { hint, .. }
-        | Error::Limit { path: None, hint, .. }
-        | Error::Mismatch { hint, .. }
-        | Error::Usage { hint, .. }
-        | Error::NotFound { hint, .. }
-        | Error::Unsupported { hint, .. }
-        | Error::Config { hint, .. }
-        | Error::NoData { hint, .. }
-        | Error::Damaged { hint, .. }
-        | Error::Seen { hint, .. }
-        | Error::Exists { hint, .. }
-        | Error::Busy { hint, .. }
-        | Error::Unavailable { hint, .. }
-        | Error::Cancelled { hint, .. }
-        | Error::Diverged { hint, .. }
-        | Error::Invalid { hint, .. } = &mut self
-        {
+        if let hinted!(hint) | Error::Limit { path: None, hint, .. } = &mut self {
             *hint = Some(text.into());
         }
         self
@@ -326,23 +331,7 @@ impl Error {
     /// How to fix the error, if known.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Error::Parse { hint, .. }
-            | Error::Artifact { hint, .. }
-            | Error::Limit { hint, .. }
-            | Error::Mismatch { hint, .. }
-            | Error::Usage { hint, .. }
-            | Error::NotFound { hint, .. }
-            | Error::Unsupported { hint, .. }
-            | Error::Config { hint, .. }
-            | Error::NoData { hint, .. }
-            | Error::Damaged { hint, .. }
-            | Error::Seen { hint, .. }
-            | Error::Exists { hint, .. }
-            | Error::Busy { hint, .. }
-            | Error::Unavailable { hint, .. }
-            | Error::Cancelled { hint, .. }
-            | Error::Diverged { hint, .. }
-            | Error::Invalid { hint, .. } => hint.as_deref(),
+            hinted!(hint) | Error::Limit { hint, .. } => hint.as_deref(),
             Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::hint),
             Error::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound => {
