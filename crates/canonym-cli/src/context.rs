@@ -1,11 +1,8 @@
 //! `--context`, which adds negation, time and experiencer as attributes of annotations, and `--drop-context`.
 
 use canonym_core::corpus::contexts::is_context;
-use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{AnnotatedDocument, Attribute};
 
-use crate::errors;
-use crate::result_format::ResultFormat;
 use canonym_neural::system::linked::retain;
 
 /// Context of a mention.
@@ -33,19 +30,6 @@ impl ContextValue {
             ContextValue::Hypothetical => "hypothetical",
             ContextValue::Family => "family",
         }
-    }
-}
-
-/// Rejects formats that cannot hold attributes.
-pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
-    use CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
-    match to {
-        ResultFormat::Table | ResultFormat::Corpus(BiocJson | BiocXml | Brat | Jsonl) => Ok(()),
-        to if to.has_contexts() => Ok(()),
-        _ => Err(errors::usage(
-            format!("`--to {to}` cannot hold `--context`"),
-            "use table, jsonl, csv, parquet, bioc-xml, bioc-json or brat",
-        )),
     }
 }
 

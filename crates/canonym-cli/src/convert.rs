@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::conll::Tags;
+use canonym_core::records::encode::Encoded;
+use canonym_core::records::format::ResultFormat;
+use canonym_core::records::sink::{Sink, check_output};
 
 use crate::reading::{ColumnArguments, ReadArguments};
-use crate::result_format::ResultFormat;
-use crate::sink::{Encoded, Sink, check_output};
-use crate::{errors, progress};
+use crate::{errors, output, progress};
 
 /// Arguments of `canonym convert`.
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
     let mut documents = reading.open(&arguments.input, from)?.with_columns(&arguments.columns).going_on();
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
     check_output(output, std::slice::from_ref(&arguments.input))?;
-    let mut sink = Sink::create(output, ResultFormat::Corpus(to), "a folder instead of `-`")?;
+    let mut sink = Sink::create(output::target(output, "a folder instead of `-`"), ResultFormat::Corpus(to))?;
     let bar = progress::counter("documents", None);
     let mut next = documents.next().transpose()?;
     if next.is_none() {
@@ -59,7 +60,7 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
         next = documents.next().transpose()?;
     }
     progress::finish(&bar, "documents");
-    sink.finish()?;
+    sink.finish()?.iter().for_each(|line| progress::say(line));
     errors::left_out(documents.n_left_out())
 }
 

@@ -2,37 +2,34 @@
 
 mod batches;
 mod changed;
-mod outputs;
 mod records;
-mod rows;
 mod runs;
 mod settings;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use canonym_core::batch::Skipped;
-use canonym_core::corpus::conll::Scheme;
+use canonym_core::batch::{Outputs, SkipList, Skipped};
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
 use canonym_core::link::recognise::senses::SenseInventory;
+use canonym_core::records::encode::{Encoded, Encoder};
+use canonym_core::records::format::ResultFormat;
+use canonym_core::records::sink::{Sink, check_output};
 use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
 use canonym_neural::system::{Models, terminology};
 use rayon::prelude::*;
 
 use self::batches::{Batch, Batches};
 use self::changed::Changed;
-use self::outputs::{Outputs, SkipList};
-use self::records::{RecordArguments, RecordWriter};
+use self::records::RecordArguments;
 use crate::filter::FilterArguments;
 use crate::output::counted;
 use crate::reading::{ColumnArguments, ReadArguments};
-use crate::result_format::ResultFormat;
-use crate::sink::{Encoded, Sink, check_output};
 use crate::system::{Mentions, Nil};
-use crate::{context, errors, explain, options, progress};
+use crate::{context, errors, options, output, progress};
 
 /// Arguments of `canonym link`.
 #[derive(Debug, clap::Args)]
@@ -186,8 +183,8 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
             subset: arguments.filter.choose(&kb)?,
             leaky_tokenisation: false,
         };
-        let records = RecordWriter::open(&arguments.records, to, &arguments.model, &kb)?;
-        Ok(Linking { arguments, system: System::new(&kb, models, &config)?, changed, records, to })
+        let encoder = arguments.records.encoder(to, &arguments.model, &kb)?;
+        Ok(Linking { arguments, system: System::new(&kb, models, &config)?, changed, encoder })
     };
     match run_folder(arguments, to) {
         Some(folder) => runs::run(arguments, &folder, to, &kb, &fingerprint, open),
@@ -214,11 +211,17 @@ fn output_format(arguments: &LinkArguments) -> anyhow::Result<ResultFormat> {
         None => ResultFormat::Corpus(CorpusFormat::Jsonl),
     };
     // With `--drop-context`, contexts only select mentions, so any format will do.
-    if arguments.context && arguments.drop_context.is_empty() {
-        context::check_format(to)?;
-    }
-    if arguments.explain {
-        explain::check_format(to)?;
+    let needs_contexts = arguments.context && arguments.drop_context.is_empty();
+    let rows = [
+        (
+            "--context",
+            needs_contexts && !to.can_hold_contexts(),
+            "table, jsonl, csv, parquet, bioc-xml, bioc-json or brat",
+        ),
+        ("--explain", arguments.explain && !to.can_hold_explanations(), "table or jsonl"),
+    ];
+    if let Some((option, _, formats)) = rows.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+        return Err(errors::usage(format!("`--to {to}` cannot hold `{option}`"), &format!("use {formats}")));
     }
     arguments.records.check(to)?;
     Ok(to)
@@ -230,13 +233,12 @@ struct Linking<'a> {
     system: System,
     /// The changes since the input was linked, with `--changed-only`.
     changed: Option<Changed>,
-    records: RecordWriter,
-    to: ResultFormat,
+    encoder: Encoder,
 }
 
 /// Links all documents into one output.
 fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
-    let Linking { arguments, to, .. } = *linking;
+    let (arguments, to) = (linking.arguments, linking.encoder.to);
     if arguments.compress.is_some() {
         return Err(errors::usage("`--compress` is for run folders", "end the name of the output in `.gz` or `.zst`"));
     }
@@ -250,14 +252,18 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
         errors::left_out(batches.n_left_out)?;
     }
     let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
-    let sink = Sink::create(arguments.output.as_deref(), to, "a folder with `--output`")?;
-    let mut outputs = Outputs::Single(Box::new(sink), false);
+    let sink = Box::new(Sink::create(output::target(arguments.output.as_deref(), "a folder with `--output`"), to)?);
+    let input = arguments.files.first().cloned().unwrap_or_default();
+    let mut outputs = Outputs::Single { sink, is_started: false, input };
     let counts = link_batches(linking, (first, &mut batches), &mut outputs, &mut skipped)?;
-    outputs.finish()?;
+    outputs.finish()?.iter().for_each(|line| progress::say(line));
     report(linking, &batches, counts);
-    if let Some(skipped) = skipped {
-        skipped.finish(counts.n_documents)?;
-    }
+    skipped
+        .map(|list| list.finish(counts.n_documents))
+        .transpose()?
+        .flatten()
+        .iter()
+        .for_each(|line| progress::say(line));
     errors::left_out(batches.n_left_out)
 }
 
@@ -295,7 +301,7 @@ fn link_batches(
                     counts.add(counts_here);
                 }
                 Linked::Skipped(id, error) => {
-                    let skipped = Skipped::new(&error, &outputs.input_path(file, linking.arguments), Some(&id));
+                    let skipped = Skipped::new(&error, outputs.input_path(file), Some(&id));
                     outputs.skip(file, skipped, list)?;
                 }
             }
@@ -374,25 +380,20 @@ impl Counts {
 
 /// Links a batch and encodes each document; also returns the numbers of mentions.
 fn link(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(Encoded, Counts)>> {
-    let Linking { arguments, system, changed, records, to } = linking;
+    let Linking { arguments, system, changed, encoder } = linking;
     if arguments.explain {
-        return link_explained(linking, batch);
+        let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
+            let counts = drop_unwanted(linking, &mut document, &mut explanations);
+            Ok((encoder.encode_explained(system.kb(), document, &explanations)?, counts))
+        };
+        return system.explain(batch)?.into_par_iter().map(encode).collect();
     }
     let encode = |(mut document, is_linked): (AnnotatedDocument, bool)| -> anyhow::Result<(Encoded, Counts)> {
-        let mut unexplained = Vec::new();
         let counts = match is_linked {
-            true => drop_unwanted(arguments, *to, &mut document, &mut unexplained),
+            true => drop_unwanted(linking, &mut document, &mut Vec::new()),
             false => Counts { n_documents: 1, n_mentions: document.annotations.len() as u64, ..Counts::default() },
         };
-        records.add_codes(system.kb(), &mut document);
-        let mut bytes = Vec::new();
-        match to {
-            ResultFormat::Corpus(format) => return Ok((Encoded::new(&document, *format, Scheme::default())?, counts)),
-            ResultFormat::Table => rows::table(&mut bytes, &document)?,
-            ResultFormat::Tsv => rows::tsv(&mut bytes, &document)?,
-            to => return Ok((records.encode(system.kb(), document, *to)?, counts)),
-        }
-        Ok((Encoded { bytes, ..Encoded::default() }, counts))
+        Ok((encoder.encode(system.kb(), document)?, counts))
     };
     link_changed(system, changed.as_ref(), batch)?.into_par_iter().map(encode).collect()
 }
@@ -414,37 +415,18 @@ fn link_changed(
     Ok(is_touched.into_iter().map_while(next).collect())
 }
 
-/// As [`link`], with explanations in a field of each annotation or below the table.
-fn link_explained(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<Vec<(Encoded, Counts)>> {
-    let Linking { arguments, system, records, to, .. } = linking;
-    let encode = |(mut document, mut explanations): (AnnotatedDocument, Vec<Explanation>)| -> anyhow::Result<_> {
-        let counts = drop_unwanted(arguments, *to, &mut document, &mut explanations);
-        records.add_codes(system.kb(), &mut document);
-        let mut bytes = Vec::new();
-        match to {
-            ResultFormat::Corpus(_) => corpus::jsonl::write_explained(&document, &explanations, &mut bytes)?,
-            _ => {
-                rows::table(&mut bytes, &document)?;
-                explain::write(&mut bytes, &document, &explanations)?;
-            }
-        }
-        Ok((Encoded { bytes, ..Encoded::default() }, counts))
-    };
-    system.explain(batch)?.into_par_iter().map(encode).collect()
-}
-
 /// Adds contexts, and drops mentions as the options say. Returns the numbers of mentions.
 fn drop_unwanted(
-    arguments: &LinkArguments,
-    to: ResultFormat,
+    linking: &Linking<'_>,
     document: &mut AnnotatedDocument,
     explanations: &mut Vec<Explanation>,
 ) -> Counts {
+    let Linking { arguments, encoder, .. } = linking;
     let mut dropped = Counts { n_documents: 1, ..Counts::default() };
     if arguments.nil == Nil::Drop {
         dropped.by_nil = drop_unlinked(document, explanations);
     }
-    if arguments.context || to.has_contexts() {
+    if arguments.context || encoder.to.has_contexts() {
         corpus::contexts::add(document);
         dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
     }

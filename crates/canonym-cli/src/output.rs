@@ -1,9 +1,11 @@
 //! Human-readable output: standard output, numbers and columns.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Context;
-pub use canonym_core::eval::thousands;
+pub use canonym_core::numbers::{bytes, counted, thousands};
+use canonym_core::records::sink::Target;
 use serde::Serialize;
 
 use crate::interrupt;
@@ -57,30 +59,17 @@ impl Drop for Lines {
     }
 }
 
+/// A new file or folder at `path`, or standard output if `None`; `folder` says how to specify an output folder.
+pub fn target<'a>(path: Option<&'a Path>, folder: &'a str) -> Target<'a> {
+    match path {
+        Some(path) => Target::Path(path),
+        None => Target::Stream { out: Box::new(Lines::default()), folder },
+    }
+}
+
 /// Writes `value` to standard output as indented JSON.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n"))
-}
-
-/// A count with its noun: `1 file`, `2 files`.
-pub fn counted(number: u64, what: &str) -> String {
-    let end = if number == 1 { "" } else { "s" };
-    format!("{} {what}{end}", thousands(number))
-}
-
-/// A size in bytes, KiB, MiB, GiB or TiB: `1.5 MiB`.
-pub fn bytes(number: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if number < 1024 {
-        return format!("{number} bytes");
-    }
-    let mut value = number as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
 }
 
 /// Lines of a label and a value, with aligned values.
@@ -123,20 +112,6 @@ impl Sheet {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_separators_and_units() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!(
-            [0, 1023, 1024, 1_048_575, 3 << 30].map(bytes),
-            ["0 bytes", "1023 bytes", "1.0 KiB", "1.0 MiB", "3.0 GiB"]
-        );
-    }
-
-    #[test]
-    fn only_one_is_singular() {
-        assert_eq!([0, 1, 2000].map(|n| counted(n, "file")), ["0 files", "1 file", "2,000 files"]);
-    }
 
     #[test]
     fn values_are_aligned() {

@@ -6,6 +6,7 @@
 //! sections is up to the caller.
 
 mod atomic;
+mod packed;
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -17,6 +18,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 pub use atomic::{AtomicFile, AtomicFolder, is_temporary, remove_temporaries_of, remove_unfinished};
+pub use packed::{PackedFile, check_ending, is_packed};
 
 use crate::{Error, Result};
 

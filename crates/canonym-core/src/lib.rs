@@ -13,6 +13,7 @@ pub mod index;
 pub mod input;
 pub mod kb;
 pub mod link;
+pub mod numbers;
 pub mod records;
 pub mod text;
 

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use canonym_core::artifact::PackedFile;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::export::{ExportFormat, check_exported, export};
 use canonym_core::kb::import::Report;
 
 use crate::output::{Lines, Sheet, counted};
-use crate::packed::{PackedFile, check_ending};
 use crate::progress;
 
 /// Arguments of `canonym kb export`.
@@ -37,7 +37,6 @@ pub fn run(arguments: &ExportArguments) -> anyhow::Result<()> {
     let kb = terminology::open(Some(&arguments.file))?;
     let report = match &arguments.out {
         Some(path) => {
-            check_ending(path)?;
             let mut file = PackedFile::create(path)?;
             let report =
                 write(&kb, arguments.to, &mut file).map_err(|error| canonym_core::Error::io("write", path, error))?;

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use canonym_core::batch::{BatchFile, Checksum, Skipped, checksum};
+use canonym_core::batch::{BatchFile, Checksum, Ended, Skipped, checksum};
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::corpus::format::{CorpusFormat, Frame};
+use canonym_core::records::format::ResultFormat;
 use canonym_core::text::Document;
 
 use super::LinkArguments;
 use crate::errors;
 use crate::reading::{ColumnArguments, Documents, ReadArguments};
-use crate::result_format::ResultFormat;
 use crate::system::Mentions;
 
 /// Limits of a batch, in documents and bytes.
@@ -36,16 +36,6 @@ pub struct Batch {
     pub ended: Vec<Ended>,
     /// Skipped documents, with the number of their file.
     pub skipped: Vec<(usize, Skipped)>,
-}
-
-/// The end of a file.
-pub struct Ended {
-    /// Number of the file.
-    pub file: usize,
-    /// Number of documents in the batch before its end.
-    pub n_before: usize,
-    /// Whether it was read to its end.
-    pub is_whole: bool,
 }
 
 impl Batch {

@@ -11,11 +11,11 @@ use canonym_core::corpus::{AnnotatedDocument, CorpusFormat};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::link::recognise::touched::ChangedNames;
+use canonym_core::records::format::ResultFormat;
 use canonym_neural::system::terminology;
 
 use super::{LinkArguments, settings};
 use crate::output::counted;
-use crate::result_format::ResultFormat;
 use crate::system::Mentions;
 use crate::{errors, progress};
 

@@ -1,20 +1,16 @@
-//! Tables and health records: options, and how a document is encoded.
+//! Options of tables and health records.
 
 use std::path::{Path, PathBuf};
 
-use canonym_core::corpus::losses::Losses;
-use canonym_core::corpus::{AnnotatedDocument, table};
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::translate::Translator;
-use canonym_core::records::codes;
-use canonym_core::records::fhir::{FhirResources, Layout, ResourceTypes};
-use canonym_core::records::omop::{NlpDate, NoteNlp};
+use canonym_core::records::encode::Encoder;
+use canonym_core::records::fhir::{FhirResources, ResourceTypes};
+use canonym_core::records::format::ResultFormat;
+use canonym_core::records::omop::{NlpDate, NoteNlp, system_label};
 use canonym_core::records::omop_concepts::ConceptTable;
 
 use crate::codes::CodeArguments;
 use crate::output::counted;
-use crate::result_format::ResultFormat;
-use crate::sink::{Encoded, Records};
 use crate::{errors, progress};
 
 /// Options of tables and health records.
@@ -60,75 +56,28 @@ impl RecordArguments {
         }
         Ok(())
     }
-}
 
-/// What documents are encoded with beyond their format.
-pub struct RecordWriter {
-    translator: Option<Translator>,
-    omop: Option<NoteNlp>,
-    fhir: Option<FhirResources>,
-}
-
-impl RecordWriter {
-    /// What the options ask for.
-    pub fn open(
-        arguments: &RecordArguments,
-        to: ResultFormat,
-        model: &str,
-        kb: &KnowledgeBase,
-    ) -> anyhow::Result<RecordWriter> {
-        let translator = arguments.codes.translator(kb)?;
-        let omop = match (to, &arguments.nlp_date) {
+    /// The encoder of documents in the format `to`; `model` is the name of the model.
+    pub fn encoder(&self, to: ResultFormat, model: &str, kb: &KnowledgeBase) -> anyhow::Result<Encoder> {
+        let translator = self.codes.translator(kb)?;
+        let omop = match (to, &self.nlp_date) {
             (ResultFormat::OmopNoteNlp, Some(date)) => {
-                let relationships = arguments.omop_relationships.as_deref();
-                let read = |path: &Path| ConceptTable::read(kb, path, relationships);
-                let concepts = arguments.omop_concepts.as_deref().map(read).transpose()?;
+                let read = |path: &Path| ConceptTable::read(kb, path, self.omop_relationships.as_deref());
+                let concepts = self.omop_concepts.as_deref().map(read).transpose()?;
                 if let Some(concepts) = &concepts {
                     let n = counted(concepts.n_concepts() as u64, "code");
                     progress::say(&format!("the vocabulary has {n} of {}", kb.meta().name));
                 }
-                let model = Path::new(model).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-                let version = Some(&kb.meta().version).filter(|version| !version.is_empty());
-                let version = version.map(|version| format!(" {version}")).unwrap_or_default();
-                let system =
-                    format!("canonym {}, model {model}, {}{version}", env!("CARGO_PKG_VERSION"), kb.meta().name);
-                Some(NoteNlp { system, date: NlpDate::parse(date)?, concepts })
+                Some(NoteNlp { system: system_label(kb, model), date: NlpDate::parse(date)?, concepts })
             }
             _ => None,
         };
         let fhir = match to {
-            ResultFormat::Fhir(layout) => Some(fhir(arguments, layout)?),
+            ResultFormat::Fhir(layout) => {
+                Some(FhirResources { types: ResourceTypes::parse(&self.fhir_types)?, layout })
+            }
             _ => None,
         };
-        Ok(RecordWriter { translator, omop, fhir })
+        Ok(Encoder { to, translator, omop, fhir })
     }
-
-    /// Adds codes of another code system, if they are asked for.
-    pub fn add_codes(&self, kb: &KnowledgeBase, document: &mut AnnotatedDocument) {
-        if let Some(translator) = &self.translator {
-            codes::add(kb, translator, document);
-        }
-    }
-
-    /// Encodes a document in a format of tables and records.
-    pub fn encode(&self, kb: &KnowledgeBase, document: AnnotatedDocument, to: ResultFormat) -> anyhow::Result<Encoded> {
-        let of_records = |records, losses: Losses| Encoded { records: Some(records), losses, ..Encoded::default() };
-        if let Some(omop) = &self.omop {
-            let (records, losses) = omop.records(kb, &document)?;
-            return Ok(of_records(Records::Numbered(records), losses));
-        }
-        if let Some(fhir) = &self.fhir {
-            let mut bytes = Vec::new();
-            let losses = fhir.write(kb, &document, &mut bytes);
-            return Ok(Encoded { bytes, losses, ..Encoded::default() });
-        }
-        match to {
-            ResultFormat::Csv => Ok(of_records(Records::OfDocument(table::csv_records(&document)), Losses::default())),
-            _ => Ok(Encoded { document: Some(Box::new(document)), ..Encoded::default() }),
-        }
-    }
-}
-
-fn fhir(arguments: &RecordArguments, layout: Layout) -> anyhow::Result<FhirResources> {
-    Ok(FhirResources { types: ResourceTypes::parse(&arguments.fhir_types)?, layout })
 }

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use canonym_core::batch::{self, RunFolder, State};
+use canonym_core::batch::{self, Outputs, RunFolder, RunOutputs, SkipList, State};
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::records::format::ResultFormat;
+use canonym_core::records::sink::check_output;
 use rayon::prelude::*;
 
 use super::batches::{Batches, input_format};
-use super::outputs::{Outputs, RunOutputs, SkipList};
-use super::{Compression, LinkArguments, Linking, link_batches, report, settings};
+use super::{LinkArguments, Linking, link_batches, report, settings};
 use crate::output::counted;
-use crate::result_format::ResultFormat;
-use crate::sink::check_output;
 use crate::{errors, progress};
 
 /// Links all files that are not finished.
@@ -31,7 +30,8 @@ pub fn run<'a>(
     if to == ResultFormat::Corpus(CorpusFormat::Brat) {
         return Err(errors::usage("a run folder cannot hold brat", "use jsonl, and `canonym convert` to write brat"));
     }
-    let extension = extension(to, arguments.compress);
+    let compressed = arguments.compress.map(|compression| format!(".{}", settings::named(&compression)));
+    let extension = format!("{}{}", to.extension(), compressed.unwrap_or_default());
     let (files, n_other) = batch::list(&arguments.files, input_format(arguments)?, &extension)?;
     let inputs: Vec<_> = files.iter().map(|file| file.input.path().to_path_buf()).collect();
     check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
@@ -73,34 +73,10 @@ pub fn run<'a>(
         (Outputs::Run(run), Some(list)) => run.collect_skipped(&outputs, list)?,
         _ => 0,
     };
-    run.finish()?;
+    run.finish()?.iter().for_each(|line| progress::say(line));
     if let Some((linking, counts)) = &linked {
         report(linking, &batches, *counts);
     }
-    if let Some(skipped) = skipped {
-        skipped.finish(n_written)?;
-    }
+    skipped.map(|list| list.finish(n_written)).transpose()?.flatten().iter().for_each(|line| progress::say(line));
     errors::left_out(batches.n_left_out)
-}
-
-/// What is appended to the name of an input file.
-fn extension(to: ResultFormat, compression: Option<Compression>) -> String {
-    let name = match to {
-        ResultFormat::Table => "txt",
-        ResultFormat::Tsv => "tsv",
-        ResultFormat::Csv => "csv",
-        ResultFormat::Parquet => "parquet",
-        ResultFormat::OmopNoteNlp => "note_nlp.csv",
-        ResultFormat::Fhir(_) => "fhir.ndjson",
-        ResultFormat::Corpus(CorpusFormat::BiocXml) => "bioc.xml",
-        ResultFormat::Corpus(CorpusFormat::BiocJson) => "bioc.json",
-        ResultFormat::Corpus(CorpusFormat::Texoo) => "texoo.json",
-        ResultFormat::Corpus(CorpusFormat::Biosyn) => "concept",
-        ResultFormat::Corpus(format) => format.name(),
-    };
-    match compression {
-        None => name.to_owned(),
-        Some(Compression::Gz) => format!("{name}.gz"),
-        Some(Compression::Zst) => format!("{name}.zst"),
-    }
 }

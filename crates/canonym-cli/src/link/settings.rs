@@ -109,7 +109,7 @@ pub fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, Str
     Ok(options)
 }
 
-fn named(value: &impl ValueEnum) -> String {
+pub fn named(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 

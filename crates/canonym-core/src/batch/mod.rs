@@ -1,6 +1,6 @@
 //! Batch runs over many files: what was skipped and why, and run folders that an interrupted run continues in.
 //!
-//! This module knows which files are finished, and under which settings; it neither links nor encodes documents.
+//! This module knows which files are finished, and under which settings; it links no documents.
 //!
 //! ```
 //! use std::path::Path;
@@ -17,9 +17,11 @@ mod journal;
 mod outputs;
 mod run_folder;
 mod skipped;
+mod writer;
 
 pub use checksum::{Checksum, checksum};
 pub use journal::FinishedFile;
 pub use outputs::{BatchFile, list};
 pub use run_folder::{RunFolder, RunSettings, State};
 pub use skipped::Skipped;
+pub use writer::{Ended, Outputs, RunOutputs, SkipList};

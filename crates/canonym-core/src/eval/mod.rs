@@ -50,6 +50,7 @@ pub mod tagging;
 pub mod unknown;
 pub mod warnings;
 
+pub use crate::numbers::thousands;
 use crate::text::Span;
 use ids::IdSet;
 
@@ -119,19 +120,6 @@ pub struct DocumentPair {
     pub gold: Vec<Entry>,
     /// Predicted annotations.
     pub predicted: Vec<Entry>,
-}
-
-/// A number with thousands separators.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

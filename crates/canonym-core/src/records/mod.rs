@@ -1,14 +1,20 @@
-//! Linked mentions as rows and resources of health records, and codes of other code systems.
+//! Linked documents as results: tables, rows and resources of health records, and codes of other code systems.
 //!
+//! [`encode`] encodes a document in any [`format`](mod@format), and [`sink`] writes encoded documents to a stream, a file or a folder.
 //! [`omop`] writes rows of the table NOTE_NLP, [`fhir`] resources of FHIR R4. Both take the contexts of
 //! [`crate::corpus::contexts`] into account: what a text negates, supposes or says of a relative is never written as
 //! present.
 
 pub mod codes;
+pub mod encode;
+pub mod explanations;
 pub mod fhir;
 mod fhir_types;
+pub mod format;
 pub mod omop;
 pub mod omop_concepts;
+pub mod rows;
+pub mod sink;
 
 use crate::corpus::Annotation;
 use crate::corpus::contexts::is_context;

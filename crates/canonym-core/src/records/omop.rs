@@ -15,12 +15,15 @@
 //!
 //! `Unmapped=…` in `term_modifiers` is the reason of a concept id 0.
 
+use std::path::Path;
+
 use super::Asserted;
 use super::omop_concepts::{ConceptTable, Mapped};
 use crate::corpus::losses::{Loss, Losses};
 use crate::corpus::table::{code_points, push_csv};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::kb::KnowledgeBase;
+use crate::kb::format::Meta;
 use crate::{Error, Result};
 
 /// The columns of NOTE_NLP.
@@ -116,6 +119,14 @@ pub struct NoteNlp {
     pub date: NlpDate,
     /// The concepts of the vocabulary; without them all concept ids are 0.
     pub concepts: Option<ConceptTable>,
+}
+
+/// Program, model and terminology, as [`NoteNlp::system`]; `model` is a name or path.
+pub fn system_label(kb: &KnowledgeBase, model: &str) -> String {
+    let model = Path::new(model).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let Meta { name, version, .. } = kb.meta();
+    let version = if version.is_empty() { String::new() } else { format!(" {version}") };
+    format!("canonym {}, model {model}, {name}{version}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The header line.

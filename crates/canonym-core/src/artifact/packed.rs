@@ -5,11 +5,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Context;
-use canonym_core::artifact::AtomicFile;
 use flate2::write::GzEncoder;
 
-use crate::errors;
+use super::AtomicFile;
+use crate::error::Context;
+use crate::{Error, Result};
 
 /// Extensions of unsupported compressions and archives.
 const UNSUPPORTED: [&str; 7] = ["zip", "bz2", "xz", "lz4", "7z", "tar", "tgz"];
@@ -26,7 +26,11 @@ pub enum PackedFile {
 
 impl PackedFile {
     /// Creates a temporary file that [`PackedFile::commit`] renames to `path`.
-    pub fn create(path: &Path) -> anyhow::Result<PackedFile> {
+    ///
+    /// # Errors
+    /// If the file cannot be created, or [`Error::Usage`] if its extension is that of an unsupported compression or archive.
+    pub fn create(path: &Path) -> Result<PackedFile> {
+        check_ending(path)?;
         let file = AtomicFile::create(path)?;
         Ok(match ending(path).as_str() {
             "gz" => PackedFile::Gzip(GzEncoder::new(file, flate2::Compression::default())),
@@ -40,13 +44,16 @@ impl PackedFile {
     }
 
     /// Flushes the encoder and renames the file.
-    pub fn commit(self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the rest of the file cannot be written, or the file cannot be renamed.
+    pub fn commit(self) -> Result<()> {
         let file = match self {
             PackedFile::Plain(file) => file,
             PackedFile::Gzip(encoder) => encoder.finish().context("cannot write the result")?,
             PackedFile::Zstandard(encoder) => encoder.finish().context("cannot write the result")?,
         };
-        Ok(file.commit()?)
+        file.commit()
     }
 }
 
@@ -74,13 +81,16 @@ pub fn is_packed(path: &Path) -> bool {
 }
 
 /// Rejects extensions of unsupported compressions and archives.
-pub fn check_ending(path: &Path) -> anyhow::Result<()> {
+///
+/// # Errors
+/// [`Error::Usage`] that names the extension.
+pub fn check_ending(path: &Path) -> Result<()> {
     let ending = ending(path);
     if !UNSUPPORTED.contains(&ending.as_str()) {
         return Ok(());
     }
     let message = format!("cannot write {}: unsupported compression `.{ending}`", path.display());
-    Err(errors::usage(message, "use `.gz` or `.zst`, or compress the file yourself"))
+    Err(Error::usage(message, "use `.gz` or `.zst`, or compress the file yourself"))
 }
 
 fn ending(path: &Path) -> String {

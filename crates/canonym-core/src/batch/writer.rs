@@ -5,34 +5,52 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use canonym_core::artifact::AtomicFile;
-use canonym_core::batch::{BatchFile, Checksum, FinishedFile, RunFolder, Skipped};
-use canonym_core::corpus::format::Frame;
-use canonym_core::corpus::losses::Losses;
+use super::{BatchFile, Checksum, FinishedFile, RunFolder, Skipped};
+use crate::artifact::{AtomicFile, PackedFile};
+use crate::corpus::format::Frame;
+use crate::corpus::losses::Losses;
+use crate::error::Context;
+use crate::numbers::counted;
+use crate::records::encode::Encoded;
+use crate::records::format::ResultFormat;
+use crate::records::sink::{Sink, Target};
+use crate::{Error, Result};
 
-use super::LinkArguments;
-use super::batches::Ended;
-use crate::output::counted;
-use crate::packed::PackedFile;
-use crate::progress;
-use crate::result_format::ResultFormat;
-use crate::sink::{Encoded, Sink};
+/// The end of an input file.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Number of the file.
+    pub file: usize,
+    /// Number of documents in the batch before its end.
+    pub n_before: usize,
+    /// Whether it was read to its end.
+    pub is_whole: bool,
+}
 
-/// The outputs of a command.
+/// The outputs of linking.
 pub enum Outputs {
-    /// All documents in one output; `false` until its header is written.
-    Single(Box<Sink>, bool),
+    /// All documents in one output.
+    Single {
+        /// The output.
+        sink: Box<Sink>,
+        /// Whether its header is written.
+        is_started: bool,
+        /// The first input, for messages.
+        input: PathBuf,
+    },
     /// A run folder.
     Run(Box<RunOutputs>),
 }
 
 impl Outputs {
     /// Remembers what is written around the documents of a file; the first call for a file counts.
-    pub fn start(&mut self, file: usize, frame: Frame) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the header cannot be written.
+    pub fn start(&mut self, file: usize, frame: Frame) -> Result<()> {
         match self {
-            Outputs::Single(_, true) => Ok(()),
-            Outputs::Single(sink, is_started) => {
+            Outputs::Single { is_started: true, .. } => Ok(()),
+            Outputs::Single { sink, is_started, .. } => {
                 *is_started = true;
                 sink.start_with(frame)
             }
@@ -44,9 +62,12 @@ impl Outputs {
     }
 
     /// Writes a document with `n_mentions` mentions.
-    pub fn write(&mut self, file: usize, document: Encoded, n_mentions: u64) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the output cannot be created or written.
+    pub fn write(&mut self, file: usize, document: Encoded, n_mentions: u64) -> Result<()> {
         match self {
-            Outputs::Single(sink, _) => sink.write(document),
+            Outputs::Single { sink, .. } => sink.write(document),
             Outputs::Run(run) => run.write(file, document, n_mentions),
         }
     }
@@ -59,46 +80,53 @@ impl Outputs {
     }
 
     /// Lists a skipped document.
-    pub fn skip(&mut self, file: usize, skipped: Skipped, list: &mut Option<SkipList>) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn skip(&mut self, file: usize, skipped: Skipped, list: &mut Option<SkipList>) -> Result<()> {
         match (self, list) {
             (Outputs::Run(run), _) => run.skipped.entry(file).or_default().push(skipped),
-            (Outputs::Single(..), Some(list)) => list.add(&skipped)?,
-            (Outputs::Single(..), None) => {}
+            (Outputs::Single { .. }, Some(list)) => list.add(&skipped)?,
+            (Outputs::Single { .. }, None) => {}
         }
         Ok(())
     }
 
     /// The path of an input file, for messages.
-    pub fn input_path(&self, file: usize, arguments: &LinkArguments) -> PathBuf {
+    pub fn input_path(&self, file: usize) -> &Path {
         match self {
-            Outputs::Run(run) => run.files[&file].input.path().to_path_buf(),
-            Outputs::Single(..) => arguments.files.first().cloned().unwrap_or_default(),
+            Outputs::Run(run) => run.files[&file].input.path(),
+            Outputs::Single { input, .. } => input,
         }
     }
 
     /// Completes the output of a file.
-    pub fn end(&mut self, ended: &Ended) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the output or the journal cannot be written.
+    pub fn end(&mut self, ended: &Ended) -> Result<()> {
         match self {
             Outputs::Run(run) => run.end(ended),
-            Outputs::Single(..) => Ok(()),
+            Outputs::Single { .. } => Ok(()),
         }
     }
 
-    /// Completes all outputs.
-    pub fn finish(self) -> anyhow::Result<()> {
+    /// Completes all outputs; returns messages about them.
+    ///
+    /// # Errors
+    /// If the output cannot be written, or renamed into place.
+    pub fn finish(self) -> Result<Vec<String>> {
         match self {
-            Outputs::Single(mut sink, is_started) => {
+            Outputs::Single { mut sink, is_started, .. } => {
                 if !is_started {
                     sink.start(None)?;
                 }
                 sink.finish()
             }
             Outputs::Run(run) => {
-                run.losses.lines().for_each(|line| progress::say(&line));
-                let n_files = counted(run.n_files, "file");
-                let n_documents = counted(run.n_documents, "document");
-                progress::say(&format!("linked {n_files} with {n_documents} into {}", run.path.display()));
-                Ok(())
+                let (n_files, n_documents) = (counted(run.n_files, "file"), counted(run.n_documents, "document"));
+                let summary = format!("linked {n_files} with {n_documents} into {}", run.path.display());
+                Ok(run.losses.lines().chain([summary]).collect())
             }
         }
     }
@@ -147,17 +175,17 @@ impl RunOutputs {
         }
     }
 
-    fn open(&mut self, file: usize) -> anyhow::Result<&mut Current> {
+    fn open(&mut self, file: usize) -> Result<&mut Current> {
         if self.current.as_ref().is_none_or(|current| current.file != file) {
             let path = self.folder.output_path(&self.files[&file].output)?;
-            let mut sink = Sink::create(Some(&path), self.to, "a folder with `--output`")?;
+            let mut sink = Sink::create(Target::Path(&path), self.to)?;
             sink.start_with(self.frames.remove(&file).unwrap_or_else(|| self.to.frame(None)))?;
             self.current = Some(Current { file, sink, n_documents: 0, n_mentions: 0 });
         }
         Ok(self.current.as_mut().expect("it was opened above"))
     }
 
-    fn write(&mut self, file: usize, document: Encoded, n_mentions: u64) -> anyhow::Result<()> {
+    fn write(&mut self, file: usize, document: Encoded, n_mentions: u64) -> Result<()> {
         let current = self.open(file)?;
         current.n_documents += 1;
         current.n_mentions += n_mentions;
@@ -165,7 +193,7 @@ impl RunOutputs {
     }
 
     /// Completes the output of a file and enters it in the journal, or discards it if the file was not read to its end.
-    fn end(&mut self, ended: &Ended) -> anyhow::Result<()> {
+    fn end(&mut self, ended: &Ended) -> Result<()> {
         let file = ended.file;
         let skipped = self.skipped.remove(&file).unwrap_or_default();
         let checksum = self.checksums.remove(&file);
@@ -207,7 +235,10 @@ impl RunOutputs {
 
     /// Copies what was skipped in `outputs`, in this and in earlier runs, into one list. Returns the number of documents
     /// that were written.
-    pub fn collect_skipped(&self, outputs: &[String], list: &mut SkipList) -> anyhow::Result<u64> {
+    ///
+    /// # Errors
+    /// If a list of this run cannot be read, or `list` not written.
+    pub fn collect_skipped(&self, outputs: &[String], list: &mut SkipList) -> Result<u64> {
         let mut n_written = 0;
         for (number, output) in outputs.iter().enumerate() {
             self.unread.get(&number).into_iter().flatten().try_for_each(|skipped| list.add(skipped))?;
@@ -228,7 +259,7 @@ fn skipped_name(output: &str) -> String {
     format!("{output}.skipped")
 }
 
-/// The file of `--skip-bad-documents`. It appears when the command ends.
+/// A list of skipped documents as JSON Lines. It appears when it is complete.
 pub struct SkipList {
     file: PackedFile,
     path: PathBuf,
@@ -237,35 +268,43 @@ pub struct SkipList {
 
 impl SkipList {
     /// A list that will appear at `path`.
-    pub fn create(path: &Path) -> anyhow::Result<SkipList> {
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create(path: &Path) -> Result<SkipList> {
         Ok(SkipList { file: PackedFile::create(path)?, path: path.to_path_buf(), n: 0 })
     }
 
     /// Adds a skipped document.
-    pub fn add(&mut self, skipped: &Skipped) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn add(&mut self, skipped: &Skipped) -> Result<()> {
         self.n += 1;
         writeln!(self.file, "{}", skipped.to_line()).with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Adds `n` lines of another list.
-    fn add_lines(&mut self, lines: &[u8], n: u64) -> anyhow::Result<()> {
+    fn add_lines(&mut self, lines: &[u8], n: u64) -> Result<()> {
         self.n += n;
         self.file.write_all(lines).with_context(|| format!("cannot write {}", self.path.display()))
     }
 
-    /// Completes the list, and reports it. Fails if documents were skipped and none were linked.
-    pub fn finish(self, n_linked: u64) -> anyhow::Result<()> {
+    /// Completes the list; returns a message about it if documents were skipped.
+    ///
+    /// # Errors
+    /// If the list cannot be written, or documents were skipped and none were linked.
+    pub fn finish(self, n_linked: u64) -> Result<Option<String>> {
         self.file.commit()?;
         if self.n == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let path = self.path.display();
         let what = counted(self.n, "bad document");
         if n_linked == 0 {
             let message = format!("no document could be linked: {what} skipped");
-            return Err(canonym_core::Error::invalid(message).with_hint(format!("see {path} for the reasons")).into());
+            return Err(Error::invalid(message).with_hint(format!("see {path} for the reasons")));
         }
-        progress::say(&format!("skipped {what}, listed in {path}"));
-        Ok(())
+        Ok(Some(format!("skipped {what}, listed in {path}")))
     }
 }

@@ -1,13 +1,13 @@
-//! Output formats of `canonym link`: rows, tables, health records, or a corpus format that can hold links.
+//! Formats of linked documents: rows, tables, health records, or a corpus format that can hold links.
 
 use std::fmt;
 
-use canonym_core::corpus::format::{Frame, frame};
-use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, table};
-use canonym_core::records::fhir::Layout;
-use canonym_core::records::omop;
-
-use crate::errors;
+use super::fhir::Layout;
+use super::omop;
+use crate::corpus::CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
+use crate::corpus::format::{Frame, frame};
+use crate::corpus::{AnnotatedDocument, CorpusFormat, table};
+use crate::{Error, Result};
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +47,13 @@ impl ResultFormat {
     }
 
     /// Parses the name of an output format.
-    pub fn parse(name: &str) -> anyhow::Result<ResultFormat> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with a similar name, or all names, as hint.
+    pub fn parse(name: &str) -> Result<ResultFormat> {
         if name == "parquet" && cfg!(not(feature = "parquet")) {
             let message = "this program was built without Parquet";
-            return Err(errors::usage(message, "use csv, or build it with the feature `parquet`"));
+            return Err(Error::usage(message, "use csv, or build it with the feature `parquet`"));
         }
         ResultFormat::all().find(|to| to.to_string() == name).ok_or_else(|| {
             let names: Vec<String> = ResultFormat::all().map(|to| to.to_string()).collect();
@@ -62,13 +65,41 @@ impl ResultFormat {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("use one of {}", names.join(", ")),
             };
-            errors::usage(message, &hint)
+            Error::usage(message, hint)
         })
     }
 
     /// Whether contexts are always part of the format.
     pub fn has_contexts(self) -> bool {
         !matches!(self, ResultFormat::Table | ResultFormat::Tsv | ResultFormat::Corpus(_))
+    }
+
+    /// Whether the format can hold contexts.
+    pub fn can_hold_contexts(self) -> bool {
+        self.has_contexts()
+            || matches!(self, ResultFormat::Table | ResultFormat::Corpus(BiocJson | BiocXml | Brat | Jsonl))
+    }
+
+    /// Whether the format can hold explanations.
+    pub fn can_hold_explanations(self) -> bool {
+        matches!(self, ResultFormat::Table | ResultFormat::Corpus(Jsonl))
+    }
+
+    /// The extension of file names.
+    pub fn extension(self) -> &'static str {
+        match self {
+            ResultFormat::Table => "txt",
+            ResultFormat::Tsv => "tsv",
+            ResultFormat::Csv => "csv",
+            ResultFormat::Parquet => "parquet",
+            ResultFormat::OmopNoteNlp => "note_nlp.csv",
+            ResultFormat::Fhir(_) => "fhir.ndjson",
+            ResultFormat::Corpus(BiocXml) => "bioc.xml",
+            ResultFormat::Corpus(BiocJson) => "bioc.json",
+            ResultFormat::Corpus(CorpusFormat::Texoo) => "texoo.json",
+            ResultFormat::Corpus(CorpusFormat::Biosyn) => "concept",
+            ResultFormat::Corpus(format) => format.name(),
+        }
     }
 
     /// What is written around the documents; the `first` one may contain the header of its collection.

@@ -2,15 +2,18 @@
 
 use std::io::Write;
 
-use canonym_core::corpus::contexts::is_context;
-use canonym_core::corpus::{AnnotatedDocument, Annotation};
-use canonym_core::text::Span;
-use canonym_core::text::offsets::OffsetMap;
+use crate::corpus::contexts::is_context;
+use crate::corpus::{AnnotatedDocument, Annotation};
+use crate::text::Span;
+use crate::text::offsets::OffsetMap;
 
 /// Characters of text shown above the table of mentions.
 const MAX_CHARS: usize = 600;
 
 /// Writes the text, truncated if it is long, and one row per mention.
+///
+/// # Errors
+/// If `out` cannot be written.
 pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
     let text = document.document.text.split_whitespace().collect::<Vec<&str>>().join(" ");
     let cut = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
@@ -52,6 +55,9 @@ pub fn table(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Resu
 ///
 /// Offsets count code points; those of a discontinuous mention are separated by `;`. Id and name are empty if the
 /// mention is unlinked.
+///
+/// # Errors
+/// If `out` cannot be written.
 pub fn tsv(out: &mut dyn Write, document: &AnnotatedDocument) -> std::io::Result<()> {
     let map = OffsetMap::new(&document.document.text);
     let offsets = |spans: &[Span], end: fn(&Span) -> u32| {
@@ -83,10 +89,9 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use canonym_core::corpus::CandidateRecord;
-    use canonym_core::text::Document;
-
     use super::*;
+    use crate::corpus::CandidateRecord;
+    use crate::text::Document;
 
     #[test]
     fn part_offsets_are_separated_and_tabs_become_spaces() {

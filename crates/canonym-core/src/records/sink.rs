@@ -1,61 +1,26 @@
-//! Document output: standard output, or a file or folder that is renamed into place when complete.
+//! Writes documents to a stream, or to a file or folder that is renamed into place when complete.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use canonym_core::artifact::AtomicFolder;
-use canonym_core::corpus::AnnotatedDocument;
-use canonym_core::corpus::conll::Scheme;
-use canonym_core::corpus::folder::FolderWriter;
-use canonym_core::corpus::format::{CorpusFormat, Frame, encode_with, start};
-use canonym_core::corpus::losses::{Losses, losses};
-
-use crate::output::{Lines, counted};
-use crate::packed::{PackedFile, check_ending, is_packed};
-use crate::result_format::ResultFormat;
-use crate::{errors, progress};
-
-/// One encoded document.
-#[derive(Debug, Default)]
-pub struct Encoded {
-    /// The document, or its annotations if they are in a separate file.
-    pub bytes: Vec<u8>,
-    /// Bytes that precede it unless it is the first document.
-    pub start: Vec<u8>,
-    /// Id and text, if the text is in a separate file.
-    pub text: Option<(String, String)>,
-    /// Records that get a number before them, in place of bytes.
-    pub records: Option<Records>,
-    /// The document, if the output encodes it.
-    pub document: Option<Box<AnnotatedDocument>>,
-    /// Information that the format cannot hold.
-    pub losses: Losses,
-}
-
-/// Records of a document, without their number and the comma behind it.
-#[derive(Debug)]
-pub enum Records {
-    /// Each has the number of its document, from 0.
-    OfDocument(Vec<String>),
-    /// Each has a number of its own, from 1.
-    Numbered(Vec<String>),
-}
-
-impl Encoded {
-    /// Encodes a document.
-    pub fn new(document: &AnnotatedDocument, format: CorpusFormat, scheme: Scheme) -> canonym_core::Result<Encoded> {
-        let mut bytes = Vec::new();
-        encode_with(document, format, scheme, &mut bytes)?;
-        let texts = || (document.document.id.clone(), document.document.text.clone());
-        let text = (format == CorpusFormat::Brat).then(texts);
-        let losses = losses(document, format);
-        Ok(Encoded { start: start(document, format, &bytes), bytes, text, losses, ..Encoded::default() })
-    }
-}
+use super::encode::{Encoded, Records};
+use super::format::ResultFormat;
+use crate::artifact::{AtomicFolder, PackedFile, check_ending, is_packed};
+use crate::corpus::AnnotatedDocument;
+use crate::corpus::folder::FolderWriter;
+use crate::corpus::format::{CorpusFormat, Frame};
+use crate::corpus::losses::Losses;
+#[cfg(feature = "parquet")]
+use crate::corpus::parquet::ParquetWriter;
+use crate::error::Context;
+use crate::numbers::counted;
+use crate::{Error, Result};
 
 /// Rejects unsupported file extensions, and an output that would overwrite an input.
-pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result<()> {
+///
+/// # Errors
+/// [`Error::Usage`] with the extension or the input.
+pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> Result<()> {
     if let Some(path) = output {
         check_ending(path)?;
     }
@@ -63,11 +28,24 @@ pub fn check_output(output: Option<&Path>, inputs: &[PathBuf]) -> anyhow::Result
     let Some(written) = output.and_then(real) else { return Ok(()) };
     match inputs.iter().find(|input| real(input).as_ref() == Some(&written)) {
         None => Ok(()),
-        Some(input) => Err(errors::usage(
+        Some(input) => Err(Error::usage(
             format!("output would overwrite the input {}", input.display()),
             "choose another output name",
         )),
     }
+}
+
+/// Where documents are written.
+pub enum Target<'a> {
+    /// A new file, compressed if its name ends in `.gz` or `.zst`, or a new folder.
+    Path(&'a Path),
+    /// A stream such as standard output.
+    Stream {
+        /// The stream.
+        out: Box<dyn Write + Send>,
+        /// How to specify a folder instead, for the error about formats that need one.
+        folder: &'a str,
+    },
 }
 
 /// Writes documents in order.
@@ -83,60 +61,72 @@ pub struct Sink {
 }
 
 enum Out {
-    Stdout(Lines),
+    Stream(Box<dyn Write + Send>),
     File(PackedFile),
     Folder(AtomicFolder, FolderWriter),
     #[cfg(feature = "parquet")]
-    Parquet(Box<canonym_core::corpus::parquet::ParquetWriter<PackedFile>>),
+    Parquet(Box<ParquetWriter<PackedFile>>),
 }
 
 impl Sink {
-    /// Opens `path`, or standard output if `None`. `folder` says, for the error message, how to specify an output folder.
-    pub fn create(path: Option<&Path>, to: ResultFormat, folder: &str) -> anyhow::Result<Sink> {
-        let out = match (path, to) {
+    /// Writes to `target` in the format `to`.
+    ///
+    /// # Errors
+    /// If the file or folder cannot be created; [`Error::Usage`] if the format needs another target.
+    pub fn create(target: Target<'_>, to: ResultFormat) -> Result<Sink> {
+        let out = match (target, to) {
             #[cfg(feature = "parquet")]
-            (Some(path), ResultFormat::Parquet) if !is_packed(path) => {
-                let writer = canonym_core::corpus::parquet::ParquetWriter::new(PackedFile::create(path)?, path)?;
+            (Target::Path(path), ResultFormat::Parquet) if !is_packed(path) => {
+                let writer = ParquetWriter::new(PackedFile::create(path)?, path)?;
                 Out::Parquet(Box::new(writer))
             }
             (_, ResultFormat::Parquet) => {
                 let message = "Parquet is written to a file and has its own compression";
-                return Err(errors::usage(message, "name a file with `--output`, such as links.parquet"));
+                return Err(Error::usage(message, "name a file with `--output`, such as links.parquet"));
             }
-            (Some(path), ResultFormat::Corpus(CorpusFormat::Brat)) => {
+            (Target::Path(path), ResultFormat::Corpus(CorpusFormat::Brat)) => {
                 if is_packed(path) {
                     let message = format!("{} is an output folder and cannot be compressed", path.display());
-                    return Err(errors::usage(message, "remove the file extension, and compress the folder yourself"));
+                    return Err(Error::usage(message, "remove the file extension, and compress the folder yourself"));
                 }
                 let atomic = AtomicFolder::create(path)?;
                 let writer = FolderWriter::new(atomic.temporary());
                 Out::Folder(atomic, writer)
             }
-            (None, ResultFormat::Corpus(CorpusFormat::Brat)) => {
+            (Target::Stream { folder, .. }, ResultFormat::Corpus(CorpusFormat::Brat)) => {
                 let message = "cannot write brat to standard output: each document has two files";
-                return Err(errors::usage(message, &format!("specify {folder}")));
+                return Err(Error::usage(message, format!("specify {folder}")));
             }
-            (Some(path), _) => Out::File(PackedFile::create(path)?),
-            (None, _) => Out::Stdout(Lines::default()),
+            (Target::Path(path), _) => Out::File(PackedFile::create(path)?),
+            (Target::Stream { out, .. }, _) => Out::Stream(out),
         };
         let (frame, losses) = (Frame::default(), Losses::default());
         Ok(Sink { out, to, frame, is_first: true, losses, n_documents: 0, n_records: 0 })
     }
 
     /// Writes the header, which may depend on the first document.
-    pub fn start(&mut self, first: Option<&AnnotatedDocument>) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn start(&mut self, first: Option<&AnnotatedDocument>) -> Result<()> {
         self.start_with(self.to.frame(first))
     }
 
     /// Writes the header of `frame`, which is written around the documents.
-    pub fn start_with(&mut self, frame: Frame) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn start_with(&mut self, frame: Frame) -> Result<()> {
         self.frame = frame;
         let before = std::mem::take(&mut self.frame.before);
         self.write_bytes(&before)
     }
 
     /// Writes one document.
-    pub fn write(&mut self, document: Encoded) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn write(&mut self, document: Encoded) -> Result<()> {
         self.losses.add(document.losses);
         if let (Out::Folder(_, writer), Some((id, text))) = (&mut self.out, &document.text) {
             return writer.write_encoded(id, text, &document.bytes).context("cannot write the result");
@@ -175,19 +165,24 @@ impl Sink {
         lines
     }
 
-    /// Completes the output and reports losses and renamed documents.
-    pub fn finish(self) -> anyhow::Result<()> {
+    /// Completes the output; returns messages about losses and renamed documents.
+    ///
+    /// # Errors
+    /// If the output cannot be written, or renamed into place.
+    pub fn finish(self) -> Result<Vec<String>> {
         let (losses, renamed) = self.complete()?;
-        losses.lines().chain(renamed).for_each(|line| progress::say(&line));
-        Ok(())
+        Ok(losses.lines().chain(renamed).collect())
     }
 
     /// Completes the output; returns the losses, and a message about renamed documents.
-    pub fn complete(mut self) -> anyhow::Result<(Losses, Option<String>)> {
+    ///
+    /// # Errors
+    /// Those of [`Sink::finish`].
+    pub fn complete(mut self) -> Result<(Losses, Option<String>)> {
         self.write_bytes(self.frame.after)?;
         let mut renamed = None;
         match self.out {
-            Out::Stdout(mut out) => out.flush().context("cannot write the result")?,
+            Out::Stream(mut out) => out.flush().context("cannot write the result")?,
             Out::File(file) => file.commit()?,
             #[cfg(feature = "parquet")]
             Out::Parquet(writer) => writer.finish()?.commit()?,
@@ -204,9 +199,9 @@ impl Sink {
         Ok((self.losses, message))
     }
 
-    fn write_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let out: &mut dyn Write = match &mut self.out {
-            Out::Stdout(out) => out,
+            Out::Stream(out) => out.as_mut(),
             Out::File(file) => file,
             Out::Folder(..) => return Ok(()),
             #[cfg(feature = "parquet")]

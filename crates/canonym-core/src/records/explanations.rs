@@ -1,26 +1,17 @@
-//! `--explain`: explanations of links as text.
+//! Explanations of links as text.
 
 use std::io::Write;
 
-use canonym_core::corpus::format::CorpusFormat;
-use canonym_core::corpus::{AnnotatedDocument, Annotation};
-use canonym_core::link::explain::{Agreement, Contribution, Explained, Explanation, WordPair};
-
-use crate::errors;
-use crate::result_format::ResultFormat;
+use crate::corpus::{AnnotatedDocument, Annotation};
+use crate::link::explain::{Agreement, Contribution, Explained, Explanation, WordPair};
 
 /// Maximum number of contributions listed; the rest is summed.
 const N_SHOWN: usize = 6;
 
-/// Rejects formats that cannot hold explanations.
-pub fn check_format(to: ResultFormat) -> anyhow::Result<()> {
-    match to {
-        ResultFormat::Table | ResultFormat::Corpus(CorpusFormat::Jsonl) => Ok(()),
-        _ => Err(errors::usage(format!("`--to {to}` cannot hold `--explain`"), "use table or jsonl")),
-    }
-}
-
 /// Writes the explanation of each mention of a document.
+///
+/// # Errors
+/// If `out` cannot be written.
 pub fn write(out: &mut dyn Write, document: &AnnotatedDocument, explanations: &[Explanation]) -> std::io::Result<()> {
     for (annotation, explanation) in document.annotations.iter().zip(explanations) {
         write_one(out, annotation, explanation)?;
