@@ -12,24 +12,24 @@ use std::path::PathBuf;
 use canonym_core::batch::{Outputs, SkipList, Skipped};
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
+use canonym_core::link::changed::Changed;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::records::encode::{Encoded, Encoder};
 use canonym_core::records::format::ResultFormat;
 use canonym_core::records::sink::{Sink, check_output};
-use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
+use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked, retain};
 use canonym_neural::system::{Models, terminology};
 use rayon::prelude::*;
 
 use self::batches::{Batch, Batches};
-use self::changed::Changed;
 use self::records::RecordArguments;
 use crate::filter::FilterArguments;
 use crate::output::counted;
 use crate::reading::{ColumnArguments, ReadArguments};
 use crate::system::{Mentions, Nil};
-use crate::{context, errors, options, output, progress};
+use crate::{errors, options, output, progress};
 
 /// Arguments of `canonym link`.
 #[derive(Debug, clap::Args)]
@@ -85,7 +85,7 @@ pub struct LinkArguments {
     context: bool,
     /// Drop mentions with any of these contexts, such as `negated,family`. Works with every output format.
     #[arg(long, value_name = "SAID,…", value_delimiter = ',', requires = "context")]
-    drop_context: Vec<context::ContextValue>,
+    drop_context: Vec<ContextValue>,
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
@@ -142,6 +142,21 @@ enum NestedValue {
     All,
 }
 
+/// Context of a mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ContextValue {
+    /// Negated.
+    Negated,
+    /// Possible, not certain.
+    Possible,
+    /// Historical.
+    Historical,
+    /// Hypothetical.
+    Hypothetical,
+    /// Of a family member.
+    Family,
+}
+
 /// Which nested mentions are reported; CoNLL has no place for them.
 fn nested(arguments: &LinkArguments) -> Nested {
     match arguments.nested {
@@ -173,7 +188,7 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
     let open_old = |old: &PathBuf| changed::open_old(arguments, old, to, &fingerprint);
     let old = arguments.changed_only.as_ref().map(open_old).transpose()?;
     let open = || -> anyhow::Result<Linking<'_>> {
-        let changed = old.map(|old| Changed::new(arguments, &old, (&kb, &fingerprint), models.senses.clone()));
+        let changed = old.map(|old| changed::compare(arguments, &old, (&kb, &fingerprint), models.senses.clone()));
         let config = SystemConfig {
             mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,
@@ -317,7 +332,7 @@ fn link_batches(
 /// Reports a lack of given mentions, and dropped mentions.
 fn report(linking: &Linking<'_>, batches: &Batches, counts: Counts) {
     if let Some(changed) = &linking.changed {
-        changed.report(counts.n_documents);
+        changed::report(changed, counts.n_documents);
     }
     if linking.arguments.mentions == Mentions::Gold && batches.n_given == 0 {
         progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
@@ -395,24 +410,11 @@ fn link(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<
         };
         Ok((encoder.encode(system.kb(), document)?, counts))
     };
-    link_changed(system, changed.as_ref(), batch)?.into_par_iter().map(encode).collect()
-}
-
-/// Links those documents of a batch that a change can touch, or all; tells which were linked.
-fn link_changed(
-    system: &System,
-    changed: Option<&Changed>,
-    batch: Vec<AnnotatedDocument>,
-) -> anyhow::Result<Vec<(AnnotatedDocument, bool)>> {
-    let Some(changed) = changed else {
-        return Ok(system.link(batch)?.into_iter().map(|document| (document, true)).collect());
+    let linked = match changed {
+        Some(changed) => changed.link(system, batch)?,
+        None => system.link(batch)?.into_iter().map(|document| (document, true)).collect(),
     };
-    let is_touched: Vec<bool> = batch.par_iter().map(|document| changed.may_touch(document)).collect();
-    let mut touched = is_touched.iter();
-    let (again, kept): (Vec<_>, Vec<_>) = batch.into_iter().partition(|_| touched.next().copied().unwrap_or(true));
-    let (mut again, mut kept) = (system.link(again)?.into_iter(), kept.into_iter());
-    let next = |is_touched: bool| Some((if is_touched { again.next()? } else { kept.next()? }, is_touched));
-    Ok(is_touched.into_iter().map_while(next).collect())
+    linked.into_par_iter().map(encode).collect()
 }
 
 /// Adds contexts, and drops mentions as the options say. Returns the numbers of mentions.
@@ -428,7 +430,10 @@ fn drop_unwanted(
     }
     if arguments.context || encoder.to.has_contexts() {
         corpus::contexts::add(document);
-        dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
+        let unwanted: Vec<String> = arguments.drop_context.iter().map(settings::named).collect();
+        let kept: Vec<bool> =
+            document.annotations.iter().map(|one| !corpus::contexts::has_any(one, &unwanted)).collect();
+        dropped.by_context = retain(document, explanations, &kept);
     }
     dropped.n_mentions = document.annotations.len() as u64;
     dropped

@@ -8,12 +8,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use canonym_core::input::Input;
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::translate::Translator;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::sssom::{self, Subject};
-use serde::Serialize;
+use canonym_core::records::names::NameLines;
 
 use crate::codes::CodeArguments;
 use crate::filter::FilterArguments;
@@ -71,30 +70,6 @@ enum MapFormat {
     Sssom,
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    query: &'a str,
-    nil: bool,
-    candidates: Vec<Row<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<Explanation>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    id: String,
-    name: &'a str,
-    score: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    codes: Option<Vec<Code>>,
-}
-
-#[derive(Serialize)]
-struct Code {
-    id: String,
-    predicate: &'static str,
-}
-
 /// Runs the command.
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let is_sssom = arguments.to == MapFormat::Sssom;
@@ -106,7 +81,7 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     models.use_index(arguments.index.as_deref(), &kb)?;
-    let translator = arguments.codes.translator(&kb)?;
+    let lines = NameLines { kb: &kb, raw_ids: arguments.raw_ids, translator: arguments.codes.translator(&kb)? };
     let top_k = arguments.top_k.unwrap_or(if is_sssom { 1 } else { 5 }) as usize;
     let config = LinkConfig { top_k, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
@@ -139,8 +114,8 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
         let links = link(&linker, &names, arguments.explain)?;
         kb.container().check_unchanged()?;
         for (query, (link, explanation)) in names.iter().zip(links) {
-            let writer = LineWriter { kb: &kb, raw: arguments.raw_ids, translator: translator.as_ref() };
-            writer.write(&mut out, query, link, explanation).context("cannot write the result")?;
+            let line = lines.line(query, &link, explanation);
+            out.write_all(line.as_bytes()).context("cannot write the result")?;
         }
         bar.inc(names.len() as u64);
     }
@@ -162,16 +137,7 @@ fn write_mappings(kb: &KnowledgeBase, linker: &NameLinker, lines: &[String], out
         bar.inc(batch.len() as u64);
     }
     progress::finish(&bar, "names");
-    let ids = lines.iter().map(|line| Subject::of_line(line).id);
-    let mut wrong = ids.filter(|id| !id.is_empty() && !sssom::is_curie(id));
-    if let Some(first) = wrong.next() {
-        let n = 1 + wrong.count();
-        let are = if n == 1 { "id is not a CURIE" } else { "ids are not CURIEs" };
-        progress::say(&format!(
-            "{n} {are} such as `LAB:12` (first `{}`); sssom-py drops such rows",
-            first.escape_debug()
-        ));
-    }
+    sssom::wrong_ids(lines.iter().map(|line| Subject::of_line(line).id)).iter().for_each(|line| progress::say(line));
     Ok(())
 }
 
@@ -180,41 +146,4 @@ fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<
         return Ok(linker.link_names(names)?.into_iter().map(|link| (link, None)).collect());
     }
     Ok(linker.explain_names(names)?.into_iter().map(|(link, explanation)| (link, Some(explanation))).collect())
-}
-
-/// How lines are written.
-struct LineWriter<'a> {
-    kb: &'a KnowledgeBase,
-    raw: bool,
-    translator: Option<&'a Translator>,
-}
-
-impl LineWriter<'_> {
-    fn write(
-        &self,
-        out: &mut impl Write,
-        query: &str,
-        link: Link,
-        mut explanation: Option<Explanation>,
-    ) -> std::io::Result<()> {
-        let LineWriter { kb, raw, translator } = *self;
-        if let Some(explanation) = &mut explanation {
-            for (explained, candidate) in explanation.candidates.iter_mut().zip(&link.candidates) {
-                explained.id = terminology::shown_id(kb, candidate.concept, raw);
-            }
-        }
-        let codes = |translator: &Translator, concept| {
-            let codes = translator.codes(kb, concept).into_iter();
-            codes.map(|code| Code { id: code.id, predicate: code.predicate.name() }).collect()
-        };
-        let row = |candidate: &canonym_core::link::Candidate| Row {
-            id: terminology::shown_id(kb, candidate.concept, raw),
-            name: kb.preferred_name(candidate.concept),
-            score: (f64::from(candidate.p_link) * 1e4).round() / 1e4,
-            codes: translator.map(|translator| codes(translator, candidate.concept)),
-        };
-        let line = Line { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect(), explanation };
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")
-    }
 }
