@@ -82,6 +82,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
         n_rounds: args.rounds,
     };
     stage.done("read the gold annotations");
+    let stage = Stage::start();
     let mut rng = SplitMix64::new(args.seed);
     let (comparison, texts) = match &gold {
         Gold::Documents(documents) => {
@@ -102,6 +103,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
             (compare_rankings(&first, &second, &ranking, &config, &mut rng)?, HashMap::new())
         }
     };
+    stage.done("read and compared the predictions");
     seen::of_files();
     if args.json {
         return output::print_json(&comparison);

@@ -1,6 +1,5 @@
 //! `canonym link`: finds and links mentions in texts.
 
-mod batches;
 mod changed;
 mod records;
 mod runs;
@@ -9,7 +8,8 @@ mod settings;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use canonym_core::batch::{Outputs, SkipList, Skipped};
+use canonym_core::batch::{Batch, BatchConfig, Batches, Outputs, SkipList, Skipped};
+use canonym_core::corpus::documents::Purpose;
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
 use canonym_core::link::changed::Changed;
@@ -19,15 +19,15 @@ use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::records::encode::{Encoded, Encoder};
 use canonym_core::records::format::ResultFormat;
 use canonym_core::records::sink::{Sink, check_output};
+use canonym_neural::status::Meter;
 use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked, retain};
 use canonym_neural::system::{Models, terminology};
 use rayon::prelude::*;
 
-use self::batches::{Batch, Batches};
 use self::records::RecordArguments;
 use crate::filter::FilterArguments;
 use crate::output::counted;
-use crate::reading::{ColumnArguments, ReadArguments};
+use crate::reading::{ColumnArguments, ReadArguments, input_format};
 use crate::system::{Mentions, Nil};
 use crate::{errors, options, output, progress};
 
@@ -261,8 +261,13 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     let inputs: Vec<PathBuf> = inputs.cloned().collect();
     check_output(arguments.output.as_deref(), &inputs)?;
     check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
-    let mut batches = Batches::new(arguments, to)?;
-    let first = batches.next_batch()?;
+    let config = batch_config(arguments, to)?;
+    let mut batches = match &arguments.text {
+        Some(text) => Batches::of_text(text, config),
+        None => Batches::of_paths(&arguments.files, config),
+    };
+    let mut read = Meter::default();
+    let first = read.time(|| batches.next_batch())?;
     if first.is_empty() {
         errors::left_out(batches.n_left_out)?;
     }
@@ -270,7 +275,7 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     let sink = Box::new(Sink::create(output::target(arguments.output.as_deref(), "a folder with `--output`"), to)?);
     let input = arguments.files.first().cloned().unwrap_or_default();
     let mut outputs = Outputs::Single { sink, is_started: false, input };
-    let counts = link_batches(linking, (first, &mut batches), &mut outputs, &mut skipped)?;
+    let counts = link_batches(linking, (first, &mut batches, read), &mut outputs, &mut skipped)?;
     outputs.finish()?.iter().for_each(|line| progress::say(line));
     report(linking, &batches, counts);
     skipped
@@ -282,19 +287,31 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     errors::left_out(batches.n_left_out)
 }
 
+/// How documents are read; `to` is the output format.
+fn batch_config(arguments: &LinkArguments, to: ResultFormat) -> anyhow::Result<BatchConfig> {
+    let uses_annotations = arguments.mentions == Mentions::Gold || arguments.changed_only.is_some();
+    let purpose = if uses_annotations { Purpose::Annotations } else { Purpose::Texts };
+    let reading = arguments.reading.config(&arguments.columns, purpose);
+    let skips = arguments.skip_bad_documents.is_some();
+    Ok(BatchConfig { format: input_format(&arguments.format)?, to, reading, skips })
+}
+
 /// Links a first batch and all that follow.
 fn link_batches(
     linking: &Linking<'_>,
-    (first, batches): (Batch, &mut Batches),
+    (first, batches, mut read): (Batch, &mut Batches, Meter),
     outputs: &mut Outputs,
     list: &mut Option<SkipList>,
 ) -> anyhow::Result<Counts> {
     let bar = progress::counter("documents", None);
     let (mut batch, mut counts) = (first, Counts::default());
+    let (mut link, mut written) = (Meter::default(), Meter::default());
     while !batch.is_empty() {
         let Batch { documents, files, frames, checksums, ended, skipped } = batch;
         // Read the next batch while this one is linked.
-        let (linked, next) = rayon::join(|| link_or_skip(linking, documents), || batches.next_batch());
+        [&mut read, &mut link].into_iter().for_each(|meter| meter.count(documents.len()));
+        let (linked, next) =
+            rayon::join(|| link.time(|| link_or_skip(linking, documents)), || read.time(|| batches.next_batch()));
         linking.system.check_kb()?;
         for (file, frame) in frames {
             outputs.start(file, frame)?;
@@ -312,7 +329,8 @@ fn link_batches(
             }
             match linked {
                 Linked::Document(document, counts_here) => {
-                    outputs.write(file, document, counts_here.n_mentions)?;
+                    written.time(|| outputs.write(file, document, counts_here.n_mentions))?;
+                    written.count(1);
                     counts.add(counts_here);
                 }
                 Linked::Skipped(id, error) => {
@@ -326,6 +344,9 @@ fn link_batches(
         batch = next?;
     }
     progress::finish(&bar, "documents");
+    for (meter, verb) in [(read, "read"), (link, "linked"), (written, "wrote")] {
+        meter.done(verb, "document");
+    }
     Ok(counts)
 }
 
