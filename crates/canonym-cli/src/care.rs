@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use canonym_neural::status::Stage;
 use canonym_serve::maintenance::{self, Help};
 
 use crate::{output, progress};
@@ -20,8 +21,10 @@ pub struct BackupArguments {
 
 /// Runs `canonym backup`.
 pub fn backup(arguments: &BackupArguments) -> anyhow::Result<()> {
+    let stage = Stage::start();
     let n_models = maintenance::backup(&arguments.data, &arguments.out).context("backup failed")?;
     let models = output::counted(n_models as u64, "trained model");
+    stage.done("copied the database and the models");
     progress::say(&format!(
         "backed up {} to {}, including {models}",
         arguments.data.display(),
@@ -43,7 +46,9 @@ pub struct DoctorArguments {
 
 /// Runs `canonym doctor`: one line per finding; fails if faults are left.
 pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
+    let stage = Stage::start();
     let findings = maintenance::examine(&arguments.data, arguments.repair).context("cannot check the data folder")?;
+    stage.done("checked the data folder");
     for finding in &findings {
         let word = match finding.help {
             Help::Repaired => "repaired",

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::corpus::conll::Tags;
+use canonym_core::corpus::documents::Purpose;
 use canonym_core::records::encode::Encoded;
 use canonym_core::records::format::ResultFormat;
 use canonym_core::records::sink::{Sink, check_output};
+use canonym_neural::status::Meter;
 
-use crate::reading::{ColumnArguments, ReadArguments};
+use crate::reading::{ColumnArguments, ReadArguments, input_format};
 use crate::{errors, output, progress};
 
 /// Arguments of `canonym convert`.
@@ -33,10 +35,7 @@ pub struct ConvertArguments {
 
 /// Runs the command.
 pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
-    let from = match arguments.from.as_str() {
-        "auto" => None,
-        name => Some(name.parse::<CorpusFormat>().map_err(errors::wrong_usage)?),
-    };
+    let from = input_format(&arguments.from)?;
     let to = written_format(&arguments.to)?;
     let mut reading = arguments.reading;
     let scheme = reading.tags.scheme.unwrap_or_default();
@@ -44,22 +43,27 @@ pub fn run(arguments: &ConvertArguments) -> anyhow::Result<()> {
         // `--tags` selects the output scheme here; that of the input is detected.
         reading.tags = Tags { scheme: None, ..reading.tags };
     }
-    let mut documents = reading.open(&arguments.input, from)?.with_columns(&arguments.columns).going_on();
+    let mut documents =
+        reading.config(&arguments.columns, Purpose::Annotations).open(&arguments.input, from)?.going_on();
     let output = Some(arguments.output.as_path()).filter(|path| *path != Path::new("-"));
     check_output(output, std::slice::from_ref(&arguments.input))?;
     let mut sink = Sink::create(output::target(output, "a folder instead of `-`"), ResultFormat::Corpus(to))?;
     let bar = progress::counter("documents", None);
-    let mut next = documents.next().transpose()?;
+    let (mut read, mut written) = (Meter::default(), Meter::default());
+    let mut next = read.time(|| documents.next()).transpose()?;
     if next.is_none() {
         errors::left_out(documents.n_left_out())?;
     }
     sink.start(next.as_ref())?;
     while let Some(document) = next {
-        sink.write(Encoded::new(&document, to, scheme)?)?;
+        written.time(|| anyhow::Ok(sink.write(Encoded::new(&document, to, scheme)?)?))?;
+        [&mut read, &mut written].into_iter().for_each(|meter| meter.count(1));
         bar.inc(1);
-        next = documents.next().transpose()?;
+        next = read.time(|| documents.next()).transpose()?;
     }
-    progress::finish(&bar, "documents");
+    bar.finish_and_clear();
+    read.done("read", "document");
+    written.done("wrote", "document");
     sink.finish()?.iter().for_each(|line| progress::say(line));
     errors::left_out(documents.n_left_out())
 }

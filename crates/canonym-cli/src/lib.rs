@@ -5,7 +5,6 @@
 mod care;
 mod codes;
 mod compare;
-mod context;
 mod convert;
 mod download;
 mod errors;

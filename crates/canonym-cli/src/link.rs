@@ -1,6 +1,5 @@
 //! `canonym link`: finds and links mentions in texts.
 
-mod batches;
 mod changed;
 mod records;
 mod runs;
@@ -9,27 +8,28 @@ mod settings;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use canonym_core::batch::{Outputs, SkipList, Skipped};
+use canonym_core::batch::{Batch, BatchConfig, Batches, Outputs, SkipList, Skipped};
+use canonym_core::corpus::documents::Purpose;
 use canonym_core::corpus::format::CorpusFormat;
 use canonym_core::corpus::{self, AnnotatedDocument};
+use canonym_core::link::changed::Changed;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::records::encode::{Encoded, Encoder};
 use canonym_core::records::format::ResultFormat;
 use canonym_core::records::sink::{Sink, check_output};
-use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked};
+use canonym_neural::status::Meter;
+use canonym_neural::system::linked::{System, SystemConfig, drop_unlinked, retain};
 use canonym_neural::system::{Models, terminology};
 use rayon::prelude::*;
 
-use self::batches::{Batch, Batches};
-use self::changed::Changed;
 use self::records::RecordArguments;
 use crate::filter::FilterArguments;
 use crate::output::counted;
-use crate::reading::{ColumnArguments, ReadArguments};
+use crate::reading::{ColumnArguments, ReadArguments, input_format};
 use crate::system::{Mentions, Nil};
-use crate::{context, errors, options, output, progress};
+use crate::{errors, options, output, progress};
 
 /// Arguments of `canonym link`.
 #[derive(Debug, clap::Args)]
@@ -85,7 +85,7 @@ pub struct LinkArguments {
     context: bool,
     /// Drop mentions with any of these contexts, such as `negated,family`. Works with every output format.
     #[arg(long, value_name = "SAID,…", value_delimiter = ',', requires = "context")]
-    drop_context: Vec<context::ContextValue>,
+    drop_context: Vec<ContextValue>,
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
@@ -142,6 +142,21 @@ enum NestedValue {
     All,
 }
 
+/// Context of a mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ContextValue {
+    /// Negated.
+    Negated,
+    /// Possible, not certain.
+    Possible,
+    /// Historical.
+    Historical,
+    /// Hypothetical.
+    Hypothetical,
+    /// Of a family member.
+    Family,
+}
+
 /// Which nested mentions are reported; CoNLL has no place for them.
 fn nested(arguments: &LinkArguments) -> Nested {
     match arguments.nested {
@@ -173,7 +188,7 @@ fn run_with(arguments: &LinkArguments) -> anyhow::Result<()> {
     let open_old = |old: &PathBuf| changed::open_old(arguments, old, to, &fingerprint);
     let old = arguments.changed_only.as_ref().map(open_old).transpose()?;
     let open = || -> anyhow::Result<Linking<'_>> {
-        let changed = old.map(|old| Changed::new(arguments, &old, (&kb, &fingerprint), models.senses.clone()));
+        let changed = old.map(|old| changed::compare(arguments, &old, (&kb, &fingerprint), models.senses.clone()));
         let config = SystemConfig {
             mentions: arguments.mentions.into(),
             top_k: arguments.top_k as usize,
@@ -246,8 +261,13 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     let inputs: Vec<PathBuf> = inputs.cloned().collect();
     check_output(arguments.output.as_deref(), &inputs)?;
     check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
-    let mut batches = Batches::new(arguments, to)?;
-    let first = batches.next_batch()?;
+    let config = batch_config(arguments, to)?;
+    let mut batches = match &arguments.text {
+        Some(text) => Batches::of_text(text, config),
+        None => Batches::of_paths(&arguments.files, config),
+    };
+    let mut read = Meter::default();
+    let first = read.time(|| batches.next_batch())?;
     if first.is_empty() {
         errors::left_out(batches.n_left_out)?;
     }
@@ -255,7 +275,7 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     let sink = Box::new(Sink::create(output::target(arguments.output.as_deref(), "a folder with `--output`"), to)?);
     let input = arguments.files.first().cloned().unwrap_or_default();
     let mut outputs = Outputs::Single { sink, is_started: false, input };
-    let counts = link_batches(linking, (first, &mut batches), &mut outputs, &mut skipped)?;
+    let counts = link_batches(linking, (first, &mut batches, read), &mut outputs, &mut skipped)?;
     outputs.finish()?.iter().for_each(|line| progress::say(line));
     report(linking, &batches, counts);
     skipped
@@ -267,19 +287,31 @@ fn link_all(linking: &Linking<'_>) -> anyhow::Result<()> {
     errors::left_out(batches.n_left_out)
 }
 
+/// How documents are read; `to` is the output format.
+fn batch_config(arguments: &LinkArguments, to: ResultFormat) -> anyhow::Result<BatchConfig> {
+    let uses_annotations = arguments.mentions == Mentions::Gold || arguments.changed_only.is_some();
+    let purpose = if uses_annotations { Purpose::Annotations } else { Purpose::Texts };
+    let reading = arguments.reading.config(&arguments.columns, purpose);
+    let skips = arguments.skip_bad_documents.is_some();
+    Ok(BatchConfig { format: input_format(&arguments.format)?, to, reading, skips })
+}
+
 /// Links a first batch and all that follow.
 fn link_batches(
     linking: &Linking<'_>,
-    (first, batches): (Batch, &mut Batches),
+    (first, batches, mut read): (Batch, &mut Batches, Meter),
     outputs: &mut Outputs,
     list: &mut Option<SkipList>,
 ) -> anyhow::Result<Counts> {
     let bar = progress::counter("documents", None);
     let (mut batch, mut counts) = (first, Counts::default());
+    let (mut link, mut written) = (Meter::default(), Meter::default());
     while !batch.is_empty() {
         let Batch { documents, files, frames, checksums, ended, skipped } = batch;
         // Read the next batch while this one is linked.
-        let (linked, next) = rayon::join(|| link_or_skip(linking, documents), || batches.next_batch());
+        [&mut read, &mut link].into_iter().for_each(|meter| meter.count(documents.len()));
+        let (linked, next) =
+            rayon::join(|| link.time(|| link_or_skip(linking, documents)), || read.time(|| batches.next_batch()));
         linking.system.check_kb()?;
         for (file, frame) in frames {
             outputs.start(file, frame)?;
@@ -297,7 +329,8 @@ fn link_batches(
             }
             match linked {
                 Linked::Document(document, counts_here) => {
-                    outputs.write(file, document, counts_here.n_mentions)?;
+                    written.time(|| outputs.write(file, document, counts_here.n_mentions))?;
+                    written.count(1);
                     counts.add(counts_here);
                 }
                 Linked::Skipped(id, error) => {
@@ -311,13 +344,16 @@ fn link_batches(
         batch = next?;
     }
     progress::finish(&bar, "documents");
+    for (meter, verb) in [(read, "read"), (link, "linked"), (written, "wrote")] {
+        meter.done(verb, "document");
+    }
     Ok(counts)
 }
 
 /// Reports a lack of given mentions, and dropped mentions.
 fn report(linking: &Linking<'_>, batches: &Batches, counts: Counts) {
     if let Some(changed) = &linking.changed {
-        changed.report(counts.n_documents);
+        changed::report(changed, counts.n_documents);
     }
     if linking.arguments.mentions == Mentions::Gold && batches.n_given == 0 {
         progress::say("warning: the input has no annotations to link; omit `--mentions gold` to detect mentions");
@@ -395,24 +431,11 @@ fn link(linking: &Linking<'_>, batch: Vec<AnnotatedDocument>) -> anyhow::Result<
         };
         Ok((encoder.encode(system.kb(), document)?, counts))
     };
-    link_changed(system, changed.as_ref(), batch)?.into_par_iter().map(encode).collect()
-}
-
-/// Links those documents of a batch that a change can touch, or all; tells which were linked.
-fn link_changed(
-    system: &System,
-    changed: Option<&Changed>,
-    batch: Vec<AnnotatedDocument>,
-) -> anyhow::Result<Vec<(AnnotatedDocument, bool)>> {
-    let Some(changed) = changed else {
-        return Ok(system.link(batch)?.into_iter().map(|document| (document, true)).collect());
+    let linked = match changed {
+        Some(changed) => changed.link(system, batch)?,
+        None => system.link(batch)?.into_iter().map(|document| (document, true)).collect(),
     };
-    let is_touched: Vec<bool> = batch.par_iter().map(|document| changed.may_touch(document)).collect();
-    let mut touched = is_touched.iter();
-    let (again, kept): (Vec<_>, Vec<_>) = batch.into_iter().partition(|_| touched.next().copied().unwrap_or(true));
-    let (mut again, mut kept) = (system.link(again)?.into_iter(), kept.into_iter());
-    let next = |is_touched: bool| Some((if is_touched { again.next()? } else { kept.next()? }, is_touched));
-    Ok(is_touched.into_iter().map_while(next).collect())
+    linked.into_par_iter().map(encode).collect()
 }
 
 /// Adds contexts, and drops mentions as the options say. Returns the numbers of mentions.
@@ -428,7 +451,10 @@ fn drop_unwanted(
     }
     if arguments.context || encoder.to.has_contexts() {
         corpus::contexts::add(document);
-        dropped.by_context = context::drop_with_context(document, &arguments.drop_context, explanations);
+        let unwanted: Vec<String> = arguments.drop_context.iter().map(settings::named).collect();
+        let kept: Vec<bool> =
+            document.annotations.iter().map(|one| !corpus::contexts::has_any(one, &unwanted)).collect();
+        dropped.by_context = retain(document, explanations, &kept);
     }
     dropped.n_mentions = document.annotations.len() as u64;
     dropped

@@ -7,18 +7,17 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use canonym_core::input::Input;
-use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::translate::Translator;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::sssom::{self, Subject};
-use serde::Serialize;
+use canonym_core::records::names::NameLines;
 
 use crate::codes::CodeArguments;
 use crate::filter::FilterArguments;
 use crate::output::Lines;
 use crate::progress;
+use canonym_neural::status::Meter;
 use canonym_neural::system::{Models, NameLinker};
 
 /// Names per batch: enough for all cores, small in memory.
@@ -71,30 +70,6 @@ enum MapFormat {
     Sssom,
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    query: &'a str,
-    nil: bool,
-    candidates: Vec<Row<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explanation: Option<Explanation>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    id: String,
-    name: &'a str,
-    score: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    codes: Option<Vec<Code>>,
-}
-
-#[derive(Serialize)]
-struct Code {
-    id: String,
-    predicate: &'static str,
-}
-
 /// Runs the command.
 pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     let is_sssom = arguments.to == MapFormat::Sssom;
@@ -106,73 +81,61 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     options::use_threads(arguments.threads)?;
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     models.use_index(arguments.index.as_deref(), &kb)?;
-    let translator = arguments.codes.translator(&kb)?;
+    let lines = NameLines { kb: &kb, raw_ids: arguments.raw_ids, translator: arguments.codes.translator(&kb)? };
     let top_k = arguments.top_k.unwrap_or(if is_sssom { 1 } else { 5 }) as usize;
     let config = LinkConfig { top_k, min_score: arguments.min_score };
     let linker = NameLinker::new(&kb, &models, config, arguments.filter.choose(&kb)?)?;
     let mut input = Input::open(&arguments.file)?;
     let mut out = Lines::default();
+    let (mut read, mut linked, mut written) = (Meter::default(), Meter::default(), Meter::default());
+    // With SSSOM all names are read first, because the metadata declare the prefixes of their ids.
+    let n_at_once = if is_sssom { usize::MAX } else { BATCH };
+    let mut names = read.time(|| next_names(&mut input, n_at_once))?;
     if is_sssom {
-        // All names are read first, because the metadata declare the prefixes of their ids.
-        let mut lines: Vec<String> = Vec::new();
-        while let Some((_, line)) = input.next_line()? {
-            lines.push(line.to_owned());
-        }
-        let header = sssom::header(&kb, &arguments.model, lines.iter().map(|line| Subject::of_line(line).id));
+        let header = sssom::header(&kb, &arguments.model, names.iter().map(|line| Subject::of_line(line).id));
         out.write_all(header.as_bytes()).context("cannot write the result")?;
-        write_mappings(&kb, &linker, &lines, &mut out)?;
-        return out.flush().context("cannot write the result");
     }
-    let bar = progress::counter("names", None);
-    let mut names: Vec<String> = Vec::with_capacity(BATCH);
-    loop {
-        names.clear();
-        while names.len() < BATCH {
-            match input.next_line()? {
-                Some((_, line)) => names.push(line.to_owned()),
-                None => break,
-            }
+    let bar = progress::counter("names", is_sssom.then_some(names.len() as u64));
+    while !names.is_empty() {
+        for batch in names.chunks(BATCH) {
+            let label = |line: &String| if is_sssom { Subject::of_line(line).label.to_owned() } else { line.clone() };
+            let labels: Vec<String> = batch.iter().map(label).collect();
+            let links = linked.time(|| link(&linker, &labels, arguments.explain))?;
+            kb.container().check_unchanged()?;
+            let mut write = |(name, (link, explanation)): (&String, (Link, Option<Explanation>))| {
+                let text = match is_sssom {
+                    true => sssom::rows(&kb, Subject::of_line(name), &link, link.candidates.len()),
+                    false => lines.line(name, &link, explanation),
+                };
+                out.write_all(text.as_bytes())
+            };
+            written.time(|| batch.iter().zip(links).try_for_each(&mut write)).context("cannot write the result")?;
+            [&mut read, &mut linked, &mut written].into_iter().for_each(|meter| meter.count(batch.len()));
+            bar.inc(batch.len() as u64);
         }
-        if names.is_empty() {
-            break;
+        if is_sssom {
+            let ids = names.iter().map(|line| Subject::of_line(line).id);
+            sssom::wrong_ids(ids).iter().for_each(|line| progress::say(line));
         }
-        let links = link(&linker, &names, arguments.explain)?;
-        kb.container().check_unchanged()?;
-        for (query, (link, explanation)) in names.iter().zip(links) {
-            let writer = LineWriter { kb: &kb, raw: arguments.raw_ids, translator: translator.as_ref() };
-            writer.write(&mut out, query, link, explanation).context("cannot write the result")?;
-        }
-        bar.inc(names.len() as u64);
+        names = read.time(|| next_names(&mut input, n_at_once))?;
     }
-    progress::finish(&bar, "names");
+    bar.finish_and_clear();
+    for (meter, verb) in [(read, "read"), (linked, "linked"), (written, "wrote")] {
+        meter.done(verb, "name");
+    }
     out.flush().context("cannot write the result")
 }
 
-/// Writes the rows of names, and says which ids SSSOM does not allow.
-fn write_mappings(kb: &KnowledgeBase, linker: &NameLinker, lines: &[String], out: &mut Lines) -> anyhow::Result<()> {
-    let bar = progress::counter("names", Some(lines.len() as u64));
-    for batch in lines.chunks(BATCH) {
-        let labels: Vec<&str> = batch.iter().map(|line| Subject::of_line(line).label).collect();
-        let links = linker.link_names(&labels)?;
-        kb.container().check_unchanged()?;
-        for (line, link) in batch.iter().zip(links) {
-            let rows = sssom::rows(kb, Subject::of_line(line), &link, link.candidates.len());
-            out.write_all(rows.as_bytes()).context("cannot write the result")?;
+/// Up to `n` lines.
+fn next_names(input: &mut Input, n: usize) -> canonym_core::Result<Vec<String>> {
+    let mut names = Vec::new();
+    while names.len() < n {
+        match input.next_line()? {
+            Some((_, line)) => names.push(line.to_owned()),
+            None => break,
         }
-        bar.inc(batch.len() as u64);
     }
-    progress::finish(&bar, "names");
-    let ids = lines.iter().map(|line| Subject::of_line(line).id);
-    let mut wrong = ids.filter(|id| !id.is_empty() && !sssom::is_curie(id));
-    if let Some(first) = wrong.next() {
-        let n = 1 + wrong.count();
-        let are = if n == 1 { "id is not a CURIE" } else { "ids are not CURIEs" };
-        progress::say(&format!(
-            "{n} {are} such as `LAB:12` (first `{}`); sssom-py drops such rows",
-            first.escape_debug()
-        ));
-    }
-    Ok(())
+    Ok(names)
 }
 
 fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<Vec<(Link, Option<Explanation>)>> {
@@ -180,41 +143,4 @@ fn link(linker: &NameLinker, names: &[String], explain: bool) -> anyhow::Result<
         return Ok(linker.link_names(names)?.into_iter().map(|link| (link, None)).collect());
     }
     Ok(linker.explain_names(names)?.into_iter().map(|(link, explanation)| (link, Some(explanation))).collect())
-}
-
-/// How lines are written.
-struct LineWriter<'a> {
-    kb: &'a KnowledgeBase,
-    raw: bool,
-    translator: Option<&'a Translator>,
-}
-
-impl LineWriter<'_> {
-    fn write(
-        &self,
-        out: &mut impl Write,
-        query: &str,
-        link: Link,
-        mut explanation: Option<Explanation>,
-    ) -> std::io::Result<()> {
-        let LineWriter { kb, raw, translator } = *self;
-        if let Some(explanation) = &mut explanation {
-            for (explained, candidate) in explanation.candidates.iter_mut().zip(&link.candidates) {
-                explained.id = terminology::shown_id(kb, candidate.concept, raw);
-            }
-        }
-        let codes = |translator: &Translator, concept| {
-            let codes = translator.codes(kb, concept).into_iter();
-            codes.map(|code| Code { id: code.id, predicate: code.predicate.name() }).collect()
-        };
-        let row = |candidate: &canonym_core::link::Candidate| Row {
-            id: terminology::shown_id(kb, candidate.concept, raw),
-            name: kb.preferred_name(candidate.concept),
-            score: (f64::from(candidate.p_link) * 1e4).round() / 1e4,
-            codes: translator.map(|translator| codes(translator, candidate.concept)),
-        };
-        let line = Line { query, nil: link.nil, candidates: link.candidates.iter().map(row).collect(), explanation };
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")
-    }
 }

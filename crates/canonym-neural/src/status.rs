@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
+use canonym_core::numbers::counted;
 use tracing::span::EnteredSpan;
 
 /// Target of status events and spans.
@@ -37,6 +38,34 @@ impl Stage {
     /// Ends the stage with an event that says what was done and how long it took.
     pub fn done(self, what: impl Display) {
         tracing::info!("{what} in {}", exact(self.0.elapsed()));
+    }
+}
+
+/// Time of a kind of work that alternates with other kinds, and what was done in it.
+#[derive(Debug, Default)]
+pub struct Meter {
+    time: Duration,
+    n: u64,
+}
+
+impl Meter {
+    /// Does a part of the work.
+    pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.time += start.elapsed();
+        result
+    }
+
+    /// Adds `n` things to what was done.
+    pub fn count(&mut self, n: usize) {
+        self.n += n as u64;
+    }
+
+    /// Ends the work with an event such as `linked 12 documents in 0.100 s, 120 per second`; `thing` is a singular noun.
+    pub fn done(self, verb: &str, thing: &str) {
+        let rate = self.n as f64 / self.time.as_secs_f64().max(1e-9);
+        tracing::info!("{verb} {} in {}, {rate:.0} per second", counted(self.n, thing), exact(self.time));
     }
 }
 

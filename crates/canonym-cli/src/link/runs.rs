@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use canonym_core::batch::{self, Outputs, RunFolder, RunOutputs, SkipList, State};
+use canonym_core::batch::{self, Batches, Outputs, RunFolder, RunOutputs, SkipList, State};
 use canonym_core::corpus::CorpusFormat;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::records::format::ResultFormat;
 use canonym_core::records::sink::check_output;
+use canonym_neural::status::Meter;
 use rayon::prelude::*;
 
-use super::batches::{Batches, input_format};
-use super::{LinkArguments, Linking, link_batches, report, settings};
+use super::{LinkArguments, Linking, batch_config, link_batches, report, settings};
 use crate::output::counted;
+use crate::reading::input_format;
 use crate::{errors, progress};
 
 /// Links all files that are not finished.
@@ -32,7 +33,7 @@ pub fn run<'a>(
     }
     let compressed = arguments.compress.map(|compression| format!(".{}", settings::named(&compression)));
     let extension = format!("{}{}", to.extension(), compressed.unwrap_or_default());
-    let (files, n_other) = batch::list(&arguments.files, input_format(arguments)?, &extension)?;
+    let (files, n_other) = batch::list(&arguments.files, input_format(&arguments.format)?, &extension)?;
     let inputs: Vec<_> = files.iter().map(|file| file.input.path().to_path_buf()).collect();
     check_output(arguments.skip_bad_documents.as_deref(), &inputs)?;
     let settings = settings::of(arguments, kb, model)?;
@@ -60,13 +61,14 @@ pub fn run<'a>(
     let mut skipped = arguments.skip_bad_documents.as_deref().map(SkipList::create).transpose()?;
     let waiting = files.into_iter().zip(states).enumerate().filter(|(_, (_, state))| *state != State::Finished);
     let waiting: BTreeMap<_, _> = waiting.map(|(number, (file, _))| (number, file)).collect();
-    let mut batches = Batches::of_files(arguments, to, waiting.clone().into_iter())?;
+    let mut batches = Batches::of_files(waiting.clone().into_iter(), batch_config(arguments, to)?);
     let mut run = Outputs::Run(Box::new(RunOutputs::new(path, folder, waiting, to)));
-    let first = batches.next_batch()?;
+    let mut read = Meter::default();
+    let first = read.time(|| batches.next_batch())?;
     let mut linked = None;
     if !first.is_empty() {
         let linking = open()?;
-        let counts = link_batches(&linking, (first, &mut batches), &mut run, &mut skipped)?;
+        let counts = link_batches(&linking, (first, &mut batches, read), &mut run, &mut skipped)?;
         linked = Some((linking, counts));
     }
     let n_written = match (&run, &mut skipped) {

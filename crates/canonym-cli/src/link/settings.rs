@@ -35,80 +35,48 @@ pub fn kb_label(kb: &KnowledgeBase) -> String {
 /// The options that differ from their defaults, except for knowledge base and models, which have fingerprints, and the
 /// number of threads, which changes no result.
 pub fn options(arguments: &LinkArguments) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut options = BTreeMap::new();
-    let mut add = |name: &str, value: String| drop(options.insert(name.to_owned(), value));
+    let LinkArguments { reading, columns, records, .. } = arguments;
+    let set = |is_set: bool| is_set.then(|| "set".to_owned());
+    let joined = |list: &[String], sign: &str| (!list.is_empty()).then(|| list.join(sign));
+    let sum = |paths: Vec<&PathBuf>| {
+        let paths: Vec<&Path> = paths.into_iter().map(PathBuf::as_path).collect();
+        (!paths.is_empty()).then(|| checksum(&paths).map(|sum| sum.xxh3)).transpose()
+    };
     let files: Vec<String> = arguments.files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
-    if !files.is_empty() {
-        add("files", files.join(" "));
-    }
-    if arguments.mentions != Mentions::Detect {
-        add("--mentions", named(&arguments.mentions));
-    }
-    if arguments.format != "auto" {
-        add("--format", arguments.format.clone());
-    }
-    if let Some(to) = arguments.to.as_ref().filter(|to| *to != "jsonl") {
-        add("--to", to.clone());
-    }
-    if arguments.top_k != TOP_K {
-        add("--top-k", arguments.top_k.to_string());
-    }
-    if let Some(score) = arguments.min_score {
-        add("--min-score", score.to_string());
-    }
-    if arguments.nil != Nil::Keep {
-        add("--nil", named(&arguments.nil));
-    }
-    if !arguments.abbreviations.is_empty() {
-        let paths: Vec<&Path> = arguments.abbreviations.iter().map(std::path::PathBuf::as_path).collect();
-        add("--abbreviations", checksum(&paths)?.xxh3);
-    }
-    if let Some(nested) = &arguments.nested {
-        add("--nested", named(nested));
-    }
-    if let Some(compression) = &arguments.compress {
-        add("--compress", named(compression));
-    }
     let contexts: Vec<String> = arguments.drop_context.iter().map(named).collect();
-    if !contexts.is_empty() {
-        add("--drop-context", contexts.join(","));
-    }
-    let reading = &arguments.reading;
-    let flags = [
-        ("--context", arguments.context),
-        ("--explain", arguments.explain),
-        ("--raw-ids", arguments.raw_ids),
-        ("--fix-offsets", reading.fix_offsets),
-        ("--skip-bad-offsets", reading.skip_bad_offsets),
-        ("--skip-bad-documents", arguments.skip_bad_documents.is_some()),
+    let rows = [
+        ("files", joined(&files, " ")),
+        ("--mentions", (arguments.mentions != Mentions::Detect).then(|| named(&arguments.mentions))),
+        ("--format", Some(&arguments.format).filter(|format| *format != "auto").cloned()),
+        ("--to", arguments.to.clone().filter(|to| to != "jsonl")),
+        ("--top-k", (arguments.top_k != TOP_K).then(|| arguments.top_k.to_string())),
+        ("--min-score", arguments.min_score.map(|score| score.to_string())),
+        ("--nil", (arguments.nil != Nil::Keep).then(|| named(&arguments.nil))),
+        ("--abbreviations", sum(arguments.abbreviations.iter().collect())?),
+        ("--nested", arguments.nested.as_ref().map(named)),
+        ("--compress", arguments.compress.as_ref().map(named)),
+        ("--drop-context", joined(&contexts, ",")),
+        ("--context", set(arguments.context)),
+        ("--explain", set(arguments.explain)),
+        ("--raw-ids", set(arguments.raw_ids)),
+        ("--fix-offsets", set(reading.fix_offsets)),
+        ("--skip-bad-offsets", set(reading.skip_bad_offsets)),
+        ("--skip-bad-documents", set(arguments.skip_bad_documents.is_some())),
+        ("--text-column", columns.text_column.clone()),
+        ("--id-column", columns.id_column.clone()),
+        ("--to-system", records.codes.to_system.clone()),
+        ("--nlp-date", records.nlp_date.clone()),
+        ("--fhir-types", joined(&records.fhir_types, ",")),
+        ("--mappings and vocabulary tables", sum(records.files().collect())?),
+        ("--changed-only", sum(arguments.changed_only.iter().collect())?),
+        ("--tags", (reading.tags != Default::default()).then(|| format!("{:?}", reading.tags))),
     ];
-    flags.into_iter().filter(|(_, is_set)| *is_set).for_each(|(name, _)| add(name, "set".to_owned()));
-    for (name, column) in
-        [("--text-column", &arguments.columns.text_column), ("--id-column", &arguments.columns.id_column)]
-    {
-        column.iter().for_each(|column| add(name, column.clone()));
-    }
-    let records = &arguments.records;
-    for (name, value) in [("--to-system", &records.codes.to_system), ("--nlp-date", &records.nlp_date)] {
-        value.iter().for_each(|value| add(name, value.clone()));
-    }
-    if !records.fhir_types.is_empty() {
-        add("--fhir-types", records.fhir_types.join(","));
-    }
-    let tables: Vec<&Path> = records.files().map(std::path::PathBuf::as_path).collect();
-    if !tables.is_empty() {
-        add("--mappings and vocabulary tables", checksum(&tables)?.xxh3);
-    }
-    if let Some(old) = &arguments.changed_only {
-        add("--changed-only", checksum(&[old])?.xxh3);
-    }
-    if reading.tags != Default::default() {
-        add("--tags", format!("{:?}", reading.tags));
-    }
-    arguments.filter.options().into_iter().for_each(|(name, value)| add(name, value));
-    Ok(options)
+    let filters = arguments.filter.options().into_iter().map(|(name, value)| (name, Some(value)));
+    let given = rows.into_iter().chain(filters);
+    Ok(given.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
+/// The value of an option as on the command line.
 pub fn named(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }

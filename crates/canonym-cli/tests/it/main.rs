@@ -43,4 +43,5 @@ mod rivals;
 mod sampling;
 mod serve;
 mod services;
+mod stages;
 mod support;

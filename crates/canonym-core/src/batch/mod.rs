@@ -15,6 +15,7 @@
 mod checksum;
 mod journal;
 mod outputs;
+mod reader;
 mod run_folder;
 mod skipped;
 mod writer;
@@ -22,6 +23,7 @@ mod writer;
 pub use checksum::{Checksum, checksum};
 pub use journal::FinishedFile;
 pub use outputs::{BatchFile, list};
+pub use reader::{Batch, BatchConfig, Batches};
 pub use run_folder::{RunFolder, RunSettings, State};
 pub use skipped::Skipped;
 pub use writer::{Ended, Outputs, RunOutputs, SkipList};

@@ -40,6 +40,25 @@ pub struct RunSettings {
     pub folder: String,
 }
 
+impl RunSettings {
+    /// The first setting in which `now` differs, with both values, except for the index of the model and the options `ignored`.
+    pub fn difference(&self, now: &RunSettings, ignored: &[&str]) -> Option<String> {
+        // The index belongs to the knowledge base, so another release has another one.
+        let without_index = |model: &str| model.split(" + index").next().unwrap_or_default().to_owned();
+        let parts = [
+            ("knowledge base", self.kb.clone(), now.kb.clone()),
+            ("model", without_index(&self.model), without_index(&now.model)),
+            ("version of canonym", self.version.clone(), now.version.clone()),
+        ];
+        let options = self.options.keys().chain(now.options.keys()).filter(|name| !ignored.contains(&name.as_str()));
+        let value =
+            |run: &RunSettings, name: &String| run.options.get(name).map_or("not given", String::as_str).to_owned();
+        let options = options.map(|name| (name.as_str(), value(self, name), value(now, name)));
+        let mut all = parts.into_iter().chain(options);
+        all.find(|(_, was, is)| was != is).map(|(what, was, is)| format!("{what}: {was}, not {is}"))
+    }
+}
+
 /// Content of [`RUN_FILE`].
 #[derive(Serialize, Deserialize)]
 struct Stored {

@@ -13,6 +13,7 @@ pub mod conll;
 pub mod contexts;
 pub mod csv;
 mod detect;
+pub mod documents;
 pub mod files;
 pub mod folder;
 pub mod format;

@@ -27,6 +27,7 @@ pub mod assignment;
 pub mod bootstrap;
 pub mod chart;
 pub mod compare;
+pub mod compare_table;
 pub mod curves;
 pub mod errors;
 pub mod expect;

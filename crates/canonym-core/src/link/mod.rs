@@ -5,6 +5,7 @@
 
 mod alignment;
 pub mod bm25;
+pub mod changed;
 pub mod explain;
 pub mod features;
 pub mod fit;

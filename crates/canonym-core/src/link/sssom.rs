@@ -113,6 +113,15 @@ pub fn is_curie(id: &str) -> bool {
     id.split_once(':').is_some_and(|(prefix, local)| is_prefix(prefix) && is_local(local))
 }
 
+/// A warning about ids that SSSOM does not allow, if there are any.
+pub fn wrong_ids<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut wrong = ids.filter(|id| !id.is_empty() && !is_curie(id));
+    let first = wrong.next()?.escape_debug();
+    let n = 1 + wrong.count();
+    let are = if n == 1 { "id is not a CURIE" } else { "ids are not CURIEs" };
+    Some(format!("{n} {are} such as `LAB:12` (first `{first}`); sssom-py drops such rows"))
+}
+
 /// A text without what ends or escapes in quotes of YAML.
 fn unquoted(text: &str) -> String {
     text.replace(['\\', '"', '\n', '\r', '\t'], " ")

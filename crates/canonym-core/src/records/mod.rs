@@ -11,6 +11,7 @@ pub mod explanations;
 pub mod fhir;
 mod fhir_types;
 pub mod format;
+pub mod names;
 pub mod omop;
 pub mod omop_concepts;
 pub mod rows;

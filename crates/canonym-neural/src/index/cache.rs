@@ -52,7 +52,9 @@ impl VectorCache {
         };
         let shape = (kb.n_forms(), names.encoder.dim());
         let shared = || self.file(kb).filter(|file| kb.is_shared() && file.exists()).map(|file| shared(&file, shape));
+        let stage = Stage::start();
         if let Some(Ok(rows)) = shared() {
+            stage.done(format_args!("cache hit: mapped {} embeddings", thousands(shape.0 as u64)));
             return FlatIndex::of_shared(rows);
         }
         let vectors = self.vectors(kb, shape, encode, made).expect("names of any length are encoded");

@@ -217,6 +217,7 @@ impl Models {
     /// # Errors
     /// If the index that is given cannot be opened or belongs to another knowledge base or model, or the model uses none.
     pub fn use_index(&mut self, path: Option<&Path>, kb: &KnowledgeBase) -> Result<()> {
+        let stage = Stage::start();
         let opened = match (self.names(), path) {
             (Some(model), None) => model.found_index(kb),
             (Some(model), Some(path)) => {
@@ -230,6 +231,9 @@ impl Models {
                 return Err(Error::usage("this model does not search names by embedding", hint));
             }
         };
+        if let Some(index) = &opened {
+            stage.done(format_args!("opened the index {}", index.container().path().display()));
+        }
         self.index = opened.map_or(IndexChoice::Without, IndexChoice::Opened);
         Ok(())
     }
@@ -330,7 +334,10 @@ impl NameLinker {
         subset: Option<Arc<Subset>>,
     ) -> Result<NameLinker> {
         let on = Target { index: models.index.clone(), ..Target::new(kb, subset) };
-        models.linking.linker(&on, config).map(NameLinker)
+        let stage = Stage::start();
+        let linker = models.linking.linker(&on, config)?;
+        stage.done("built the linker");
+        Ok(NameLinker(linker))
     }
 
     /// Links names without context, in order.

@@ -1,18 +1,15 @@
-//! Reads the documents to link in batches, from standard input, files and folders.
+//! Reads documents in batches, from standard input, files and folders.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use canonym_core::batch::{BatchFile, Checksum, Ended, Skipped, checksum};
-use canonym_core::corpus::AnnotatedDocument;
-use canonym_core::corpus::format::{CorpusFormat, Frame};
-use canonym_core::records::format::ResultFormat;
-use canonym_core::text::Document;
-
-use super::LinkArguments;
-use crate::errors;
-use crate::reading::{ColumnArguments, Documents, ReadArguments};
-use crate::system::Mentions;
+use super::{BatchFile, Checksum, Ended, Skipped, checksum};
+use crate::corpus::AnnotatedDocument;
+use crate::corpus::documents::{Documents, Notice, ReadConfig};
+use crate::corpus::format::{CorpusFormat, Frame};
+use crate::records::format::ResultFormat;
+use crate::text::Document;
+use crate::{Error, Result};
 
 /// Limits of a batch, in documents and bytes.
 const BATCH: usize = 256;
@@ -53,17 +50,25 @@ enum Waiting {
     File(usize, Box<BatchFile>),
 }
 
+/// How documents are read in batches.
+#[derive(Debug, Clone)]
+pub struct BatchConfig {
+    /// Format of the input; `None` to detect it.
+    pub format: Option<CorpusFormat>,
+    /// Format of the output.
+    pub to: ResultFormat,
+    /// How documents are read.
+    pub reading: ReadConfig,
+    /// Whether documents and files that cannot be read are skipped and listed. Otherwise an error of a document ends the
+    /// run, or in a folder skips the rest of its file.
+    pub skips: bool,
+}
+
 /// Reads documents in batches.
 pub struct Batches {
     text: Option<String>,
     waiting: VecDeque<Waiting>,
-    format: Option<CorpusFormat>,
-    to: ResultFormat,
-    reading: ReadArguments,
-    columns: ColumnArguments,
-    uses_annotations: bool,
-    /// Whether bad documents are skipped.
-    skips: bool,
+    config: BatchConfig,
     current: Option<Current>,
     /// Number of annotations in the input.
     pub n_given: usize,
@@ -79,40 +84,35 @@ struct Current {
 }
 
 impl Batches {
-    /// Reads what the arguments name; `to` is the output format.
-    pub fn new(arguments: &LinkArguments, to: ResultFormat) -> anyhow::Result<Batches> {
-        Ok(Batches {
-            text: arguments.text.clone(),
-            waiting: arguments.files.iter().cloned().map(Waiting::Path).collect(),
-            format: input_format(arguments)?,
-            to,
-            reading: arguments.reading,
-            columns: arguments.columns.clone(),
-            uses_annotations: arguments.mentions == Mentions::Gold || arguments.changed_only.is_some(),
-            skips: arguments.skip_bad_documents.is_some(),
-            current: None,
-            n_given: 0,
-            n_left_out: 0,
-        })
+    fn new(waiting: VecDeque<Waiting>, config: BatchConfig) -> Batches {
+        Batches { text: None, waiting, config, current: None, n_given: 0, n_left_out: 0 }
     }
 
-    /// Reads `files`, with their numbers.
-    pub fn of_files(
-        arguments: &LinkArguments,
-        to: ResultFormat,
-        files: impl Iterator<Item = (usize, BatchFile)>,
-    ) -> anyhow::Result<Batches> {
-        let waiting = files.map(|(number, file)| Waiting::File(number, Box::new(file))).collect();
-        Ok(Batches { waiting, text: None, ..Batches::new(arguments, to)? })
+    /// Reads one text.
+    pub fn of_text(text: &str, config: BatchConfig) -> Batches {
+        Batches { text: Some(text.to_owned()), ..Batches::new(VecDeque::new(), config) }
+    }
+
+    /// Reads files, folders and standard input (`-`) as one file with the number 0.
+    pub fn of_paths(paths: &[PathBuf], config: BatchConfig) -> Batches {
+        Batches::new(paths.iter().cloned().map(Waiting::Path).collect(), config)
+    }
+
+    /// Reads files of a run folder, with their numbers.
+    pub fn of_files(files: impl Iterator<Item = (usize, BatchFile)>, config: BatchConfig) -> Batches {
+        Batches::new(files.map(|(number, file)| Waiting::File(number, Box::new(file))).collect(), config)
     }
 
     /// The next documents, until a limit is reached; empty at the end.
-    pub fn next_batch(&mut self) -> anyhow::Result<Batch> {
+    ///
+    /// # Errors
+    /// If a path cannot be opened, or a document cannot be read and is not skipped.
+    pub fn next_batch(&mut self) -> Result<Batch> {
         let mut batch = Batch::default();
         if let Some(text) = self.text.take() {
             let document = Document { id: "text".to_owned(), text, sections: Vec::new() };
             let document = AnnotatedDocument { document, ..AnnotatedDocument::default() };
-            batch.frames.push((0, self.to.frame(Some(&document))));
+            batch.frames.push((0, self.config.to.frame(Some(&document))));
             batch.files.push(0);
             batch.documents.push(document);
             return Ok(batch);
@@ -135,17 +135,18 @@ impl Batches {
             match current.documents.next() {
                 Some(Ok(document)) => {
                     if !std::mem::replace(&mut current.has_documents, true) {
-                        batch.frames.push((current.file, self.to.frame(Some(&document))));
+                        batch.frames.push((current.file, self.config.to.frame(Some(&document))));
                     }
                     n_bytes += document.document.text.len();
                     self.n_given += document.annotations.len();
                     batch.files.push(current.file);
                     batch.documents.push(document);
                 }
-                Some(Err(error)) if self.skips => {
-                    batch.skipped.push((current.file, current.documents.skipped(&error)));
+                Some(Err(error)) if self.config.skips => {
+                    let (path, id) = current.documents.failed();
+                    batch.skipped.push((current.file, Skipped::new(&error, path, id)));
                 }
-                Some(Err(error)) => return Err(error.into()),
+                Some(Err(error)) => return Err(error),
                 None => {
                     let n_left_out = current.documents.n_left_out();
                     self.n_left_out += n_left_out;
@@ -160,15 +161,12 @@ impl Batches {
         Ok(batch)
     }
 
-    fn open(&mut self, waiting: Waiting, batch: &mut Batch) -> anyhow::Result<()> {
-        let uses_annotations = self.uses_annotations;
+    fn open(&mut self, waiting: Waiting, batch: &mut Batch) -> Result<()> {
+        let BatchConfig { format, reading, skips, .. } = &self.config;
         let (file, documents, is_single) = match waiting {
             Waiting::Path(path) => {
-                let documents = match uses_annotations {
-                    false => self.reading.open_texts(&path, self.format)?,
-                    true => self.reading.open(&path, self.format)?,
-                };
-                (0, if self.skips { documents.strict() } else { documents.going_on() }, false)
+                let documents = reading.open(&path, *format)?;
+                (0, if *skips { documents.strict() } else { documents.going_on() }, false)
             }
             Waiting::File(number, file) => {
                 match checksum(&file.input.parts()) {
@@ -178,31 +176,22 @@ impl Batches {
                         return Ok(());
                     }
                 }
-                let documents = self.reading.open_file(&file.input, self.format, uses_annotations);
-                (number, if self.skips { documents.strict() } else { documents.skipping_files() }, true)
+                let documents = reading.open_file(&file.input, *format);
+                (number, if *skips { documents.strict() } else { documents.skipping_files() }, true)
             }
         };
-        let documents = documents.with_columns(&self.columns);
         self.current = Some(Current { file, documents, is_single, has_documents: false });
         Ok(())
     }
 
     /// A file that cannot be opened.
-    fn leave_out(&mut self, number: usize, file: &BatchFile, error: canonym_core::Error, batch: &mut Batch) {
-        if self.skips {
+    fn leave_out(&mut self, number: usize, file: &BatchFile, error: Error, batch: &mut Batch) {
+        if self.config.skips {
             batch.skipped.push((number, Skipped::new(&error, file.input.path(), None)));
         } else {
-            errors::tell(&error.into());
+            (self.config.reading.tell)(Notice::Skipped(error));
             self.n_left_out += 1;
         }
         batch.ended.push(Ended { file: number, n_before: batch.documents.len(), is_whole: false });
-    }
-}
-
-/// The format of the input; `None` if it is to be detected.
-pub fn input_format(arguments: &LinkArguments) -> anyhow::Result<Option<CorpusFormat>> {
-    match arguments.format.as_str() {
-        "auto" => Ok(None),
-        name => name.parse::<CorpusFormat>().map(Some).map_err(errors::wrong_usage),
     }
 }
