@@ -188,7 +188,7 @@ fn connection_error(request: &Request<'_>, error: ureq::Error) -> anyhow::Error 
         ),
         _ => (format!("cannot get {url}: {error}"), request.hint),
     };
-    Error::invalid(message).with_hint(hint).into()
+    Error::unavailable(message).with_hint(hint).into()
 }
 
 fn status_error(request: &Request<'_>, status: u16) -> anyhow::Error {
@@ -202,12 +202,12 @@ fn status_error(request: &Request<'_>, status: u16) -> anyhow::Error {
         206 | 416 => "the server cannot resume this download; remove the `.part` file and try again",
         _ => "try again later; the partial download is kept",
     };
-    Error::invalid(format!("{} returned HTTP status {status}", request.url)).with_hint(hint).into()
+    Error::unavailable(format!("{} returned HTTP status {status}", request.url)).with_hint(hint).into()
 }
 
 fn too_large(request: &Request<'_>) -> anyhow::Error {
     let message = format!("{} is larger than {}", request.url, bytes(request.max_bytes));
-    Error::invalid(message).with_hint("check the address; if it is correct, raise `--max-bytes`").into()
+    Error::too_many(message).with_hint("check the address; if it is correct, raise `--max-bytes`").into()
 }
 
 /// Appends the body to `file`, which keeps the received bytes if the connection is lost.
@@ -220,7 +220,7 @@ fn copy(request: &Request<'_>, body: Body, file: &mut File, n_have: u64, total: 
     let cut = |n_bytes: u64| {
         let of = total.map(|total| format!(" of {}", bytes(total))).unwrap_or_default();
         let message = format!("download of {} interrupted after {}{of}", request.url, bytes(n_bytes));
-        Error::invalid(message).with_hint("run the same command again to resume")
+        Error::unavailable(message).with_hint("run the same command again to resume")
     };
     loop {
         let n = match reader.read(&mut buffer) {

@@ -40,8 +40,8 @@ pub fn tell(error: &anyhow::Error) {
 pub fn left_out(n_files: u64) -> anyhow::Result<()> {
     match n_files {
         0 => Ok(()),
-        1 => Err(canonym_core::Error::invalid("1 file was skipped or only partly read").with_hint(SKIPPED_HINT).into()),
-        n => Err(canonym_core::Error::invalid(format!("{n} files were skipped or only partly read"))
+        1 => Err(canonym_core::Error::no_data("1 file was skipped or only partly read").with_hint(SKIPPED_HINT).into()),
+        n => Err(canonym_core::Error::no_data(format!("{n} files were skipped or only partly read"))
             .with_hint(SKIPPED_HINT)
             .into()),
     }

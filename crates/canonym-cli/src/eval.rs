@@ -414,7 +414,7 @@ fn check(args: &EvalArgs) -> canonym_core::Result<()> {
     }
     if args.pred_format == Some(EvalFormat::Biosyn) {
         return Err(
-            canonym_core::Error::invalid("predictions cannot be BioSyn queries").with_hint("use `--format biosyn`")
+            canonym_core::Error::unsupported("predictions cannot be BioSyn queries").with_hint("use `--format biosyn`")
         );
     }
     Ok(())

@@ -81,7 +81,7 @@ fn build(arguments: &BuildArguments) -> anyhow::Result<()> {
     let started = Instant::now();
     let models = Models::named(&arguments.model)?;
     let Some(names) = models.names() else {
-        let error = Error::invalid(format!("the model `{}` has no name encoder", arguments.model));
+        let error = Error::unsupported(format!("the model `{}` has no name encoder", arguments.model));
         return Err(error.with_hint("use `default` or a ResCNN bundle").into());
     };
     options::use_threads(arguments.threads)?;

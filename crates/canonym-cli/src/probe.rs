@@ -1,28 +1,14 @@
 //! `canonym probe`: what a name encoder attends to.
-//!
-//! The probes of Lai et al. (2021), section 5: shuffling word n-grams (n = 1, 2, 3) destroys the word order, and
-//! restricting the receptive field of the convolutions limits the context. A small drop in accuracy means that the
-//! model hardly uses the information.
 
-use canonym_neural::system::Models;
-use canonym_neural::system::terminology;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use canonym_core::Error;
-use canonym_core::eval::bootstrap::SplitMix64;
-use canonym_core::eval::chart::Chart;
-use canonym_core::kb::{FormId, KnowledgeBase};
-use canonym_neural::bundle::Bundle;
-use canonym_neural::index::FlatIndex;
-use canonym_neural::models::rescnn::names::NameEncoder;
-use canonym_neural::tensor::random::shuffle;
-use serde::Serialize;
+use canonym_neural::recipes::probe::{self, ProbeRow};
+use canonym_neural::recipes::queries::read_mentions;
+use canonym_neural::system::{Models, terminology};
 
 use crate::output;
-use canonym_neural::recipes::queries::{MentionQuery, read_mentions};
-use canonym_neural::system::terminology::bare;
 
 /// Arguments of `canonym probe`.
 #[derive(Debug, clap::Args)]
@@ -47,43 +33,18 @@ pub struct ProbeArguments {
     plot: Option<PathBuf>,
 }
 
-/// The accuracy of one probe.
-#[derive(Debug, Serialize)]
-struct Row {
-    probe: String,
-    accuracy: f64,
-    /// Difference from the unchanged model and queries.
-    change: f64,
-}
-
 /// Runs the command.
 pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
     let models = Models::named(&arguments.model)?;
     let Some(bundle) = models.names().map(|model| &*model.bundle) else {
-        let error = Error::invalid(format!("the model `{}` has no name encoder to probe", arguments.model));
+        let error = Error::unsupported(format!("the model `{}` has no name encoder to probe", arguments.model));
         return Err(error.with_hint("use a model trained with `system = \"rescnn\"`").into());
     };
     let kb = terminology::open_for(arguments.kb.as_deref(), &arguments.model)?;
     let mentions = read_mentions(&arguments.queries)?.rows;
-    let mut accuracies = Vec::new();
-    let unchanged = Prober::new(bundle, &kb, None)?;
-    accuracies.push(("unchanged".to_owned(), unchanged.accuracy(&mentions, &mut |name| name.to_owned())));
-    for n in [1, 2, 3] {
-        let mut rng = SplitMix64::new(arguments.seed);
-        let accuracy = unchanged.accuracy(&mentions, &mut |name| shuffled(name, n, &mut rng));
-        accuracies.push((format!("word {n}-grams shuffled"), accuracy));
-    }
-    let radius = bundle.manifest.rescnn.radius();
-    for scope in (0..radius).rev() {
-        let accuracy = Prober::new(bundle, &kb, Some(scope))?.accuracy(&mentions, &mut |name| name.to_owned());
-        let seen = if scope == 0 { "one wordpiece".to_owned() } else { format!("{} wordpieces", 2 * scope + 1) };
-        accuracies.push((format!("receptive field of {seen}"), accuracy));
-    }
-    let first = accuracies[0].1;
-    let row = |(probe, accuracy)| Row { probe, accuracy, change: accuracy - first };
-    let rows: Vec<Row> = accuracies.into_iter().map(row).collect();
+    let rows = probe::probe(bundle, &kb, &mentions, arguments.seed)?;
     if let Some(path) = &arguments.plot {
-        std::fs::write(path, plot(&rows)).map_err(|error| Error::io("write", path, error))?;
+        std::fs::write(path, probe::chart(&rows)).map_err(|error| Error::io("write", path, error))?;
     }
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&rows)? + "\n",
@@ -92,96 +53,12 @@ pub fn run(arguments: &ProbeArguments) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// A name encoder and the index of all names.
-struct Prober<'a> {
-    names: NameEncoder,
-    index: FlatIndex,
-    kb: &'a KnowledgeBase,
-}
-
-impl Prober<'_> {
-    fn new<'a>(bundle: &Bundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> canonym_core::Result<Prober<'a>> {
-        let mut names = bundle.name_encoder()?;
-        names.encoder.restrict(scope);
-        let index = FlatIndex::new(names.encode_forms(kb));
-        Ok(Prober { names, index, kb })
-    }
-
-    /// Accuracy@1: the fraction of mentions all of whose parts retrieve a name of a gold concept first.
-    fn accuracy(&self, mentions: &[MentionQuery], change: &mut dyn FnMut(&str) -> String) -> f64 {
-        let parts = mentions.iter().flat_map(|mention| &mention.parts);
-        let queries: Vec<String> = parts.map(|part| change(&part.query)).collect();
-        let mut found = self.index.search(&self.names.encode(&queries), 1).into_iter();
-        let mut n_right = 0;
-        for mention in mentions {
-            let right = mention.parts.iter().filter(|part| {
-                let hit = found.next().and_then(|hits| hits.first().copied());
-                hit.is_some_and(|hit| {
-                    let mut ids =
-                        self.kb.names_of_form(FormId(hit.row)).map(|name| self.kb.id(self.kb.concept_of(name)));
-                    ids.any(|id| id.split('|').any(|id| part.ids.contains(bare(id))))
-                })
-            });
-            n_right += usize::from(right.count() == mention.parts.len());
-        }
-        n_right as f64 / mentions.len().max(1) as f64
-    }
-}
-
-/// Shuffles the consecutive `n`-grams of words.
-fn shuffled(name: &str, n: usize, rng: &mut SplitMix64) -> String {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    let mut runs: Vec<&[&str]> = words.chunks(n).collect();
-    shuffle(&mut runs, rng);
-    runs.concat().join(" ")
-}
-
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[ProbeRow]) -> String {
     let width = rows.iter().map(|row| row.probe.len()).max().unwrap_or(0);
     let mut text = format!("{:width$}  accuracy@1  change\n", "probe");
-    for Row { probe, accuracy, change } in rows {
+    for ProbeRow { probe, accuracy, change } in rows {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{probe:width$}  {:10.2}  {:+6.2}", 100.0 * accuracy, 100.0 * change);
     }
     text
-}
-
-/// Bar chart of the accuracies as SVG.
-fn plot(rows: &[Row]) -> String {
-    let mut chart = Chart::new(640.0, 28.0 * rows.len() as f64 + 16.0, "accuracy@1 by probe, in %");
-    for (place, Row { probe, accuracy, .. }) in rows.iter().enumerate() {
-        let (top, bar) = (28.0 * place as f64 + 10.0, 330.0 * accuracy);
-        chart.text((210.0, top + 15.0), "end", GREY, probe);
-        chart.bar([220.0, top, bar, 20.0], "#3b6ea5");
-        chart.text((228.0 + bar, top + 15.0), "start", GREY, &format!("{:.2}", 100.0 * accuracy));
-    }
-    chart.finish()
-}
-
-/// Colour of the texts of the chart.
-const GREY: &str = "#333333";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shuffling_keeps_words_and_n_grams() {
-        let mut rng = SplitMix64::new(1);
-        let name = "acute lower respiratory tract infection";
-        for n in 1..=3 {
-            let mut changed = false;
-            for _ in 0..20 {
-                let text = shuffled(name, n, &mut rng);
-                changed |= text != name;
-                let (mut old, mut new): (Vec<&str>, Vec<&str>) = (name.split(' ').collect(), text.split(' ').collect());
-                old.sort_unstable();
-                new.sort_unstable();
-                assert_eq!(old, new);
-                assert!(n < 2 || text.contains("acute lower"), "{text}");
-            }
-            assert!(changed, "{n}");
-        }
-        assert_eq!(shuffled("", 2, &mut rng), "");
-    }
 }

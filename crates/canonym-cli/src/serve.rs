@@ -134,7 +134,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<()> {
 /// The error of an address that cannot be listened on.
 pub fn listen_error(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     let hint = "the port may be in use; try another one with `--bind`";
-    canonym_core::Error::invalid(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
+    canonym_core::Error::unavailable(format!("cannot listen on {address}: {error}")).with_hint(hint).into()
 }
 
 fn public_url(text: &str) -> Result<PublicUrl, String> {

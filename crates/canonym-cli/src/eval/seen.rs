@@ -59,7 +59,7 @@ pub fn check(seen: &Seen, path: &Path, model: &str, allow_seen: bool) -> canonym
     if seen.n_seen > 0 && !allow_seen {
         let message = format!("{}: {} by `{model}`: {}", path.display(), seen.sentence(), seen.details());
         let hint = "evaluate on unseen documents, or use `--allow-seen` to report seen documents separately";
-        return Err(canonym_core::Error::invalid(message).with_hint(hint));
+        return Err(canonym_core::Error::seen(message).with_hint(hint));
     }
     if seen.n_seen > 0 {
         progress::say(&format!("warning: {}: {}", seen.sentence(), seen.details()));

@@ -81,7 +81,7 @@ fn unknown(kb: &KnowledgeBase, id: &str) -> canonym_core::Error {
     if near.is_empty() {
         near = search(kb, id, 3).iter().map(|hit| hit.concept).collect();
     }
-    let error = canonym_core::Error::invalid(format!("{} has no concept with the id `{id}`", kb.meta().name));
+    let error = canonym_core::Error::not_found(format!("{} has no concept with the id `{id}`", kb.meta().name));
     let near: Vec<String> =
         near.into_iter().map(|concept| format!("{} ({})", kb.id(concept), kb.preferred_name(concept))).collect();
     match near.split_last() {

@@ -17,6 +17,7 @@ mod lexical;
 mod log;
 mod multitask;
 mod pipeline;
+pub mod probe;
 pub mod queries;
 mod recognition;
 mod rescnn;

@@ -7,6 +7,7 @@ pub mod consistency;
 pub mod detect_then_link;
 pub mod dual_encoder;
 mod encoding;
+pub mod expect;
 pub mod generative;
 pub mod hybrid;
 pub mod info;
