@@ -23,9 +23,14 @@ clippy:
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
-# Every crate as a registry takes it; not built again.
+# Every crate as a registry takes it, of at most 10 MB; not built again.
 package:
+	rm -f target/package/*.crate
 	$(CARGO) package --workspace --no-verify --allow-dirty --offline
+	for crate in target/package/*.crate; do \
+		size=$$(wc -c < "$$crate"); echo "$$size bytes: $$crate"; \
+		if [ "$$size" -gt 10000000 ]; then echo "error: $$crate is over 10,000,000 bytes, the limit of a registry" >&2; exit 1; fi; \
+	done
 
 # The web application: types, tests, the build that is embedded, and tests in a browser.
 ui:

@@ -10,7 +10,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, LargeBinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
 };
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
-use canonym::Document as Text;
+use canonym::{AnnotatedDocument, Document as Text};
 use canonym_core::corpus::contexts::VALUES as CONTEXTS;
 use canonym_core::corpus::jsonl::rounded;
 use canonym_core::corpus::table::{COLUMNS, rows};
@@ -18,15 +18,16 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 
-use crate::documents::Document;
-use crate::errors::usage;
-use crate::inputs::{MISSING_HINT, TYPE_HINT};
+use crate::errors::{MISSING_HINT, TYPE_HINT, usage};
 
 /// Name of the capsule of a stream, as the PyCapsule interface says.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
+/// A document, and the spans of each annotation in code points.
+pub type WithSpans<'a> = (&'a AnnotatedDocument, &'a [Vec<(usize, usize)>]);
+
 /// The mentions of documents as a capsule with an Arrow stream, one row each.
-pub fn stream<'py>(py: Python<'py>, documents: &[&Document]) -> PyResult<Bound<'py, PyAny>> {
+pub fn stream<'py>(py: Python<'py>, documents: &[WithSpans<'_>]) -> PyResult<Bound<'py, PyAny>> {
     let batch = py.detach(|| mentions(documents)).map_err(wrong_arrow)?;
     let schema = batch.schema();
     let reader: Box<dyn RecordBatchReader + Send> = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
@@ -54,7 +55,7 @@ fn code_fields() -> Fields {
 }
 
 /// The columns of `link --to parquet`.
-fn mentions(documents: &[&Document]) -> Result<RecordBatch, ArrowError> {
+fn mentions(documents: &[WithSpans<'_>]) -> Result<RecordBatch, ArrowError> {
     let (mut row, mut document_id) = (Int64Builder::new(), StringBuilder::new());
     let (mut start, mut end) = (Int64Builder::new(), Int64Builder::new());
     let mut spans = ListBuilder::new(StructBuilder::from_fields(span_fields(), 0));
@@ -65,8 +66,8 @@ fn mentions(documents: &[&Document]) -> Result<RecordBatch, ArrowError> {
     let mut contexts: [BooleanBuilder; CONTEXTS.len()] = Default::default();
     let mut candidates = ListBuilder::new(StructBuilder::from_fields(candidate_fields(), 0));
     let mut codes = ListBuilder::new(StructBuilder::from_fields(code_fields(), 0));
-    for (at, document) in documents.iter().enumerate() {
-        for mention in rows(document.annotated(), document.spans()) {
+    for (at, (document, spans_of)) in documents.iter().enumerate() {
+        for mention in rows(document, spans_of) {
             row.append_value(at as i64);
             document_id.append_value(mention.document);
             start.append_value(mention.start() as i64);

@@ -2,18 +2,19 @@
 
 use std::sync::{Arc, OnceLock};
 
-use canonym::{AnnotatedDocument, Annotation, CorpusFormat, Explanation};
+use canonym::{AnnotatedDocument, Annotation, CorpusFormat, Explanation, Reader};
 use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::format::encode;
 use canonym_core::corpus::jsonl::rounded;
 use canonym_core::corpus::table::code_points;
+use canonym_core::input::Source;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
 
 use crate::arrow;
 use crate::errors::OrRaise;
-use crate::inputs::from_json;
+use crate::threads;
 
 /// A document with what was asked about it so far.
 pub struct Linked {
@@ -40,6 +41,15 @@ impl Linked {
     }
 }
 
+/// The document of a JSON line; `label` replaces its path in errors.
+pub fn from_json(py: Python<'_>, line: String, label: &str) -> PyResult<AnnotatedDocument> {
+    threads::work(py, || {
+        let source = Source::from_bytes(label, line.into_bytes());
+        let document = Reader::from_source(&source, Some(CorpusFormat::Jsonl))?.next();
+        document.unwrap_or_else(|| Err(canonym::Error::invalid("an empty line is not a document")))
+    })
+}
+
 /// The document of a JSON line.
 #[pyfunction]
 pub fn read(py: Python<'_>, line: String) -> PyResult<Document> {
@@ -61,9 +71,8 @@ impl Document {
         &self.0.document
     }
 
-    /// Spans of each annotation in code points.
-    pub fn spans(&self) -> &[Vec<(usize, usize)>] {
-        self.0.spans()
+    fn with_spans(&self) -> arrow::WithSpans<'_> {
+        (&self.0.document, self.0.spans())
     }
 
     fn mention(&self, row: usize) -> Mention {
@@ -138,7 +147,7 @@ impl Document {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         drop(requested_schema);
-        arrow::stream(slf.py(), &[slf.get()])
+        arrow::stream(slf.py(), &[slf.get().with_spans()])
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
@@ -216,7 +225,7 @@ impl Documents {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         drop(requested_schema);
-        let documents: Vec<&Document> = slf.get().0.iter().map(Py::get).collect();
+        let documents: Vec<arrow::WithSpans<'_>> = slf.get().0.iter().map(|one| one.get().with_spans()).collect();
         arrow::stream(slf.py(), &documents)
     }
 

@@ -5,6 +5,12 @@ use pyo3::types::PyDict;
 
 use canonym::Error;
 
+/// Advice for missing texts.
+pub const MISSING_HINT: &str = "drop such rows, or replace the value by an empty string";
+
+/// Advice for values of another type.
+pub const TYPE_HINT: &str = "pass texts, or the column that holds them";
+
 /// The name of the exception class.
 fn class(error: &Error) -> &'static str {
     match error {

@@ -1,13 +1,13 @@
 //! What a caller passes: options by name, texts in any container, documents as objects, dictionaries or files.
 
-use canonym::{AnnotatedDocument, CorpusFormat, Document as Text, Reader};
-use canonym_core::input::Source;
+use canonym::{AnnotatedDocument, Document as Text, Reader};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::arrow;
-use crate::documents::{Document, Documents};
+use crate::documents::{Document, Documents, from_json};
+use crate::errors::{MISSING_HINT, TYPE_HINT};
 use crate::threads;
 
 /// Options by name, each of which is taken once.
@@ -158,12 +158,6 @@ fn text_of(text: &Bound<'_, PyAny>, row: usize) -> PyResult<Text> {
     Ok(Text { id: (row + 1).to_string(), text: utf8(text, what)?.to_owned(), ..Text::default() })
 }
 
-/// Advice for missing texts.
-pub const MISSING_HINT: &str = "drop such rows, or replace the value by an empty string";
-
-/// Advice for values of another type.
-pub const TYPE_HINT: &str = "pass texts, or the column that holds them";
-
 /// A string as UTF-8. Fails for lone surrogates, which are not text; `what` names the string in the error.
 pub fn utf8<'a>(text: &'a Bound<'_, PyString>, what: impl FnOnce() -> String) -> PyResult<&'a str> {
     text.to_str().map_err(|_| {
@@ -196,13 +190,4 @@ pub fn annotated(documents: &Bound<'_, PyAny>, label: &str) -> PyResult<Vec<Anno
             from_json(py, line, label)
         })
         .collect()
-}
-
-/// The document of a JSON line; `label` replaces its path in errors.
-pub fn from_json(py: Python<'_>, line: String, label: &str) -> PyResult<AnnotatedDocument> {
-    threads::work(py, || {
-        let source = Source::from_bytes(label, line.into_bytes());
-        let document = Reader::from_source(&source, Some(CorpusFormat::Jsonl))?.next();
-        document.unwrap_or_else(|| Err(canonym::Error::invalid("an empty line is not a document")))
-    })
 }

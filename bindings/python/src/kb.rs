@@ -109,7 +109,7 @@ impl KnowledgeBase {
         KnowledgeBase::open(py, path, shared)
     }
 
-    /// Opens the compiled file at `path`, or the starter terminology of about 6,000 common concepts with MeSH ids.
+    /// Opens the compiled file at `path`, or the starter terminology of about 15,000 common concepts with MeSH ids.
     ///
     /// With `shared`, the file and the cached embeddings of its names are memory-mapped, so that processes that open it share one copy.
     ///

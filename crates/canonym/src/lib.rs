@@ -16,7 +16,7 @@
 //! # Open a knowledge base
 //!
 //! A knowledge base is a terminology compiled into one file, which opens without parsing. [`open_kb`] opens a file, or the starter
-//! terminology of about 6,000 common concepts with MeSH ids.
+//! terminology of about 15,000 common concepts with MeSH ids.
 //!
 //! ```
 //! let kb = canonym::open_kb(None)?;

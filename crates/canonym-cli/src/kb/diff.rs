@@ -1,5 +1,6 @@
 //! `canonym kb diff`: differences between two knowledge bases.
 
+use canonym_neural::status::Stage;
 use canonym_neural::system::terminology;
 use std::io::Write;
 use std::path::PathBuf;
@@ -45,9 +46,12 @@ pub fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
 fn compare(arguments: &DiffArguments) -> anyhow::Result<u64> {
     let old = terminology::open(Some(&arguments.old))?;
     let new = terminology::open(Some(&arguments.new))?;
+    let stage = Stage::start();
     if arguments.json {
         let mut out = Lines::default();
-        return write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output");
+        let n_changes = write_json(&old, &new, arguments.limit, &mut out).context("cannot write to standard output")?;
+        stage.done("compared the concepts");
+        return Ok(n_changes);
     }
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     let (mut list, mut n_seen) = (String::new(), 0);
@@ -58,6 +62,7 @@ fn compare(arguments: &DiffArguments) -> anyhow::Result<u64> {
         }
         Ok(())
     })?;
+    stage.done("compared the concepts");
     if n_seen > limit {
         list += &format!("and {} more (use `--limit` to show more)\n", thousands(n_seen - limit));
     }

@@ -1,5 +1,6 @@
 //! `canonym kb lint`: likely problems in the content of a knowledge base.
 
+use canonym_neural::status::Stage;
 use canonym_neural::system::terminology;
 use std::path::PathBuf;
 
@@ -50,7 +51,9 @@ struct Row<'a> {
 pub fn run(arguments: &LintArguments) -> anyhow::Result<()> {
     let checks = checks(&arguments.only)?;
     let kb = terminology::open(Some(&arguments.file))?;
+    let stage = Stage::start();
     let findings = lint(&kb, &checks, arguments.limit as usize);
+    stage.done(format_args!("made {} checks", findings.len()));
     if arguments.json {
         let checks = findings.iter().map(row).collect();
         let (n_concepts, n_names) = (kb.n_concepts() as u64, kb.n_names() as u64);

@@ -1,5 +1,6 @@
 //! `canonym kb search`: finds concepts by id or name.
 
+use canonym_neural::status::Stage;
 use canonym_neural::system::terminology;
 use std::path::PathBuf;
 
@@ -44,7 +45,9 @@ struct Hit<'a> {
 pub fn run(arguments: &SearchArguments) -> anyhow::Result<()> {
     let kb = terminology::open(Some(&arguments.file))?;
     let query = arguments.query.trim();
+    let stage = Stage::start();
     let hits: Vec<Hit<'_>> = search(&kb, query, arguments.top_k as usize).iter().map(|found| hit(&kb, found)).collect();
+    stage.done("searched the names");
     if arguments.json {
         return output::print_json(&Answer { query, hits });
     }

@@ -19,6 +19,11 @@ fn stages(place: &Workplace, arguments: &[&str], input: &str) -> Vec<String> {
 fn every_command_names_its_stages() {
     let place = Workplace::new();
     place.write("a.jsonl", "{\"id\":\"7\",\"text\":\"Acute gout and fever.\"}\n");
+    place.write("a.tsv", "X:1\tGout\tgouty arthritis\n");
+    place.write(
+        "expected.toml",
+        "[[text]]\ntext = \"Acute gout.\"\nrequire = [{ mention = \"gout\", id = \"MESH:D006073\" }]\n",
+    );
     let linked = stages(&place, &["link", "a.jsonl", "--output", "b.jsonl"], "");
     let lexical = ["link", "a.jsonl", "--model", "lexical", "--explain", "--output", "c.jsonl"];
     let explained = stages(&place, &lexical, "");
@@ -40,6 +45,15 @@ fn every_command_names_its_stages() {
         (&["convert", "b.jsonl", "b.xml", "--to", "bioc-xml"], "read 1 document"),
         (&["compare", "b.jsonl", "c.jsonl", "--gold", "b.jsonl"], "read and compared the predictions"),
         (&["eval", "--gold", "b.jsonl", "--pred", "c.jsonl"], "read the gold annotations"),
+        (&["expect", "expected.toml"], "checked 1 expectation"),
+        (&["kb", "build", "a.tsv", "--out", "a.kb"], "concepts: 1"),
+        (&["kb", "info", "a.kb"], "opened a.kb"),
+        (&["kb", "show", "a.kb", "X:1"], "opened a.kb"),
+        (&["kb", "search", "a.kb", "gout"], "searched the names"),
+        (&["kb", "lint", "a.kb"], "made "),
+        (&["kb", "diff", "a.kb", "a.kb"], "compared the concepts"),
+        (&["kb", "export", "a.kb", "--out", "a.jsonl.gz"], "concepts: 1"),
+        (&["index", "build", "--kb", "a.kb"], "names: 2"),
     ] {
         let stages = stages(&place, arguments, "gout\n");
         assert!(stages.iter().any(|stage| stage.starts_with(expected)), "{arguments:?}: {stages:?}");

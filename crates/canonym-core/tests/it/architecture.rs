@@ -134,6 +134,11 @@ fn module_of(path: &Path, source: &Path) -> String {
 
 /// The crates that each `Cargo.toml` of the workspace names, those of the workspace left out.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    named(|section| section.ends_with("dependencies]"), |name| !name.starts_with("canonym"))
+}
+
+/// The crates that each `Cargo.toml` of the workspace names in the sections wanted, by the name of its folder.
+fn named(section: impl Fn(&str) -> bool, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, BTreeSet<String>> {
     let mut manifests = Vec::new();
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         manifests.push(entry.unwrap().path().join("Cargo.toml"));
@@ -147,9 +152,9 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         let mut crates = BTreeSet::new();
         for line in text.lines() {
             if line.starts_with('[') {
-                inside = line.ends_with("dependencies]");
+                inside = section(line);
             } else if let Some((name, _)) = line.split_once('=').filter(|_| inside)
-                && !name.starts_with("canonym")
+                && wanted(name)
             {
                 crates.insert(name.trim().trim_end_matches(".workspace").to_owned());
             }
@@ -162,7 +167,8 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 
 /// The modules that each module of a crate names, and the lines that break the rules of its table.
 fn wrong_imports(name: &str) -> Vec<String> {
-    let source = root().join("crates").join(name).join("src");
+    let folder = if name == "python" { "bindings" } else { "crates" };
+    let source = root().join(folder).join(name).join("src");
     let rows: BTreeMap<String, BTreeSet<String>> = table(&architecture(), name)
         .iter()
         .map(|(module, uses)| (module.trim_matches('`').to_owned(), quoted(uses)))
@@ -201,11 +207,26 @@ fn wrong_imports(name: &str) -> Vec<String> {
 
 #[test]
 fn modules_import_what_the_architecture_allows() {
-    let wrong: Vec<String> = ["canonym-core", "canonym-neural", "canonym-serve", "canonym-cli"]
+    let wrong: Vec<String> = ["canonym-core", "canonym-neural", "canonym-serve", "canonym", "canonym-cli", "python"]
         .into_iter()
         .flat_map(wrong_imports)
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn crates_depend_on_what_the_architecture_allows() {
+    let allowed: BTreeMap<String, BTreeSet<String>> = table(&architecture(), "Crates")
+        .iter()
+        .map(|(name, uses)| (name.trim_matches('`').to_owned(), quoted(uses)))
+        .collect();
+    let named = named(|section| section == "[dependencies]", |name| name.starts_with("canonym"));
+    let wrong: Vec<String> = named
+        .iter()
+        .filter(|(name, uses)| allowed.get(*name) != Some(uses))
+        .map(|(name, uses)| format!("{name} depends on {uses:?}, the table says {:?}", allowed.get(name)))
+        .collect();
+    assert!(wrong.is_empty() && allowed.len() == named.len(), "{}", wrong.join("\n"));
 }
 
 #[test]

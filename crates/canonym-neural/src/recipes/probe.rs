@@ -16,6 +16,7 @@ use super::queries::MentionQuery;
 use crate::bundle::Bundle;
 use crate::index::FlatIndex;
 use crate::models::rescnn::names::NameEncoder;
+use crate::status::Stage;
 use crate::system::terminology::bare;
 use crate::tensor::random::shuffle;
 
@@ -63,9 +64,11 @@ struct Prober<'a> {
 
 impl Prober<'_> {
     fn new<'a>(bundle: &Bundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> Result<Prober<'a>> {
+        let stage = Stage::start();
         let mut names = bundle.name_encoder()?;
         names.encoder.restrict(scope);
         let index = FlatIndex::new(names.encode_forms(kb));
+        stage.done("encoded the names");
         Ok(Prober { names, index, kb })
     }
 

@@ -10,11 +10,13 @@ use canonym_core::input::Input;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::Candidate;
 use canonym_core::link::lexical::LinkConfig;
+use canonym_core::numbers::counted;
 use canonym_core::text::Document;
 use canonym_core::{Error, Result};
 
 use super::linked::{System, SystemConfig};
 use super::{Models, NameLinker, terminology};
+use crate::status::Stage;
 
 /// Reads a file of expectations as text.
 ///
@@ -79,6 +81,7 @@ pub fn check(
     kb: &Arc<KnowledgeBase>,
     min_score: Option<f32>,
 ) -> Result<Vec<Failure>> {
+    let stage = Stage::start();
     let mut failures = Vec::new();
     if !expectations.text.is_empty() {
         let config = SystemConfig { min_score, ..SystemConfig::default() };
@@ -97,6 +100,7 @@ pub fn check(
             failures.extend(check_names(list, |name| link_name(&linker, kb, name))?);
         }
     }
+    stage.done(format_args!("checked {}", counted(expectations.n() as u64, "expectation")));
     Ok(failures)
 }
 

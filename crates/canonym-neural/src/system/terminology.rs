@@ -24,7 +24,7 @@ pub const STARTER: &str = "starter";
 /// File name of the knowledge base in a run folder.
 pub const TERMINOLOGY: &str = "terminology.kb";
 
-/// About 6,000 common concepts; `canonym-default/assets/README.md` describes how they were selected.
+/// About 15,000 common concepts; `canonym-default/assets/README.md` describes how they were selected.
 pub const STARTER_TABLE: &str = canonym_default::STARTER;
 
 /// Opens the knowledge base at `path`; the starter if `path` is `None` or `starter`.

@@ -318,3 +318,6 @@ pub fn or_not_found<T>(result: rusqlite::Result<T>, what: &str) -> ApiResult<T> 
         error => error.into(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,6 +77,40 @@ fn cross_encoder() {
 }
 
 #[test]
+fn multitask_per_token() {
+    train(
+        "multitask",
+        &[
+            "link --model out --kb ailments.kb --to jsonl notes.jsonl",
+            "link --model out --kb ailments.kb --to jsonl --mentions gold --explain notes.jsonl",
+            "model info out --json",
+        ],
+    );
+}
+
+#[test]
+fn multitask_per_entity() {
+    train("multitask-entity", &["link --model out --kb ailments.kb --to jsonl notes.jsonl"]);
+}
+
+#[test]
+fn bilstm_crf() {
+    train("bilstm-crf", &["link --model out --kb ailments.kb --to jsonl notes.jsonl"]);
+}
+
+#[test]
+fn generative() {
+    train(
+        "generative",
+        &[
+            "link --model out --kb ailments.kb --to jsonl --mentions gold --top-k 2 notes.jsonl",
+            "map --model out --kb ailments.kb --top-k 2 ailments.txt",
+            "model info out --json",
+        ],
+    );
+}
+
+#[test]
 fn tagger() {
     train("tagger", &[]);
 }
