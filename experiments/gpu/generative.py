@@ -449,7 +449,10 @@ def train(arguments, ready, model, note):
         if step % 200 == 0 or step in (1, 20, 50, 100):
             with torch.no_grad():
                 mean = torch.nn.functional.cross_entropy(logits.float(), labels).item()
-            print(f"{note}: step {step} examples {seen} tokens {n_tokens} nll {mean:.3f} rate {rate * factor:.2e} waited {waited:.1f} "
+                # No higher if the model does not read its source.
+                _, logits = loss_of(model, sources.roll(1, 0), inputs, counted, labels, torch)
+                other = torch.nn.functional.cross_entropy(logits.float(), labels).item()
+            print(f"{note}: step {step} examples {seen} tokens {n_tokens} nll {mean:.3f} with other sources {other:.3f} rate {rate * factor:.2e} waited {waited:.1f} "
                   f"seconds {time.time() - started:.1f}", flush=True)
         waiting = time.time()
         batch = ready.get()
@@ -464,12 +467,12 @@ def train(arguments, ready, model, note):
     return model
 
 
-def shape(vocabulary, small):
+def shape(vocabulary, small, init_std=0.02):
     from transformers import BartConfig
     width, layers, ffn, heads = (32, 1, 64, 2) if small else (384, 6, 1024, 6)
     return BartConfig(vocab_size=vocabulary, d_model=width, encoder_layers=layers, decoder_layers=layers, encoder_ffn_dim=ffn, decoder_ffn_dim=ffn,
                       encoder_attention_heads=heads, decoder_attention_heads=heads, max_position_embeddings=MAX_SOURCE, dropout=0.1, attention_dropout=0.0,
-                      activation_dropout=0.0, scale_embedding=False)
+                      activation_dropout=0.0, scale_embedding=False, init_std=init_std)
 
 
 def pretrain(arguments):
@@ -482,6 +485,7 @@ def pretrain(arguments):
         # A part of an epoch at a time, so that the first batch is soon there.
         targets = rng.choice(pool.targets, min(len(pool.targets), arguments.part), replace=False)
         sources, prompts, keep_end = pool.written(targets, rng)
+        prompts[rng.random(len(targets)) >= arguments.prompt_share] = -1
         everywhere = numpy.ones(len(targets), bool)
         source = pool.gathered(sources, MAX_SOURCE - 2, keep_end)
         prompt = pool.gathered(prompts, MAX_NAME - 1, everywhere)
@@ -491,7 +495,7 @@ def pretrain(arguments):
     import torch
     from transformers import BartForConditionalGeneration
     torch.manual_seed(arguments.seed)
-    model = BartForConditionalGeneration(shape(coder.tokenizer.get_vocab_size(), arguments.small))
+    model = BartForConditionalGeneration(shape(coder.tokenizer.get_vocab_size(), arguments.small, arguments.init_std))
     train(arguments, producers, model, "pre-training")
     save(model, arguments.out, coder, torch)
 
@@ -629,6 +633,9 @@ def main():
             one.add_argument("--start", type=Path)
             one.add_argument("--target", choices=TARGETS, default="similar")
             one.add_argument("--no-prompt", dest="prompt", action="store_false")
+        else:
+            one.add_argument("--prompt-share", type=float, default=1.0, help="share of the examples with the prompt `mention is`")
+            one.add_argument("--init-std", type=float, default=0.02)
         one.add_argument("out", type=Path)
         one.add_argument("--seconds", type=float, required=True)
         one.add_argument("--steps", type=int, default=0)
