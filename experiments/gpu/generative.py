@@ -9,13 +9,15 @@ canonym's recipe `generative`.
     generative.py prepare PREPARED --kbs KB.jsonl ... --corpus NAME KB.jsonl TRAIN.pubtator ... --phrases NAME ONTOLOGY.json TRAIN.txt
     generative.py pretrain PREPARED OUT --seconds 270
     generative.py finetune PREPARED NAME OUT --start PRETRAINED --seconds 60 [--target shortest] [--no-prompt]
+    generative.py probe PREPARED NAME FOLDER
     generative.py pack FOLDER PARTS [--base PRETRAINED]
     generative.py join PARTS FOLDER --prepared PREPARED [--base PRETRAINED]
 
-`prepare` reads `canonym kb export` of the terminologies and needs no GPU. It tokenises every name and definition once: a byte-level tokenizer
-splits at spaces, so the tokens of a sentence are those of its parts, and making a batch is copying. The learning rate follows the time that has
-passed, or the steps if there is a number of them. `pack` writes weights as 8-bit numbers with a scale per row, or with `--base` the difference
-to other weights as numbers from -10 to 10, in parts of less than 15 MiB; `join` makes a folder of them again.
+`prepare` reads `canonym kb export` of the terminologies and needs no GPU. It tokenises every name and definition once: a byte-level
+tokenizer splits at spaces, so the tokens of a sentence are those of its parts, and making a batch is copying. The learning rate follows the
+time that has passed, or the steps if there is a number of them. `probe` tells whether a model reads its source. `pack` writes weights as
+8-bit numbers with a scale per row, or with `--base` the difference to other weights as numbers from -10 to 10, in parts of less than 15
+MiB; `join` makes a folder of them again.
 """
 
 import argparse
@@ -556,6 +558,22 @@ def finetune(arguments):
     save(model, arguments.out, coder, torch)
 
 
+def probe(arguments):
+    """Cross-entropy of names with the sources of their mentions, and with those of other mentions."""
+    import numpy
+    import torch
+    with lzma.open(arguments.prepared / f"{arguments.corpus}.jsonl.xz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    rows = rows[::max(len(rows) // arguments.mentions, 1)][:arguments.mentions]
+    parts = flat([row[0] for row in rows]), flat([row[1][-(MAX_NAME - 1):] for row in rows]), flat([row[3][row[2]] for row in rows])
+    batch = [torch.from_numpy(one).long() for one in arrays(*parts, numpy.arange(len(rows)))]
+    model, _ = load(arguments.folder, arguments.small)
+    model.eval()
+    with torch.no_grad():
+        of = lambda sources: torch.nn.functional.cross_entropy(loss_of(model, sources, *batch[1:], torch)[1].float(), batch[3]).item()
+        print(f"{len(rows)} mentions: nll {of(batch[0]):.4f}, with other sources {of(batch[0].roll(len(rows) // 2, 0)):.4f}")
+
+
 # ---- small files
 
 def pack(arguments):
@@ -647,6 +665,13 @@ def main():
         one.add_argument("--processes", type=int, default=4 if name == "pretrain" else 1)
         one.add_argument("--small", action="store_true")
         one.set_defaults(run=run)
+    one = commands.add_parser("probe")
+    one.add_argument("prepared", type=Path)
+    one.add_argument("corpus")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--mentions", type=int, default=200)
+    one.add_argument("--small", action="store_true")
+    one.set_defaults(run=probe)
     one = commands.add_parser("pack")
     one.add_argument("folder", type=Path)
     one.add_argument("parts", type=Path)
