@@ -22,7 +22,7 @@ fn every_command_names_its_stages() {
     place.write("a.tsv", "X:1\tGout\tgouty arthritis\n");
     place.write(
         "expected.toml",
-        "[[text]]\ntext = \"Acute gout.\"\nrequire = [{ mention = \"gout\", id = \"MESH:D006073\" }]\n",
+        "[[text]]\ntext = \"She has gout.\"\nrequire = [{ mention = \"gout\", id = \"MESH:D006073\" }]\n",
     );
     let linked = stages(&place, &["link", "a.jsonl", "--output", "b.jsonl"], "");
     let lexical = ["link", "a.jsonl", "--model", "lexical", "--explain", "--output", "c.jsonl"];
@@ -46,7 +46,7 @@ fn every_command_names_its_stages() {
         (&["compare", "b.jsonl", "c.jsonl", "--gold", "b.jsonl"], "read and compared the predictions"),
         (&["eval", "--gold", "b.jsonl", "--pred", "c.jsonl"], "read the gold annotations"),
         (&["expect", "expected.toml"], "checked 1 expectation"),
-        (&["kb", "build", "a.tsv", "--out", "a.kb"], "concepts: 1"),
+        (&["kb", "build", "a.tsv", "--out", "a.kb"], "concepts read: 1"),
         (&["kb", "info", "a.kb"], "opened a.kb"),
         (&["kb", "show", "a.kb", "X:1"], "opened a.kb"),
         (&["kb", "search", "a.kb", "gout"], "searched the names"),

@@ -169,7 +169,7 @@ fn named(section: impl Fn(&str) -> bool, wanted: impl Fn(&str) -> bool) -> BTree
 fn wrong_imports(name: &str) -> Vec<String> {
     let folder = if name == "python" { "bindings" } else { "crates" };
     let source = root().join(folder).join(name).join("src");
-    let rows: BTreeMap<String, BTreeSet<String>> = table(&architecture(), name)
+    let rows: BTreeMap<String, BTreeSet<String>> = table(&architecture(), &format!("{name}\n"))
         .iter()
         .map(|(module, uses)| (module.trim_matches('`').to_owned(), quoted(uses)))
         .collect();

@@ -319,5 +319,5 @@ pub fn or_not_found<T>(result: rusqlite::Result<T>, what: &str) -> ApiResult<T> 
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -1,6 +1,8 @@
 //! Databases of every version that was released are opened.
 
+use std::fs::Permissions;
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 
 use canonym_core::input::Input;
 
@@ -11,6 +13,9 @@ fn folder(database: &[u8], from: usize, version: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
     std::fs::write(&path, database).unwrap();
+    for (path, mode) in [(folder.path(), 0o700), (&path, 0o600)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
     let connection = Connection::open(&path).unwrap();
     MIGRATIONS[from..version].iter().for_each(|sql| connection.execute_batch(sql).unwrap());
     connection.pragma_update(None, "user_version", version as i64).unwrap();
@@ -54,7 +59,7 @@ fn databases_of_every_version_open_with_all_their_rows() {
 
 #[test]
 fn an_empty_database_of_every_version_becomes_a_new_one() {
-    let new = rows(&Store::open(tempfile::tempdir().unwrap().path()).unwrap());
+    let new = rows(&Store::open(folder(&[], 0, 0).path()).unwrap());
     for version in 1..MIGRATIONS.len() {
         assert_eq!(rows(&Store::open(folder(&[], 0, version).path()).unwrap()), new, "{version}");
     }

@@ -108,8 +108,8 @@ async fn malformed_requests_and_training_are_refused() {
         (json!({}), "metadata"),
         (with("/document/xmi", json!("<xmi:XMI")), "document.xmi"),
         (with("/document/xmi", json!("")), "document.xmi"),
-        (with("/metadata/layer", json!("a\"><script>")), "no name of a layer"),
-        (with("/metadata/feature", json!("x y")), "no name of a layer or feature"),
+        (with("/metadata/layer", json!("a\"><script>")), "invalid name of a layer"),
+        (with("/metadata/feature", json!("x y")), "invalid name of a layer or feature"),
     ] {
         let (status, answer) = ask(&server, "id/predict", &body).await;
         assert!(status == 400 && answer.to_string().contains(expected), "{status} {answer}");
