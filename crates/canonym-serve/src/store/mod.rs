@@ -319,5 +319,6 @@ pub fn or_not_found<T>(result: rusqlite::Result<T>, what: &str) -> ApiResult<T> 
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;
