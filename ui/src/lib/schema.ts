@@ -2006,14 +2006,14 @@ export interface components {
             hold_out: number;
             /**
              * Format: int64
-             * @description The minimum number of steps.
-             */
-            min_steps: number;
-            /**
-             * Format: int64
              * @description The maximum number of steps.
              */
             max_steps: number;
+            /**
+             * Format: int64
+             * @description The minimum number of steps.
+             */
+            min_steps: number;
             /** @description Complete documents: finished, or imported with gold annotations. */
             n_complete: number;
             /** @description Complete documents in the test set. */
