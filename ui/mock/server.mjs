@@ -143,10 +143,10 @@ function routes(method, path, { query, body, bytes }) {
   if (is('GET', ['projects', '*', 'groups', 'mentions'])) return groups.mentions(project().id, query.get('text'), query.get('concept'), paging);
   if (is('POST', ['projects', '*', 'groups', 'decisions'])) return groups.decide(project().id, body());
   if (is('POST', ['projects', '*', 'groups', 'undo'])) return groups.undo(body());
-  if (is('POST', ['projects', '*', 'alike'])) return state.alike(project().id, body());
+  if (is('POST', ['projects', '*', 'identical-mentions'])) return state.identicalMentions(project().id, body());
   if (is('GET', ['projects', '*', 'jobs'])) return { jobs: [...jobs.jobs.values()].filter((job) => job.project_id === number(1)).reverse() };
   if (is('POST', ['projects', '*', 'jobs'])) return { status: 202, json: jobs.start(project().id, body().kind, body().settings) };
-  if (is('GET', ['projects', '*', 'pace'])) return state.pace(project().id);
+  if (is('GET', ['projects', '*', 'annotation-speed'])) return state.annotationSpeed(project().id);
   if (is('GET', ['projects', '*', 'mentions'])) return state.mentions(project().id, query.get('concept'), query.get('cursor'), Number(query.get('limit') ?? 50));
   if (is('GET', ['projects', '*', 'training'])) return state.trainingPlan(project().id, { steps: query.has('steps') ? Number(query.get('steps')) : null, holdOut: Number(query.get('hold_out') ?? 5) });
   if (is('GET', ['projects', '*', 'changes'])) {

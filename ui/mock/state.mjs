@@ -304,7 +304,7 @@ function predictIn(doc, model) {
   }
 }
 
-export function alike(p, { mark: id, scope, apply: isApplied }) {
+export function identicalMentions(p, { mark: id, scope, apply: isApplied }) {
   const home = docsOf(p).find((doc) => doc.marks.some((mark) => mark.id === id));
   if (!home) throw new Failure(404, 'not_found', `mention ${id} not found`);
   const mark = home.marks.find((one) => one.id === id);
@@ -375,7 +375,7 @@ export function stats(p) {
 }
 
 /** Annotation times, from the decisions that finish a document. */
-export function pace(p) {
+export function annotationSpeed(p) {
   const points = docsOf(p).flatMap((doc) =>
     doc.events
       .filter((event) => event.kind === 'finish' && event.decisions[0].seconds)
@@ -402,7 +402,7 @@ export function trainingPlan(p, { steps, holdOut = 5 }) {
   const heldOut = holdOut > 1 ? complete.filter((doc, row) => row % holdOut === holdOut - 1) : [];
   const learned = [...complete.filter((doc) => !heldOut.includes(doc)), ...incomplete];
   const usual = Math.min(600, Math.max(60, steps ?? 3 * complete.length));
-  return { n_complete: complete.length - heldOut.length, n_held_out: heldOut.length, n_incomplete: incomplete.length, n_silent: docs.length - complete.length - incomplete.length, n_mentions: learned.reduce((sum, doc) => sum + human(doc).length, 0), steps: Math.ceil(usual / 6) * 6, least_steps: 60, most_steps: 600, hold_out: holdOut };
+  return { n_complete: complete.length - heldOut.length, n_held_out: heldOut.length, n_incomplete: incomplete.length, n_unreviewed: docs.length - complete.length - incomplete.length, n_mentions: learned.reduce((sum, doc) => sum + human(doc).length, 0), steps: Math.ceil(usual / 6) * 6, min_steps: 60, max_steps: 600, hold_out: holdOut };
 }
 
 export function mentions(p, concept, cursor, limit) {
