@@ -107,6 +107,21 @@ fn files_that_are_no_expectations_are_named_with_their_line() {
 }
 
 #[test]
+fn a_file_that_is_not_utf8_is_an_error_with_its_line() {
+    let place = Workplace::new();
+    place.write("bad.toml", b"# A comment.\n[[text]]\ntext = \"caf\xe9\"\n");
+    place.check(
+        &["expect", "bad.toml"],
+        expect![[r#"
+            status 1
+            --- stderr
+            error: bad.toml:3: invalid UTF-8
+            hint: convert the file to UTF-8
+        "#]],
+    );
+}
+
+#[test]
 fn expectations_that_can_never_fail_are_errors_with_their_line() {
     let place = Workplace::with_shapes();
     let cases = [

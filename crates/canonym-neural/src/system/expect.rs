@@ -1,10 +1,10 @@
 //! Release tests for linking: reads files of expectations, links their texts and names, and compares.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use canonym_core::corpus::{Annotation, CandidateRecord};
-use canonym_core::error::Context;
 use canonym_core::eval::expect::{Expectations, Failure, Fault, Step, check_denied, check_names, check_text};
 use canonym_core::input::Input;
 use canonym_core::kb::KnowledgeBase;
@@ -23,10 +23,13 @@ use crate::status::Stage;
 /// # Errors
 /// If it cannot be read as UTF-8.
 pub fn read(file: &Path) -> Result<String> {
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut Input::open(file)?, &mut text)
-        .with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    Input::open(file)?.read_to_end(&mut bytes).map_err(|error| Error::io("read", file, error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        Error::parse(file, line, "invalid UTF-8").with_hint("convert the file to UTF-8")
+    })
 }
 
 /// Parses the text of a file.
