@@ -17,6 +17,7 @@ use canonym_core::link::model::LexicalModel;
 use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
 use canonym_core::text::Document;
+use canonym_core::text::analysis::Analysis;
 
 use crate::targets::{Target, target};
 
@@ -61,7 +62,7 @@ pub fn targets() -> Vec<Target> {
 fn annotate(annotator: &DictionaryAnnotator, text: &str) -> String {
     let document = |text: &str| Document { id: "1".to_owned(), text: text.to_owned(), sections: Vec::new() };
     let batch = [document(text), document("A red shape 1."), document(text)];
-    let found = annotator.annotate(&batch).expect("texts can be annotated");
+    let found = annotator.annotate(&Analysis::all(&batch)).expect("texts can be annotated");
     assert_eq!(found.len(), 3, "every document has an answer");
     assert_eq!(found[0], found[2], "equal documents have equal answers");
     for linked in &found[0] {

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use canonym_core::corpus::Reader;
 use canonym_core::text::Span;
+use canonym_core::text::analysis::Analysis;
 use canonym_neural::checkpoint::read_bert;
 use canonym_neural::index::FlatIndex;
 use canonym_neural::models::bert::{BertConfig, Sequences};
@@ -92,7 +93,7 @@ fn main() -> canonym_core::Result<()> {
     let find = |encoder: &DualEncoder, windower: &Windower, documents: &[Read], ordered: bool| {
         let mut n = 0;
         for (text, spans) in documents {
-            let windows = windower.with_mentions(text, spans).expect("wordpieces are there");
+            let windows = windower.with_mentions(&Analysis::of_text(text), spans).expect("wordpieces are there");
             for (at, rows) in windows.rows.iter().enumerate() {
                 let inside = windows.places.iter().flatten().filter(|place| place.window == at);
                 let mentions: Vec<(usize, usize, usize)> = inside.map(|place| (0, place.first, place.last)).collect();

@@ -24,7 +24,7 @@ fn main() {
     let threads = threads.parse().expect("a number of threads");
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("threads are made once");
     let bundle = Bundle::open(bundle.as_ref()).expect("a model");
-    let kb = Arc::new(KnowledgeBase::open(kb.as_ref()).expect("a knowledge base"));
+    let kb = Arc::new(KnowledgeBase::open(kb).expect("a knowledge base"));
     let said = match task {
         ["pieces", n] => pieces(&bundle, &kb, n.parse().expect("a number of names")),
         ["encode"] => encode(&bundle, &kb),

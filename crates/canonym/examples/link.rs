@@ -1,12 +1,9 @@
-//! Finds the mentions of a sentence and links them: `cargo run --example link -- mesh.kb`, or without a file with the starter terminology.
+//! Finds the mentions of a sentence and links them: `cargo run --example link`.
 
-use std::path::Path;
-
-use canonym::{Model, System, open_kb};
+use canonym::{Model, System, starter};
 
 fn main() -> canonym::Result<()> {
-    let file = std::env::args().nth(1);
-    let kb = open_kb(file.as_deref().map(Path::new))?;
+    let kb = starter()?; // or KnowledgeBase::open("mesh.kb")?
     let system = System::open(Model::Default, kb)?;
     for mention in system.annotate_text("Acute kidney injury after cisplatin.")? {
         println!("{} {:?} {:.2}", mention.text, mention.concept_id(), mention.probability());

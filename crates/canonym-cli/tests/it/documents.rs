@@ -164,6 +164,19 @@ fn the_documents_show_what_the_program_says() {
     assert!(wrong.is_empty(), "`{hint}` writes what the program says\n{}", wrong.join("\n\n"));
 }
 
+#[test]
+fn example_and_manuals_show_the_same_program() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let example = read("crates/canonym/examples/link.rs");
+    let program = &example[example.find("use canonym").unwrap()..];
+    for path in ["README.md", "crates/canonym/README.md"] {
+        assert!(
+            read(path).contains(&format!("```rust\n{program}```")),
+            "{path} shows another program than the example"
+        );
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

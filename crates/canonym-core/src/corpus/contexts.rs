@@ -1,6 +1,7 @@
 //! Negation, time and experiencer of mentions as attributes of annotations.
 
 use super::{AnnotatedDocument, Annotation, Attribute};
+use crate::text::analysis::Analysis;
 use crate::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 
 /// Whether the attribute is one that [`add`] sets.
@@ -18,7 +19,7 @@ pub fn has_any(annotation: &Annotation, values: &[String]) -> bool {
 
 /// Sets the context attributes of every annotation, replacing those of the input.
 pub fn add(document: &mut AnnotatedDocument) {
-    let contexts = Contexts::new(&document.document);
+    let contexts = Contexts::new(&Analysis::new(&document.document));
     for annotation in &mut document.annotations {
         let attributes = &mut annotation.attributes;
         attributes.retain(|one| !is_context(one));

@@ -136,8 +136,8 @@ pub struct KnowledgeBase {
 
 impl KnowledgeBase {
     /// Opens the compiled file at `path`.
-    pub fn open(path: &Path) -> Result<KnowledgeBase> {
-        KnowledgeBase::from_container(Container::open(path, KIND)?)
+    pub fn open(path: impl AsRef<Path>) -> Result<KnowledgeBase> {
+        KnowledgeBase::from_container(Container::open(path.as_ref(), KIND)?)
     }
 
     /// Like [`KnowledgeBase::open`]; only files larger than `in_memory` bytes are mapped.

@@ -189,6 +189,7 @@ mod tests {
     use crate::eval::bootstrap::SplitMix64;
     use crate::kb::format::Meta;
     use crate::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+    use crate::text::analysis::Analysis;
     use crate::text::{Document, Mention, Span};
 
     fn kb(concepts: &[(&str, &[&str])]) -> Arc<KnowledgeBase> {
@@ -299,7 +300,8 @@ mod tests {
         let text = "Fatty liver disease (FLD). FLD is common.";
         let document = Document { text: text.to_owned(), ..Document::default() };
         let mentions = [0..19, 27..30].map(|span| Mention::contiguous(Span::new(span.start, span.end)));
-        let inputs = [LinkInput { document: &document, mentions: &mentions }; 2];
+        let analysis = Analysis::new(&document);
+        let inputs = [LinkInput { document: &analysis, mentions: &mentions }; 2];
         let links = linker(&kb, 1).link(&inputs).unwrap();
         assert_eq!(links[0].iter().map(|link| ids(&kb, link)).collect::<Vec<_>>(), ["2", "2"]);
         assert_eq!(links[0], links[1]);

@@ -15,11 +15,11 @@ use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
+use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::offsets::OffsetMap;
 use crate::text::words::is_linking_word;
-use crate::text::{Document, Span};
 
 /// The explanation of the candidates of a mention.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -182,14 +182,13 @@ pub fn contributions(
 
 impl DictionaryAnnotator {
     /// The linked mentions of a document, as in [`DictionaryAnnotator::annotate_one`], with explanations.
-    pub fn explain_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<(LinkedMention, Explanation)> {
-        let analysis = Analysis::new(&document.text);
-        let uses = analysis.short_forms();
-        let map = OffsetMap::new(&document.text);
+    pub fn explain_one(&self, document: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<(LinkedMention, Explanation)> {
+        let uses = document.short_forms();
+        let map = OffsetMap::new(document.text);
         let threshold = self.threshold();
-        let matched = self.matches(&analysis, scratch);
+        let matched = self.matches(document, scratch);
         let likely = matched.iter().filter(|matched| matched.senses[0].1 >= threshold && self.is_reported(matched));
-        likely.map(|matched| self.explain_match(&document.text, &map, uses, matched)).collect()
+        likely.map(|matched| self.explain_match(document.text, &map, uses, matched)).collect()
     }
 
     fn explain_match(

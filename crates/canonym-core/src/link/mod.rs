@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::link::explain::Explanation;
 use crate::text::analysis::Analysis;
-use crate::text::{Document, Mention, Span};
+use crate::text::{Mention, Span};
 use crate::{Error, Result};
 
 /// A pool of buffers that threads borrow and return, so that their caches are reused by later batches.
@@ -71,17 +71,21 @@ impl<T: Default> DerefMut for PoolGuard<'_, T> {
 #[derive(Debug, Clone, Copy)]
 pub struct LinkInput<'a> {
     /// The document.
-    pub document: &'a Document,
+    pub document: &'a Analysis<'a>,
     /// Its given mentions.
     pub mentions: &'a [Mention],
 }
 
-impl LinkInput<'_> {
+impl<'a> LinkInput<'a> {
+    /// Each of a batch of documents with its mentions.
+    pub fn all(documents: &'a [Analysis<'a>], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
+        documents.iter().zip(mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect()
+    }
+
     /// The text to link for each mention: its own, with short forms defined in the document expanded.
     pub fn names(&self) -> Vec<String> {
-        let text = self.document.text.as_str();
-        let analysis = Analysis::new(text);
-        let name = |mention: &Mention| recognise::expanded(text, &mention.spans, analysis.short_forms());
+        let uses = self.document.short_forms();
+        let name = |mention: &Mention| recognise::expanded(self.document.text, &mention.spans, uses);
         self.mentions.iter().map(name).collect()
     }
 }
@@ -167,9 +171,8 @@ pub trait Linker: Send + Sync {
 
 /// Runs `link` on documents that consist of one name each.
 fn as_documents<T>(names: &[&str], link: impl FnOnce(&[LinkInput<'_>]) -> Result<Vec<Vec<T>>>) -> Result<Vec<T>> {
-    let document = |name: &&str| Document { text: (*name).to_owned(), ..Document::default() };
-    let documents: Vec<Document> = names.iter().map(document).collect();
-    let whole = |document: &Document| [Mention::contiguous(Span::new(0, document.text.len()))];
+    let documents: Vec<Analysis<'_>> = names.iter().map(|name| Analysis::of_text(name)).collect();
+    let whole = |document: &Analysis<'_>| [Mention::contiguous(Span::new(0, document.text.len()))];
     let mentions: Vec<[Mention; 1]> = documents.iter().map(whole).collect();
     let inputs = documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions });
     Ok(link(&inputs.collect::<Vec<_>>())?.into_iter().flatten().collect())
@@ -199,14 +202,14 @@ pub trait Annotator: Send + Sync {
     fn kb(&self) -> &KnowledgeBase;
 
     /// The linked mentions of each document, in text order.
-    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>>;
+    fn annotate(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<LinkedMention>>>;
 
     /// Like [`Annotator::annotate`], with explanations. Slower.
-    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>>;
+    fn explain(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>>;
 }
 
 /// An annotator whose tokenisation can see gold mention boundaries, as in the published evaluation of some models.
 pub trait LeakyAnnotator: Annotator {
     /// Like [`Annotator::annotate`]; `boundaries` are the gold spans of each document.
-    fn annotate_leaky(&self, documents: &[Document], boundaries: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>>;
+    fn annotate_leaky(&self, documents: &[Analysis<'_>], boundaries: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>>;
 }

@@ -33,6 +33,7 @@ use crate::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use crate::index::bm25::Bm25Config;
 use crate::kb::subset::Subset;
 use crate::kb::{ConceptId, KnowledgeBase};
+use crate::text::analysis::Analysis;
 use crate::text::{Document, Mention, Span};
 use crate::{Error, Result};
 
@@ -246,14 +247,14 @@ impl System {
             Runner::Given(linker) => return link_given(linker.as_ref(), batch, self.raw_ids),
             Runner::Detect(annotator) => {
                 let texts = take_texts(&mut batch);
-                let linked = annotator.annotate(&texts)?;
+                let linked = annotator.annotate(&Analysis::all(&texts))?;
                 (texts, linked)
             }
             Runner::Leaky(linker) => {
                 let hulls = |document: &AnnotatedDocument| mentions_of(document).iter().map(Mention::hull).collect();
                 let borders: Vec<Vec<Span>> = batch.iter().map(hulls).collect();
                 let texts = take_texts(&mut batch);
-                let linked = linker.annotate_leaky(&texts, &borders)?;
+                let linked = linker.annotate_leaky(&Analysis::all(&texts), &borders)?;
                 (texts, linked)
             }
         };
@@ -277,7 +278,7 @@ impl System {
             Runner::Leaky(linker) => linker.as_ref(),
         };
         let texts = take_texts(&mut batch);
-        let explained = annotator.explain(&texts)?;
+        let explained = annotator.explain(&Analysis::all(&texts))?;
         Ok(texts.into_par_iter().zip(explained).map(|(text, explained)| self.explained(text, explained)).collect())
     }
 
@@ -287,7 +288,8 @@ impl System {
         batch: Vec<AnnotatedDocument>,
     ) -> Result<Vec<(AnnotatedDocument, Vec<Explanation>)>> {
         let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-        let explained = linker.explain(&marked(&batch, &mentions))?;
+        let analysed = Analysis::all(batch.iter().map(|document| &document.document));
+        let explained = linker.explain(&LinkInput::all(&analysed, &mentions))?;
         let (links, reasons): (Vec<Vec<Link>>, Vec<Vec<Explanation>>) =
             explained.into_iter().map(|of_document| of_document.into_iter().unzip()).unzip();
         let named = |(mut document, reasons): (AnnotatedDocument, Vec<Explanation>)| {
@@ -336,22 +338,15 @@ fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
     document.annotations.iter().map(mention).collect()
 }
 
-fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
-    let one = |(document, mentions)| {
-        let document: &AnnotatedDocument = document;
-        let mentions: &Vec<Mention> = mentions;
-        LinkInput { document: &document.document, mentions }
-    };
-    documents.iter().zip(mentions).map(one).collect()
-}
-
 /// Links the given mentions of documents; their spans and types stay.
 ///
 /// # Errors
 /// If the linker fails on one of the documents.
 pub fn link_given(linker: &dyn Linker, batch: Vec<AnnotatedDocument>, raw_ids: bool) -> Result<Vec<AnnotatedDocument>> {
     let mentions: Vec<Vec<Mention>> = batch.iter().map(mentions_of).collect();
-    let links = linker.link(&marked(&batch, &mentions))?;
+    let analysed = Analysis::all(batch.iter().map(|document| &document.document));
+    let links = linker.link(&LinkInput::all(&analysed, &mentions))?;
+    drop(analysed);
     Ok(with_links(batch, links, linker.kb(), raw_ids))
 }
 

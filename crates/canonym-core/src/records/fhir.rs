@@ -28,6 +28,7 @@ use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::kb::KnowledgeBase;
 use crate::kb::code_system::{Coding, canonical_id, canonical_prefix, coding_of_id};
 use crate::text::Document;
+use crate::text::analysis::Analysis;
 use crate::text::context::allergens::Allergens;
 
 /// URI of the tag of candidates, and start of our own extensions.
@@ -69,7 +70,7 @@ impl FhirResources {
     pub fn write(&self, kb: &KnowledgeBase, document: &AnnotatedDocument, out: &mut Vec<u8>) -> Losses {
         let mut losses = Losses::default();
         let (mut n_untyped, mut n_hypothetical, mut n_relative, mut n_allergens) = (0, 0, 0, 0);
-        let allergens = Allergens::new(&document.document.text);
+        let allergens = Allergens::new(&Analysis::new(&document.document));
         let is_bundle = self.layout == Layout::Bundles;
         let note_id = resource_id(&document.document, None);
         let reference = match is_bundle {

@@ -9,11 +9,11 @@
 //! in `triggers.rs` are our own. They cover English clinical notes and use words only, no syntax.
 //!
 //! ```
+//! use canonym_core::text::Span;
+//! use canonym_core::text::analysis::Analysis;
 //! use canonym_core::text::context::{Contexts, Negation};
-//! use canonym_core::text::{Document, Span};
 //!
-//! let text = "Denies fever but reports cough.".to_owned();
-//! let contexts = Contexts::new(&Document { text, ..Document::default() });
+//! let contexts = Contexts::new(&Analysis::of_text("Denies fever but reports cough."));
 //! assert_eq!(contexts.of(&[Span::new(7, 12)]).negation, Negation::Negated);
 //! assert_eq!(contexts.of(&[Span::new(25, 30)]).negation, Negation::Affirmed);
 //! ```
@@ -36,8 +36,9 @@ use self::triggers::{
     ORDER_BACK, Rule, TEMPORALITY as WHEN, WORD,
 };
 use self::units::{Unit, units};
-use super::tokens::{Gap, tokenize};
-use super::{Document, Span};
+use super::Span;
+use super::analysis::Analysis;
+use super::tokens::Gap;
 
 /// Whether the finding is present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -193,12 +194,11 @@ pub struct Contexts {
 
 impl Contexts {
     /// Finds the triggers, terminations and headings of a document.
-    pub fn new(document: &Document) -> Contexts {
-        let text = document.text.as_str();
+    pub fn new(document: &Analysis<'_>) -> Contexts {
+        let text = document.text;
         let triggers = Triggers::get();
         let mut contexts =
             Contexts { forward: Vec::new(), backward: Vec::new(), headed: vec![(0, Context::default())] };
-        let tokens = tokenize(text);
         let mut matches: Vec<Match> = Vec::new();
         let mut words: Vec<UnitWord> = Vec::new();
         let mut headed = Context::default();
@@ -208,7 +208,7 @@ impl Contexts {
         let source = Source { triggers, text, signed: &signed };
         // The backward pass needs the units in reverse order.
         let mut all: Vec<(Span, Vec<Match>, Vec<UnitWord>)> = Vec::new();
-        let mut rest = tokens.as_slice();
+        let mut rest = document.tokens();
         for Unit { span, heading } in units(document) {
             if let Some(context) = heading {
                 contexts.headed.push((span.start, context));
@@ -435,8 +435,7 @@ mod tests {
 
     fn context(text: &str, what: &str) -> Vec<(&'static str, &'static str)> {
         let start = text.find(what).unwrap();
-        let document = Document { text: text.to_owned(), ..Document::default() };
-        Contexts::new(&document).of(&[Span::new(start, start + what.len())]).attributes().collect()
+        Contexts::new(&Analysis::of_text(text)).of(&[Span::new(start, start + what.len())]).attributes().collect()
     }
 
     #[test]
@@ -560,8 +559,7 @@ mod tests {
         ] {
             for blank in ["", " ", "\n"] {
                 let text = part.repeat(10_000) + &blank.repeat(10_000) + &part.repeat(10_000);
-                let document = Document { text, ..Document::default() };
-                Contexts::new(&document).of(&[Span::new(0, 1)]);
+                Contexts::new(&Analysis::of_text(&text)).of(&[Span::new(0, 1)]);
             }
         }
     }
@@ -571,8 +569,7 @@ mod tests {
         fn any_text_and_span_has_a_context(
             text in "(no |denies |but |\\PC|\n|: |; |mother |\\? |[(]-[)] |[+-]|, |on |s/p |with |PMH: |yes|pt |c/o | - |5 |is |my |he |[.] |non-|hold |if |excluded |hx |and ){0,30}",
         ) {
-            let document = Document { text: text.clone(), ..Document::default() };
-            let contexts = Contexts::new(&document);
+            let contexts = Contexts::new(&Analysis::of_text(&text));
             let mut bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
             bounds.push(text.len());
             for pair in bounds.windows(2) {

@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::context::Contexts;
 use canonym_core::text::{Document, Span};
 use expect_test::{Expect, expect};
@@ -59,7 +60,7 @@ fn check(table: &str, expect: Expect) {
     let (mut wrong, mut n_mentions) = (String::new(), 0);
     for Sentence { text, mentions } in read(table) {
         let document = Document { text: text.clone(), ..Document::default() };
-        let contexts = Contexts::new(&document);
+        let contexts = Contexts::new(&Analysis::new(&document));
         for (span, gold) in mentions {
             n_mentions += 1;
             let found: Vec<&str> = contexts.of(&[span]).attributes().map(|(_, value)| value).collect();

@@ -12,6 +12,7 @@ use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::text::Document;
+use canonym_core::text::analysis::Analysis;
 
 const CONCEPTS: [(&str, &[&str]); 7] = [
     ("T:1", &["Familial Mediterranean fever", "periodic peritonitis"]),
@@ -70,8 +71,8 @@ fn explained(text: &str) -> Vec<(String, Explanation)> {
     );
     let document = Document { text: text.to_owned(), ..Document::default() };
     let mut scratch = ScanScratch::default();
-    let explained = annotator.explain_one(&document, &mut scratch);
-    let plain = annotator.annotate_one(&document, &mut scratch);
+    let explained = annotator.explain_one(&Analysis::new(&document), &mut scratch);
+    let plain = annotator.annotate_one(&Analysis::new(&document), &mut scratch);
     assert!(explained.iter().map(|(linked, _)| linked).eq(&plain));
     explained.iter().for_each(|(_, explanation)| check_sums(explanation));
     explained.into_iter().map(|(linked, explanation)| (linked.mention.surface(text), explanation)).collect()

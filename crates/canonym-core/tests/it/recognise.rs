@@ -8,6 +8,7 @@ use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
 use canonym_core::link::{Annotator, LinkedMention};
 use canonym_core::text::Document;
+use canonym_core::text::analysis::Analysis;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -61,7 +62,7 @@ fn shown(text: &str, mentions: &[LinkedMention]) -> String {
 }
 
 fn check_with(config: RecogniseConfig, text: &str, expect: Expect) {
-    let mentions = annotator(config).annotate(&[document(text)]).expect("text is linked");
+    let mentions = annotator(config).annotate(&[Analysis::new(&document(text))]).expect("text is linked");
     expect.assert_eq(&shown(text, &mentions[0]));
 }
 
@@ -149,7 +150,8 @@ fn a_definition_in_the_text_settles_its_short_form() {
 #[test]
 fn a_mention_that_is_wanted_surer_is_given_without_a_concept() {
     let config = RecogniseConfig { min_score: Some(1.0), ..RecogniseConfig::default() };
-    let mentions = annotator(config).annotate(&[document("Multiple sclerosis.")]).expect("text is linked");
+    let mentions =
+        annotator(config).annotate(&[Analysis::new(&document("Multiple sclerosis."))]).expect("text is linked");
     assert!(mentions[0][0].link.nil && !mentions[0][0].link.candidates.is_empty());
 }
 
@@ -202,11 +204,16 @@ fn below(top: &str, n: usize) -> DictionaryAnnotator {
 
 #[test]
 fn the_root_of_a_large_hierarchy_is_no_mention() {
-    let n_found = |n| below("diabetes", n).annotate(&[document("He has diabetes.")]).expect("text is linked")[0].len();
+    let n_found = |n| {
+        below("diabetes", n).annotate(&[Analysis::new(&document("He has diabetes."))]).expect("text is linked")[0].len()
+    };
     assert_eq!((n_found(3), n_found(300)), (1, 0));
     // Nor as a sense of a form of the inventory.
-    let cells =
-        |n| below("Cells", n).annotate(&[document("The cells divide in culture.")]).expect("text is linked")[0].len();
+    let cells = |n| {
+        below("Cells", n).annotate(&[Analysis::new(&document("The cells divide in culture."))]).expect("text is linked")
+            [0]
+        .len()
+    };
     assert_eq!((cells(3), cells(300)), (1, 0));
 }
 
@@ -225,18 +232,18 @@ fn batches_and_threads_do_not_change_results() {
     let texts = ["Anaemia in AIDS", "", "breast or ovarian cancer", "multiple sclerosis (MS). MS.", "L-DOPA"];
     let documents: Vec<Document> = texts.iter().cycle().take(200).map(|text| document(text)).collect();
     let annotator = annotator(RecogniseConfig::default());
-    let together = annotator.annotate(&documents).expect("text is linked");
+    let together = annotator.annotate(&Analysis::all(&documents)).expect("text is linked");
     for (document, mentions) in documents.iter().zip(&together) {
-        assert_eq!(&annotator.annotate(std::slice::from_ref(document)).expect("text is linked")[0], mentions);
+        assert_eq!(&annotator.annotate(&[Analysis::new(document)]).expect("text is linked")[0], mentions);
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
-    assert_eq!(pool.install(|| annotator.annotate(&documents)).expect("text is linked"), together);
+    assert_eq!(pool.install(|| annotator.annotate(&Analysis::all(&documents))).expect("text is linked"), together);
 }
 
 proptest! {
     #[test]
     fn spans_lie_on_character_boundaries(text in "(breast|ovarian|cancer|and|AIDS|\\(|\\)|,| |é|😀|IL-2|\\PC){0,40}") {
-        let mentions = annotator(RecogniseConfig::default()).annotate(&[document(&text)]).expect("text is linked");
+        let mentions = annotator(RecogniseConfig::default()).annotate(&[Analysis::new(&document(&text))]).expect("text is linked");
         for linked in &mentions[0] {
             for span in &linked.mention.spans {
                 prop_assert!(text.get(span.start as usize..span.end as usize).is_some_and(|cut| !cut.is_empty()));

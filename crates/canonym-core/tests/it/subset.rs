@@ -13,6 +13,7 @@ use canonym_core::link::recognise::accept::AcceptModel;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{DictionaryAnnotator, RecogniseConfig};
 use canonym_core::text::Document;
+use canonym_core::text::analysis::Analysis;
 use expect_test::{Expect, expect};
 
 /// Concepts of two sources and three types, in a hierarchy with a concept that has two parents.
@@ -88,7 +89,7 @@ fn found(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>, text: &str) -> St
     let config = RecogniseConfig { min_score: Some(0.02), ..RecogniseConfig::default() };
     let annotator = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config).within(subset);
     let document = Document { id: "1".to_owned(), text: text.to_owned(), sections: Vec::new() };
-    let mentions = annotator.annotate_one(&document, &mut ScanScratch::default());
+    let mentions = annotator.annotate_one(&Analysis::new(&document), &mut ScanScratch::default());
     let line = |linked: &canonym_core::link::LinkedMention| {
         let ids: Vec<&str> = linked.link.candidates.iter().map(|candidate| kb.id(candidate.concept)).collect();
         format!("{}: {}\n", linked.mention.surface(text), ids.join(" "))

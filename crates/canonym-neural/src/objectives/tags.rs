@@ -326,7 +326,7 @@ mod tests {
         let mut words = Words::default();
         let (mut examples, mut held_out) = (Vec::new(), Vec::new());
         for (text, mention) in texts.iter().zip(mentions) {
-            let features = extractor.extract(&Analysis::new(text), &mut words);
+            let features = extractor.extract(&Analysis::of_text(text), &mut words);
             let labels = vec![Some(labels_of(features.tokens.len(), &[mention])), None];
             held_out.push(HeldOut { features: features.clone(), mentions: vec![Some(vec![mention]), None] });
             examples.push(Example { features, labels });

@@ -405,7 +405,7 @@ impl Texts<'_> {
         let mut seen = |documents: &[AnnotatedDocument]| {
             let mut texts = Vec::new();
             for document in documents {
-                let features = self.tagger.extractor.extract(&Analysis::new(&document.document.text), &mut words);
+                let features = self.tagger.extractor.extract(&Analysis::new(&document.document), &mut words);
                 if !features.tokens.is_empty() {
                     texts.push(HeldOut { mentions: self.mentions(document, &features.tokens), features });
                 }
@@ -485,7 +485,7 @@ pub fn mention_prior_of(documents: &[AnnotatedDocument]) -> MentionPrior {
 /// Calls `count` with each annotated name, abbreviations expanded, and its concept id, if any.
 fn count_uses(document: &AnnotatedDocument, count: &mut dyn FnMut(&str, Option<&str>)) {
     let text = document.document.text.as_str();
-    let analysis = Analysis::new(text);
+    let analysis = Analysis::of_text(text);
     let uses = analysis.short_forms();
     for annotation in &document.annotations {
         let name = expanded(text, &annotation.spans, uses);

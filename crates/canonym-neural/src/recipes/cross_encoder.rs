@@ -30,6 +30,7 @@ use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 use canonym_core::link::model::LexicalModel;
 use canonym_core::link::{Candidate, Link, LinkInput, Linker};
 use canonym_core::text::Mention;
+use canonym_core::text::analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
 use super::TrainOptions;
@@ -310,12 +311,8 @@ impl Asked<'_> {
         }
         let mentions: Vec<Vec<Mention>> =
             gold.iter().map(|kept| kept.iter().map(|(mention, _)| mention.clone()).collect()).collect();
-        let inputs: Vec<LinkInput<'_>> = documents
-            .iter()
-            .zip(&mentions)
-            .map(|(document, mentions)| LinkInput { document: &document.document, mentions })
-            .collect();
-        let links = self.linker.link(&inputs)?;
+        let analysed = Analysis::all(documents.iter().map(|document| &document.document));
+        let links = self.linker.link(&LinkInput::all(&analysed, &mentions))?;
         let mut questions = Questions::default();
         let mut rows: HashMap<String, u32> = HashMap::new();
         let (mut at, mut n_right, mut n_found) = (0, 0, 0);

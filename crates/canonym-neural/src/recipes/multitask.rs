@@ -12,6 +12,7 @@ use canonym_core::error::Context;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
 use canonym_core::eval::matching::Score;
 use canonym_core::text::Span;
+use canonym_core::text::analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
 use self::data::{Classes, CorpusReport, Labeller, gold_boundaries, recall_ceiling};
@@ -314,7 +315,7 @@ fn evaluate_detected(
 ) -> canonym_core::Result<Evaluation> {
     let detector = detector.tagger()?;
     let texts: Vec<TokenizedText> =
-        documents.iter().map(|document| detector.splitter().read(&document.document.text, &[])).collect();
+        documents.iter().map(|document| detector.splitter().read(&Analysis::new(&document.document), &[])).collect();
     let found = detector.label(&texts, None)?;
     let spans = texts.iter().zip(&found).map(|(text, found)| {
         found.mention_spans.iter().map(|found| text.span(found.span.first, found.span.last)).collect()

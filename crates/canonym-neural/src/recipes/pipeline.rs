@@ -16,7 +16,8 @@ use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen, TrainingSource};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::recognise::{Nested, RecogniseConfig};
-use canonym_core::text::{Document, Span};
+use canonym_core::text::Span;
+use canonym_core::text::analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoints::data_file;
@@ -259,8 +260,7 @@ fn evaluate(
 
 /// The span proposals in documents, each with whether its span and its link are correct; a corpus of weight one.
 pub fn labelled_proposals(pipeline: &Pipeline, kb: &KnowledgeBase, documents: &[AnnotatedDocument]) -> LabelledCorpus {
-    let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
-    let proposals = pipeline.proposals(&texts);
+    let proposals = pipeline.proposals(&Analysis::all(documents.iter().map(|document| &document.document)));
     let mut labelled = LabelledCorpus { weight: 1, ..LabelledCorpus::default() };
     for (document, proposals) in documents.iter().zip(proposals) {
         let mut gold: BTreeMap<Vec<Span>, Vec<IdSet>> = BTreeMap::new();

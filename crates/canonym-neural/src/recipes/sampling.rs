@@ -24,6 +24,7 @@ use canonym_core::eval::learned::{Role::Trained, Seen};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::LinkedMention;
 use canonym_core::link::system::annotation;
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::{Document, Span};
 use serde::{Deserialize, Serialize};
 
@@ -392,11 +393,10 @@ impl Simulation<'_> {
     /// Predictions of a model for the pool, and its scores on the test documents.
     fn read(&self, bundle: &Arc<Bundle>) -> canonym_core::Result<(Predictions, Point)> {
         let pipeline = pipeline_on(&self.kb, bundle)?;
-        let texts: Vec<Document> =
-            self.pool.iter().chain(&self.test).map(|document| document.document.clone()).collect();
+        let texts: Vec<&Document> = self.pool.iter().chain(&self.test).map(|document| &document.document).collect();
         let mut found: Predictions = Vec::with_capacity(texts.len());
         for texts in texts.chunks(BATCH) {
-            let proposals = pipeline.proposals(texts);
+            let proposals = pipeline.proposals(&Analysis::all(texts.iter().copied()));
             found.extend(texts.iter().zip(&proposals).map(|(text, proposals)| predicted(&pipeline, text, proposals)));
         }
         let test = found.split_off(self.pool.len());

@@ -265,7 +265,7 @@ pub fn train(experiment: &Experiment, root: &Path, allow_seen: bool, out: &Path)
         let mut report = CorpusReport { n_documents: corpus.documents.len(), ..CorpusReport::default() };
         let mut texts = Vec::new();
         for document in &corpus.documents {
-            let features = extractor.extract(&Analysis::new(&document.document.text), &mut words);
+            let features = extractor.extract(&Analysis::new(&document.document), &mut words);
             let mentions = mentions(experiment, corpus.config, document, &features.tokens, &mut report);
             if !features.tokens.is_empty() {
                 texts.push((features, mentions));
@@ -356,7 +356,7 @@ fn prior(corpora: &[Read<'_>]) -> MentionPrior {
         let taught: BTreeSet<&String> = config.teaches.values().flatten().collect();
         for document in documents {
             let text = document.document.text.as_str();
-            let analysis = Analysis::new(text);
+            let analysis = Analysis::of_text(text);
             let uses = analysis.short_forms();
             for annotation in &document.annotations {
                 if !taught.contains(&annotation.semantic_type) && !taught.contains(&"*".to_owned()) {

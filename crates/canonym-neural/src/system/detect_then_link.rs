@@ -8,7 +8,8 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::explain::{Explanation, contribution};
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::{Annotator, Link, LinkInput, LinkedMention, Linker};
-use canonym_core::text::{Document, Mention};
+use canonym_core::text::Mention;
+use canonym_core::text::analysis::Analysis;
 
 /// Default threshold below which a mention stays unlinked. The F1-optimal threshold of calibrated probabilities is half of the optimal F1
 /// (Lipton et al. 2014); 0.4 corresponds to an F1 of about 0.8.
@@ -38,16 +39,16 @@ impl DetectThenLink {
     }
 
     /// Detects the mentions of each document.
-    fn detect(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<Mention>>> {
+    fn detect(&self, documents: &[Analysis<'_>]) -> canonym_core::Result<Vec<Vec<Mention>>> {
         let linked = self.detector.annotate(documents)?;
         Ok(linked.into_iter().map(|linked| linked.into_iter().map(|one| one.mention).collect()).collect())
     }
 
     /// Detected mentions with their mention probabilities, and the link of each given that it is a mention.
     #[allow(clippy::type_complexity, reason = "two lists of one shape")]
-    pub fn link(&self, documents: &[Document]) -> canonym_core::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
+    pub fn link(&self, documents: &[Analysis<'_>]) -> canonym_core::Result<(Vec<Vec<Mention>>, Vec<Vec<Link>>)> {
         let found = self.detect(documents)?;
-        let links = self.linker.link(&marked(documents, &found))?;
+        let links = self.linker.link(&LinkInput::all(documents, &found))?;
         Ok((found, links))
     }
 
@@ -74,24 +75,20 @@ pub fn explain_mention(kb: &KnowledgeBase, explanation: &mut Explanation, linked
     }
 }
 
-fn marked<'a>(documents: &'a [Document], found: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
-    documents.iter().zip(found).map(|(document, mentions)| LinkInput { document, mentions }).collect()
-}
-
 impl Annotator for DetectThenLink {
     fn kb(&self) -> &KnowledgeBase {
         &self.kb
     }
 
-    fn annotate(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<LinkedMention>>> {
+    fn annotate(&self, documents: &[Analysis<'_>]) -> canonym_core::Result<Vec<Vec<LinkedMention>>> {
         let (found, links) = self.link(documents)?;
         let one = |(mention, link)| self.decided(mention, link);
         Ok(found.iter().zip(links).map(|(found, links)| found.iter().zip(links).map(one).collect()).collect())
     }
 
-    fn explain(&self, documents: &[Document]) -> canonym_core::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+    fn explain(&self, documents: &[Analysis<'_>]) -> canonym_core::Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let found = self.detect(documents)?;
-        let explained = self.linker.explain(&marked(documents, &found))?;
+        let explained = self.linker.explain(&LinkInput::all(documents, &found))?;
         let one = |(mention, (link, mut explanation)): (&Mention, (Link, Explanation))| {
             let linked = self.decided(mention, link);
             explain_mention(&self.kb, &mut explanation, &linked);

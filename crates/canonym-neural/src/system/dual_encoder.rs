@@ -17,7 +17,8 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LinkConfig, Scored, best_of_each_concept, link_ranked, score_name_and};
 use canonym_core::link::model::{Features, LexicalModel, N};
 use canonym_core::link::{Annotator, LeakyAnnotator, Link, LinkInput, LinkedMention, Linker};
-use canonym_core::text::{Document, Mention, Span};
+use canonym_core::text::analysis::Analysis;
+use canonym_core::text::{Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
@@ -165,7 +166,7 @@ impl DualLinker {
 
     fn windows_of(&self, marked: &LinkInput<'_>) -> Result<Windows> {
         let spans: Vec<Span> = marked.mentions.iter().map(Mention::hull).collect();
-        self.windower.with_mentions(&marked.document.text, &spans)
+        self.windower.with_mentions(marked.document, &spans)
     }
 
     /// The candidates of each mention. `vectors` has a row only for mentions with `has_vector`; the others get no candidates.
@@ -248,7 +249,7 @@ impl DualLinker {
         mut evidence: Vec<Vec<Evidence>>,
     ) -> Vec<(Link, Vec<Evidence>)> {
         if self.one_sense_weight > 0.0 {
-            let word = |mention: &Mention| mention.surface(&marked.document.text);
+            let word = |mention: &Mention| mention.surface(marked.document.text);
             let words: Vec<String> = marked.mentions.iter().map(word).collect();
             one_sense_per_discourse(&words, &mut evidence, self.one_sense_weight);
         }
@@ -280,7 +281,7 @@ impl DualLinker {
     /// tokenisation, as in the published evaluation.
     pub fn find(
         &self,
-        documents: &[Document],
+        documents: &[Analysis<'_>],
         borders: &[Vec<Span>],
         min_probability: f32,
     ) -> Result<Vec<Vec<(Span, f32)>>> {
@@ -295,7 +296,7 @@ impl DualLinker {
         Ok(all)
     }
 
-    fn search(&self, documents: &[Document], borders: &[Vec<Span>], min_probability: f32) -> Result<Vec<Searched>> {
+    fn search(&self, documents: &[Analysis<'_>], borders: &[Vec<Span>], min_probability: f32) -> Result<Vec<Searched>> {
         let Some(search) = self.encoder.config.search else {
             let error = Error::unsupported("the model links given mentions; it cannot detect mentions");
             return Err(error.with_hint(
@@ -304,7 +305,7 @@ impl DualLinker {
         };
         let divide = |at: usize| {
             let borders = borders.get(at).map_or(&[][..], Vec::as_slice);
-            let windows = self.windower.without_mentions(&documents[at].text, borders);
+            let windows = self.windower.without_mentions(&documents[at], borders);
             Searched { windows, found: Vec::new(), vectors: Matrix::zeros(0, self.encoder.dim()) }
         };
         let mut all: Vec<Searched> = (0..documents.len()).into_par_iter().map(divide).collect();
@@ -324,7 +325,7 @@ impl DualLinker {
                 let spans = match search {
                     SpanSearch::Exhaustive { longest } => likely_spans(scores, longest, min_probability),
                     SpanSearch::Tags => {
-                        tagged_spans(scores, &begins_word(&documents[document].text, &windows.tokens[range.clone()]))
+                        tagged_spans(scores, &begins_word(documents[document].text, &windows.tokens[range.clone()]))
                     }
                 };
                 let mut places = Vec::new();
@@ -403,11 +404,11 @@ struct Decided {
 
 impl DualLinker {
     /// Detected and linked mentions of each document, in text order; `borders` as in [`DualLinker::find`].
-    fn decided(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<Decided>>> {
+    fn decided(&self, documents: &[Analysis<'_>], borders: &[Vec<Span>]) -> Result<Vec<Vec<Decided>>> {
         // The joint model can keep spans below `min_span`.
         let min_probability = if self.joint.is_some() { self.min_span.min(joint::MIN_SPAN) } else { self.min_span };
         let searched = self.search(documents, borders, min_probability)?;
-        let of_document = |(document, searched): (&Document, Searched)| {
+        let of_document = |(document, searched): (&Analysis<'_>, Searched)| {
             let Searched { windows, found, vectors } = searched;
             let mentions: Vec<Mention> = found.iter().map(|one| Mention::contiguous(span_of(&windows, one))).collect();
             let marked = LinkInput { document, mentions: &mentions };
@@ -509,14 +510,14 @@ impl Annotator for DualLinker {
         &self.kb
     }
 
-    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+    fn annotate(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<LinkedMention>>> {
         self.annotate_leaky(documents, &[])
     }
 
-    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
-        let explain = |document: &Document, one: Decided| {
+    fn explain(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let explain = |document: &Analysis<'_>, one: Decided| {
             let Decided { linked, evidence, name } = one;
-            let name = if name.is_empty() { linked.mention.surface(&document.text) } else { name };
+            let name = if name.is_empty() { linked.mention.surface(document.text) } else { name };
             let mut explanation = self.explanation(&name, &linked.link, &evidence);
             explain_mention(&self.kb, &mut explanation, &linked);
             (linked, explanation)
@@ -531,7 +532,7 @@ impl Annotator for DualLinker {
 }
 
 impl LeakyAnnotator for DualLinker {
-    fn annotate_leaky(&self, documents: &[Document], borders: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>> {
+    fn annotate_leaky(&self, documents: &[Analysis<'_>], borders: &[Vec<Span>]) -> Result<Vec<Vec<LinkedMention>>> {
         let mut all = Vec::with_capacity(documents.len());
         for (at, documents) in documents.chunks(DOCUMENTS).enumerate() {
             let decided = self.decided(documents, borders.get(at * DOCUMENTS..).unwrap_or_default())?;

@@ -12,7 +12,6 @@ use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::{Annotator, Candidate, Link, LinkInput, Linker};
 use canonym_core::text::Mention;
-use canonym_core::text::abbreviations::find_abbreviations;
 pub use names::NameTrie;
 use rayon::prelude::*;
 
@@ -187,7 +186,7 @@ impl GenerativeLinker {
     ) -> Result<Vec<Vec<Vec<GeneratedConcept>>>> {
         let written = |input: &LinkInput<'_>| {
             let text = &input.document.text;
-            let abbreviations = find_abbreviations(text);
+            let abbreviations = input.document.abbreviations();
             let one = |mention: &Mention| {
                 let surface = mention.surface(text);
                 // A short form is replaced by its long form, exactly as written (published code).
@@ -340,7 +339,7 @@ impl Linker for GenerativeLinker {
         };
         let of_document = |(input, found): (&LinkInput<'_>, Vec<Vec<GeneratedConcept>>)| {
             let each = input.mentions.iter().zip(&found);
-            each.map(|(mention, found)| of_mention(mention.surface(&input.document.text), found)).collect()
+            each.map(|(mention, found)| of_mention(mention.surface(input.document.text), found)).collect()
         };
         Ok(inputs.iter().zip(self.generate(inputs)?).map(of_document).collect())
     }

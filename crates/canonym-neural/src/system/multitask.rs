@@ -9,7 +9,8 @@ use canonym_core::link::explain::{Explanation, contribution, explained};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::recognise::{Nested, RecogniseConfig};
 use canonym_core::link::{Annotator, Candidate, Link, LinkInput, LinkedMention, Linker};
-use canonym_core::text::{Document, Mention, Span};
+use canonym_core::text::analysis::Analysis;
+use canonym_core::text::{Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
@@ -200,11 +201,11 @@ impl MultitaskLinker {
 
     /// Labels of given mentions, whose boundaries become word boundaries.
     fn label_given(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<GivenMentions>> {
-        let documents: Vec<Document> = inputs.iter().map(|marked| marked.document.clone()).collect();
         let hulls: Vec<Vec<Span>> = inputs.iter().map(hulls).collect::<Result<_>>()?;
         // An empty span is no boundary of other mentions.
         let some = |hulls: &Vec<Span>| hulls.iter().copied().filter(|hull| hull.start < hull.end).collect();
-        let texts = self.read(&documents, &hulls.iter().map(some).collect::<Vec<Vec<Span>>>());
+        let documents = inputs.iter().map(|marked| marked.document);
+        let texts = self.read(&documents.collect::<Vec<_>>(), &hulls.iter().map(some).collect::<Vec<Vec<Span>>>());
         let mut all = Vec::with_capacity(inputs.len());
         let mut words: Vec<Vec<(usize, usize)>> = Vec::with_capacity(inputs.len());
         for (text, hulls) in texts.iter().zip(&hulls) {
@@ -221,15 +222,17 @@ impl MultitaskLinker {
     }
 
     /// Types and links of detected mentions.
-    fn annotate_detected(&self, detector: &dyn Annotator, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+    fn annotate_detected(
+        &self,
+        detector: &dyn Annotator,
+        documents: &[Analysis<'_>],
+    ) -> Result<Vec<Vec<LinkedMention>>> {
         let found: Vec<Vec<Mention>> = detector
             .annotate(documents)?
             .into_iter()
             .map(|found| found.into_iter().map(|one| one.mention).collect())
             .collect();
-        let inputs: Vec<LinkInput<'_>> =
-            documents.iter().zip(&found).map(|(document, mentions)| LinkInput { document, mentions }).collect();
-        let labelled = self.label_given(&inputs)?;
+        let labelled = self.label_given(&LinkInput::all(documents, &found))?;
         let one = |(mention, row, labelled): (Mention, Option<usize>, &Labelled)| {
             let class = row.and_then(|row| Some(labelled.type_spans.get(row)?.span.class));
             let own = class.and_then(|class| self.tagger.config.types.get(class - 1).cloned());
@@ -244,9 +247,9 @@ impl MultitaskLinker {
         Ok(all.collect())
     }
 
-    fn read(&self, documents: &[Document], boundaries: &[Vec<Span>]) -> Vec<TokenizedText> {
-        let read = |(at, document): (usize, &Document)| {
-            self.tagger.splitter().read(&document.text, boundaries.get(at).map_or(&[], Vec::as_slice))
+    fn read(&self, documents: &[&Analysis<'_>], boundaries: &[Vec<Span>]) -> Vec<TokenizedText> {
+        let read = |(at, document): (usize, &&Analysis<'_>)| {
+            self.tagger.splitter().read(document, boundaries.get(at).map_or(&[], Vec::as_slice))
         };
         documents.par_iter().enumerate().map(read).collect()
     }
@@ -302,7 +305,7 @@ impl Linker for MultitaskLinker {
     fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         let explain = |(marked, links): (&LinkInput<'_>, Vec<Link>)| {
             let one = |(mention, link): (&Mention, Link)| {
-                let explanation = self.explanation(mention.surface(&marked.document.text), &link);
+                let explanation = self.explanation(mention.surface(marked.document.text), &link);
                 (link, explanation)
             };
             marked.mentions.iter().zip(links).map(one).collect()
@@ -316,24 +319,24 @@ impl Annotator for MultitaskLinker {
         &self.kb
     }
 
-    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+    fn annotate(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<LinkedMention>>> {
         let mut all = Vec::with_capacity(documents.len());
         for documents in documents.chunks(DOCUMENTS) {
             if let Some(detector) = &self.detector {
                 all.extend(self.annotate_detected(&**detector, documents)?);
                 continue;
             }
-            let texts = self.read(documents, &[]);
+            let texts = self.read(&documents.iter().collect::<Vec<_>>(), &[]);
             let labelled = self.tagger.label(&texts, None)?;
             all.extend(texts.iter().zip(&labelled).map(|(text, labelled)| self.linked(text, labelled)));
         }
         Ok(all)
     }
 
-    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
-        let explain = |(document, linked): (&Document, Vec<LinkedMention>)| {
+    fn explain(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+        let explain = |(document, linked): (&Analysis<'_>, Vec<LinkedMention>)| {
             let one = |linked: LinkedMention| {
-                let mut explanation = self.explanation(linked.mention.surface(&document.text), &linked.link);
+                let mut explanation = self.explanation(linked.mention.surface(document.text), &linked.link);
                 explain_mention(&self.kb, &mut explanation, &linked);
                 (linked, explanation)
             };

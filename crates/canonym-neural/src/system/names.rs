@@ -215,6 +215,7 @@ mod tests {
     use canonym_core::kb::record::{ConceptRecord, NameRecord};
     use canonym_core::kb::{KnowledgeBaseBuilder, Scope};
     use canonym_core::text::Document;
+    use canonym_core::text::analysis::Analysis;
 
     use super::*;
     use crate::index::stored;
@@ -279,7 +280,7 @@ mod tests {
         let pipeline = model.pipeline(&on, RecogniseConfig::default()).unwrap().unwrap();
         let text = Document { text: "He has gout.".to_owned(), ..Document::default() };
         assert_eq!(linker.link_names(&["gouts"]).unwrap().len(), 1);
-        assert_eq!(pipeline.annotate(std::slice::from_ref(&text)).unwrap().len(), 1);
+        assert_eq!(pipeline.annotate(&[Analysis::new(&text)]).unwrap().len(), 1);
         // Earlier than the file was written, so that it is another time on file systems with coarse times.
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
@@ -287,8 +288,8 @@ mod tests {
             linker.link_names(&["gouts"]).unwrap_err(),
             linker.explain_names(&["gouts"]).unwrap_err(),
             linker.link(&[]).unwrap_err(),
-            pipeline.annotate(std::slice::from_ref(&text)).unwrap_err(),
-            pipeline.explain(&[text]).unwrap_err(),
+            pipeline.annotate(&[Analysis::new(&text)]).unwrap_err(),
+            pipeline.explain(&[Analysis::new(&text)]).unwrap_err(),
         ];
         for error in errors {
             assert!(error.to_string().ends_with("a.index: it was modified while in use"), "{error}");

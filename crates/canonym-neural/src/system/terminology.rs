@@ -31,8 +31,13 @@ pub const STARTER_TABLE: &str = canonym_default::STARTER;
 pub fn open(path: Option<&Path>) -> Result<Arc<KnowledgeBase>> {
     opened(|| match path {
         Some(path) if path != Path::new(STARTER) => KnowledgeBase::open_verified_once(path, cache_folder().as_deref()),
-        _ => starter(),
+        _ => open_starter(),
     })
+}
+
+/// Opens the starter knowledge base.
+pub fn starter() -> Result<Arc<KnowledgeBase>> {
+    open(None)
 }
 
 /// Opens the knowledge base at `path` so that all processes that open it share its memory, and that of the embeddings of its names.
@@ -57,8 +62,8 @@ pub fn open_for(path: Option<&Path>, model: &str) -> Result<Arc<KnowledgeBase>> 
     }
 }
 
-/// The starter knowledge base: from the cache, else compiled. Errors of the cache are not fatal.
-fn starter() -> Result<KnowledgeBase> {
+/// From the cache, else compiled. Errors of the cache are not fatal.
+fn open_starter() -> Result<KnowledgeBase> {
     let file = cache_folder().zip(version()).map(|(folder, version)| folder.join(format!("{STARTER}-{version}.kb")));
     let Some(file) = file else { return KnowledgeBase::from_vec(compiled_starter()?, STARTER) };
     if let Ok(kb) = KnowledgeBase::open(&file) {

@@ -2,6 +2,7 @@
 //! [`canonym_core::text::context`] predict them, and people correct them.
 
 use canonym_core::corpus::Attribute;
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::context::{Contexts, EXPERIENCER, NEGATION, TEMPORALITY};
 use canonym_core::text::{Document, Section, Span};
 use serde::{Deserialize, Serialize};
@@ -73,7 +74,7 @@ pub fn set_attributes(attributes: &mut Vec<Attribute>, contexts: &[MentionContex
 /// The contexts that the rules find for a mention.
 pub fn predict(text: &str, sections: Vec<Section>, spans: &[Span]) -> Vec<MentionContext> {
     let document = Document { id: String::new(), text: text.to_owned(), sections };
-    from_attributes(Contexts::new(&document).of(spans).attributes())
+    from_attributes(Contexts::new(&Analysis::new(&document)).of(spans).attributes())
 }
 
 /// Sorted contexts without repetitions; `None` if two of them exclude each other.

@@ -49,7 +49,7 @@ pub fn examples(kb: &KnowledgeBase, annotator: &DictionaryAnnotator, corpus: &[A
                 let ids = IdSet::parse_one(kb.id(matched.senses[0].0.concept));
                 gold.get(&matched.spans).is_some_and(|golds| golds.iter().any(|gold| gold.intersects(&ids)))
             };
-            let matched = annotator.matches(&Analysis::new(&document.document.text), scratch);
+            let matched = annotator.matches(&Analysis::new(&document.document), scratch);
             (
                 matched
                     .iter()

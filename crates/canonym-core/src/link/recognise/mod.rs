@@ -42,7 +42,7 @@ use crate::link::explain::Explanation;
 use crate::text::analysis::Analysis;
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::proper_names::is_proper_name;
-use crate::text::{Document, Mention, Span};
+use crate::text::{Mention, Span};
 
 /// Which mentions are reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -141,9 +141,9 @@ impl DictionaryAnnotator {
     }
 
     /// The linked mentions of one document.
-    pub fn annotate_one(&self, document: &Document, scratch: &mut ScanScratch) -> Vec<LinkedMention> {
+    pub fn annotate_one(&self, document: &Analysis<'_>, scratch: &mut ScanScratch) -> Vec<LinkedMention> {
         let threshold = self.threshold();
-        self.matches(&Analysis::new(&document.text), scratch)
+        self.matches(document, scratch)
             .into_iter()
             .filter(|matched| matched.senses[0].1 >= threshold && self.is_reported(matched))
             .map(|matched| self.linked(&matched))
@@ -544,15 +544,15 @@ impl Annotator for DictionaryAnnotator {
         &self.kb
     }
 
-    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+    fn annotate(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<LinkedMention>>> {
         let annotate =
-            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.annotate_one(document, scratch);
+            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Analysis<'_>| self.annotate_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), annotate).collect())
     }
 
-    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+    fn explain(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let explain =
-            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Document| self.explain_one(document, scratch);
+            |scratch: &mut PoolGuard<'_, ScanScratch>, document: &Analysis<'_>| self.explain_one(document, scratch);
         Ok(documents.par_iter().map_init(|| self.scratches.borrow(), explain).collect())
     }
 }

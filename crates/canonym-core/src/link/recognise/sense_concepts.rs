@@ -91,7 +91,7 @@ fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
     for long in sense.long_forms() {
-        let long_words = words(kb, &Analysis::new(long), &mut scratch);
+        let long_words = words(kb, &Analysis::of_text(long), &mut scratch);
         let Some(found) = lookup(view, long, &long_words) else { continue };
         let mut concepts: Vec<(ConceptId, NameId)> = Vec::new();
         // `cell attachment` is no attachment cell, but `Fibers, Muscle` are muscle fibers.

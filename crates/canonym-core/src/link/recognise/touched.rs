@@ -115,7 +115,7 @@ impl ChangedNames {
             return true;
         }
         let mut scratch = ScanScratch::default();
-        let words = words(kb, &Analysis::new(text), &mut scratch);
+        let words = words(kb, &Analysis::of_text(text), &mut scratch);
         let hashes = words.iter().map(|word| word.hashes).chain(joined(text, &words));
         let mut roots: HashSet<u64, Hashed> = HashSet::default();
         for hashes in hashes {
@@ -323,7 +323,7 @@ mod tests {
                 let links = |kb: &Arc<KnowledgeBase>| {
                     let linker = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), RecogniseConfig::default());
                     let document = Document { text: text.clone(), ..Document::default() };
-                    let linked = linker.annotate(&[document]).unwrap().remove(0);
+                    let linked = linker.annotate(&[Analysis::new(&document)]).unwrap().remove(0);
                     let shown = linked.iter().map(|one| {
                         let ids: Vec<String> = one.link.candidates.iter().map(|c| format!("{} {}", kb.id(c.concept), c.p_link)).collect();
                         format!("{:?} {} {ids:?}", one.mention.spans, one.p_both)

@@ -1,8 +1,7 @@
 //! Substances that a patient is said not to tolerate.
 
 use crate::text::Span;
-use crate::text::sentences::sentences;
-use crate::text::tokens::tokenize;
+use crate::text::analysis::Analysis;
 
 /// Words before a list of allergens: `allergic to`, `intolerance of`.
 const STATES: [&str; 10] = [
@@ -48,10 +47,10 @@ pub struct Allergens {
 
 impl Allergens {
     /// Finds the parts of a text that list allergens.
-    pub fn new(text: &str) -> Allergens {
-        let tokens = tokenize(text);
+    pub fn new(document: &Analysis<'_>) -> Allergens {
+        let (text, tokens) = (document.text, document.tokens());
         let mut spans = Vec::new();
-        for sentence in sentences(text) {
+        for sentence in document.sentences() {
             let first = tokens.partition_point(|token| token.span.start < sentence.start);
             let end = tokens.partition_point(|token| token.span.end <= sentence.end);
             let words: Vec<(Span, String)> = tokens[first..end.max(first)]
@@ -113,13 +112,13 @@ mod tests {
     fn lists_take_linear_time() {
         for part in ["allergic to ", "allergies: latex, ", "penicillin allergy "] {
             let text = part.repeat(100_000);
-            assert!(Allergens::new(&text).spans.is_sorted());
+            assert!(Allergens::new(&Analysis::of_text(&text)).spans.is_sorted());
         }
     }
 
     fn is_allergen(text: &str, what: &str) -> bool {
         let start = text.find(what).unwrap();
-        Allergens::new(text).contains(&[Span::new(start, start + what.len())])
+        Allergens::new(&Analysis::of_text(text)).contains(&[Span::new(start, start + what.len())])
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::signs::{is_answer, is_nothing};
 use super::triggers::is_kin;
 use super::{Context, Experiencer, Temporality};
-use crate::text::sentences::{is_abbreviation, sentences};
-use crate::text::{Document, Span};
+use crate::text::Span;
+use crate::text::analysis::Analysis;
+use crate::text::sentences::is_abbreviation;
 
 /// A sentence, a list item, or a part of one between semicolons.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,14 +83,14 @@ const GOING_ON: [&str; 20] = [
 ];
 
 /// The units of a document in text order.
-pub(super) fn units(document: &Document) -> Vec<Unit> {
-    let text = document.text.as_str();
+pub(super) fn units(document: &Analysis<'_>) -> Vec<Unit> {
+    let text = document.text;
     let cuts = cuts(document);
     let mut units: Vec<Unit> = Vec::new();
     let mut end = 0;
     let mut open = Open::Nothing;
     let mut doubt: Option<u32> = None;
-    for sentence in sentences(text) {
+    for &sentence in document.sentences() {
         // A question mark before a word is a sentence of its own only because of sentence splitting.
         if sentence.of(text) == "?" {
             doubt = Some(sentence.start);
@@ -237,8 +238,8 @@ fn heading(text: &str, position: Position) -> Option<Heading> {
 
 /// Starts of units inside sentences: after semicolons, at list items, at capitalised headings with a colon, after line
 /// breaks that do not wrap a line, and at sections of the document.
-fn cuts(document: &Document) -> BTreeSet<u32> {
-    let text = document.text.as_str();
+fn cuts(document: &Analysis<'_>) -> BTreeSet<u32> {
+    let text = document.text;
     let mut cuts: BTreeSet<u32> = text.match_indices(';').map(|(at, _)| at as u32 + 1).collect();
     cuts.extend(lower_case_starts(text));
     cuts.extend(document.sections.iter().map(|section| section.span.start));
@@ -340,7 +341,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Expect) {
-        let document = Document { text: text.to_owned(), ..Document::default() };
+        let document = Analysis::of_text(text);
         let shown = units(&document).into_iter().map(|unit| {
             let mut labels: Vec<&str> = Vec::new();
             if let Some(context) = unit.heading {

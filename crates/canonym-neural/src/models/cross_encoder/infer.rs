@@ -98,7 +98,7 @@ impl Reranker for CrossEncoder {
         }
         let asked: Vec<(&str, std::ops::Range<usize>)> = inputs
             .iter()
-            .flat_map(|input| input.mentions.iter().map(|mention| (input.document.text.as_str(), mention.hull())))
+            .flat_map(|input| input.mentions.iter().map(|mention| (input.document.text, mention.hull())))
             .map(|(text, hull)| (text, hull.start as usize..hull.end as usize))
             .collect();
         let mut all: Vec<&mut Link> = links.iter_mut().flatten().collect();
@@ -148,6 +148,7 @@ mod tests {
     use crate::models::cross_encoder::tests::drawn_cross_encoder;
     use canonym_core::kb::format::Meta;
     use canonym_core::kb::{ConceptId, ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+    use canonym_core::text::analysis::Analysis;
     use canonym_core::text::{Document, Mention, Span};
 
     const NAMES: [&str; 6] = ["liver", "kidney disease", "fatty liver disease", "cold", "livers", "kidney cold"];
@@ -209,8 +210,8 @@ mod tests {
         let mentions = spans.map(|spans| {
             spans.iter().map(|(start, end)| Mention::contiguous(Span::new(*start, *end))).collect::<Vec<_>>()
         });
-        let inputs: Vec<LinkInput<'_>> =
-            documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
+        let analysed = Analysis::all(&documents);
+        let inputs = LinkInput::all(&analysed, &mentions);
         let before = vec![vec![link(6), link(0), link(2)], vec![link(4)], vec![], vec![link(5)]];
         let mut together = before.clone();
         cross_encoder.rerank(&inputs, &mut together).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use canonym_core::Result;
 use canonym_core::text::Span;
-use canonym_core::text::sentences::sentences;
+use canonym_core::text::analysis::Analysis;
 
 use super::PackedWindows;
 use crate::models::dual_encoder::windows::divide;
@@ -122,7 +122,8 @@ impl Splitter {
     }
 
     /// Splits a text. `boundaries` become word boundaries: the gold mentions in training, nothing otherwise.
-    pub fn read(&self, text: &str, boundaries: &[Span]) -> TokenizedText {
+    pub fn read(&self, document: &Analysis<'_>, boundaries: &[Span]) -> TokenizedText {
+        let text = document.text;
         let mut tokens = divide(&self.tokenizer, text, boundaries);
         for piece in &mut tokens {
             // The accents of the last letter, which the tokenizer of an uncased model leaves out.
@@ -143,16 +144,16 @@ impl Splitter {
                 _ => words.push(at..at + 1),
             }
         }
-        let windows = self.windows(text, &tokens, &words);
+        let windows = self.windows(document.sentences(), &tokens, &words);
         TokenizedText { tokens, words, windows }
     }
 
-    fn windows(&self, text: &str, tokens: &[Token], words: &[Range<usize>]) -> Vec<Window> {
+    fn windows(&self, sentences: &[Span], tokens: &[Token], words: &[Range<usize>]) -> Vec<Window> {
         let room = self.max_wordpieces - 2;
         let mut targets: Vec<(Range<usize>, bool)> = Vec::new();
         let mut start = 0;
         // What follows the last sentence, such as a wordpiece of white space, is one of its own.
-        for sentence_end in sentences(text).iter().map(|sentence| sentence.end as usize).chain([usize::MAX]) {
+        for sentence_end in sentences.iter().map(|sentence| sentence.end as usize).chain([usize::MAX]) {
             let end = words.partition_point(|word| tokens[word.start].start < sentence_end);
             let mut continues = false;
             while start < end {
@@ -242,16 +243,16 @@ mod tests {
     #[test]
     fn words_are_cut_at_white_space_punctuation_and_gold_boundaries() {
         let written = "Feverish, a (cough).";
-        let text = splitter(32).read(written, &[]);
+        let text = splitter(32).read(&Analysis::of_text(written), &[]);
         assert_eq!(words(written), ["Feverish", ",", "a", "(", "cough", ")", "."]);
         assert_eq!(text.words_of(Span::new(10, 18)), Some((2, 4)));
         assert_eq!(text.words_of(Span::new(0, 5)), None);
-        let cut = splitter(32).read(written, &[Span::new(0, 5)]);
+        let cut = splitter(32).read(&Analysis::of_text(written), &[Span::new(0, 5)]);
         assert_eq!(cut.words_of(Span::new(0, 5)), Some((0, 0)));
     }
 
     fn words(written: &str) -> Vec<&str> {
-        let text = splitter(32).read(written, &[]);
+        let text = splitter(32).read(&Analysis::of_text(written), &[]);
         (0..text.words.len()).map(|word| text.span(word, word).of(written)).collect()
     }
 
@@ -260,14 +261,14 @@ mod tests {
         assert_eq!(words("患者发热 fever。"), ["患", "者", "发", "热", "fever", "。"]);
         assert_eq!(words("発熱した2日"), ["発", "熱", "した2", "日"]);
         let fever = Span::new(6, 12);
-        assert_eq!(splitter(32).read("患者发热", &[]).words_of(fever), Some((2, 3)));
+        assert_eq!(splitter(32).read(&Analysis::of_text("患者发热"), &[]).words_of(fever), Some((2, 3)));
         assert_eq!(words("Sjo\u{308}gren a\u{301}"), ["Sjo\u{308}gren", "a\u{301}"]);
     }
 
     #[test]
     fn texts_without_words_have_no_windows() {
         for written in ["", " \n ", "\u{200b}"] {
-            let text = splitter(32).read(written, &[]);
+            let text = splitter(32).read(&Analysis::of_text(written), &[]);
             assert_eq!((text.windows.len(), text.n_sentences(), text.n_cut()), (text.words.len(), text.words.len(), 0));
             assert_eq!(text.words_of(Span::new(0, 0)), None);
         }
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn sentences_longer_than_a_window_are_counted() {
-        let text = splitter(16).read(&format!("A fever. {}. A cough.", "Fever ".repeat(40)), &[]);
+        let text = splitter(16).read(&Analysis::of_text(&format!("A fever. {}. A cough.", "Fever ".repeat(40))), &[]);
         assert_eq!((text.n_sentences(), text.n_cut()), (3, 1));
         assert!(text.windows.len() > 4);
         assert_eq!(text.window_of(0, 1), Some(0));
@@ -283,7 +284,7 @@ mod tests {
         let next = text.windows[2].words.start;
         assert_eq!(text.window_of(next - 1, next + 1), Some(2));
         assert_eq!(text.window_of(next - 1, next), Some(1));
-        let word = splitter(16).read(&"fever".repeat(40), &[]);
+        let word = splitter(16).read(&Analysis::of_text(&"fever".repeat(40)), &[]);
         assert_eq!((word.words.len(), word.n_sentences()), (1, 1));
     }
 
@@ -293,7 +294,7 @@ mod tests {
         let long = "fever ".repeat(200);
         for text in [sentence.repeat(6), long.clone(), format!("{sentence}{long}. {sentence}"), "x".repeat(500)] {
             for max_wordpieces in [16, 40, 128] {
-                let text = splitter(max_wordpieces).read(&text, &[]);
+                let text = splitter(max_wordpieces).read(&Analysis::of_text(&text), &[]);
                 assert!(text.n_sentences() > 0 && text.n_cut() <= text.n_sentences());
                 let mut next = 0;
                 for window in &text.windows {
@@ -309,7 +310,7 @@ mod tests {
                 assert_eq!(packed.segments.n_rows(), packed.targets.len());
             }
         }
-        let text = splitter(40).read(&sentence.repeat(3), &[]);
+        let text = splitter(40).read(&Analysis::of_text(&sentence.repeat(3)), &[]);
         let middle = &text.windows[1];
         assert_eq!((middle.target.clone(), middle.context.clone()), (12..24, 0..36));
     }

@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn words_without_capitals_are_one_group_and_short_forms_have_the_classes_of_their_long_forms() {
         let mut words = Words::default();
-        let features = extractor().extract(&Analysis::new("Liver disease (LD); LD of liver."), &mut words);
+        let features = extractor().extract(&Analysis::of_text("Liver disease (LD); LD of liver."), &mut words);
         let rows: Vec<u32> = features.words.iter().map(|word| words.get(*word).row).collect();
         assert_eq!(rows, [1, 0, 0, 0, 0, 1]);
         let groups: Vec<u32> = features.words.iter().map(|word| words.get(*word).group).collect();

@@ -332,7 +332,7 @@ mod tests {
         };
         let (extractor, mut words) = (extractor(), Words::default());
         let texts: Vec<TokenFeatures> =
-            TEXTS.iter().map(|text| extractor.extract(&Analysis::new(text), &mut words)).collect();
+            TEXTS.iter().map(|text| extractor.extract(&Analysis::of_text(text), &mut words)).collect();
         let mut parameters = Parameters::default();
         config.init(&mut parameters, extractor.vocabulary.n_rows(), 2, &mut SplitMix64::new(4));
         config.check(&parameters, extractor.vocabulary.n_rows(), 2).unwrap();
@@ -356,10 +356,10 @@ mod tests {
         assert_eq!(first, expected.n_rows);
         // Bit-identical, whatever was read before.
         let (mut alone, mut few) = (Words::default(), WordRows::default());
-        let features = extractor.extract(&Analysis::new(TEXTS[2]), &mut alone);
+        let features = extractor.extract(&Analysis::of_text(TEXTS[2]), &mut alone);
         tagger.tabulate(&alone, &mut few);
         assert_eq!(tagger.scores(&features, &alone, &few), tagger.scores(&texts[2], &words, &rows));
-        let empty = extractor.extract(&Analysis::new("…"), &mut words);
+        let empty = extractor.extract(&Analysis::of_text("…"), &mut words);
         assert!(tagger.tag(&empty, &words, &rows, |_| true).likeliest(0, 0.0).is_empty());
         assert_eq!(tagger.tag(&empty, &words, &rows, |_| true).mention(0, 0, 0), 0.0);
         assert!(config.check(&parameters, 3, 2).is_err() && config.check(&parameters, 5, 3).is_err());
@@ -383,7 +383,7 @@ mod tests {
         config.init(&mut parameters, extractor.vocabulary.n_rows(), 1, &mut SplitMix64::new(4));
         let tagger = Tagger::new(&config, &parameters, 1).unwrap();
         let features =
-            extractor.extract(&Analysis::new(&"liver disease after aspirin in asthma ".repeat(1000)), &mut words);
+            extractor.extract(&Analysis::of_text(&"liver disease after aspirin in asthma ".repeat(1000)), &mut words);
         let mut rows = WordRows::default();
         tagger.tabulate(&words, &mut rows);
         let tagged = tagger.tag(&features, &words, &rows, |_| true);

@@ -83,7 +83,7 @@ impl TypedTagger {
     /// For each label set, the probability that the whole name is a mention.
     pub fn marks_name(&self, name: &str, scratch: &mut TaggerScratch) -> Vec<f32> {
         let name = in_order(name);
-        let features = self.features(&Analysis::new(&name), scratch);
+        let features = self.features(&Analysis::of_text(&name), scratch);
         let named = |label_set: usize| self.label_sets[label_set].name.is_some();
         let tagged = self.tagger.tag(&features, &scratch.words, &scratch.rows, named);
         let n = features.tokens.len();

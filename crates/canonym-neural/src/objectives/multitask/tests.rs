@@ -1,3 +1,5 @@
+use canonym_core::text::analysis::Analysis;
+
 use super::*;
 use crate::models::multitask::ENCODER;
 use crate::models::multitask::tests::{Drawn, drawn_tagger, drawn_tagger_with};
@@ -39,7 +41,7 @@ fn small_of(drawn: Drawn) -> Small {
     let Drawn { model, parameters, splitter } = drawn;
     let crf = model.type_tags;
     let text = "We saw a fever. The gout saw. A rash. We saw the rash fever.";
-    let text = splitter.read(text, &[]);
+    let text = splitter.read(&Analysis::of_text(text), &[]);
     let n = text.words.len();
     let mut labels =
         TextLabels { mentions: vec![0; n], types: vec![Some(0); n], concepts: vec![Some(0); n], spans: Vec::new() };

@@ -15,6 +15,7 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::fit::Labelled;
 use canonym_core::text::Span;
+use canonym_core::text::analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
 use super::super::data::held_apart;
@@ -284,7 +285,7 @@ pub fn prepare(
     let (mut training_texts, mut ends) = (Vec::new(), Vec::with_capacity(documents.len()));
     for document in &documents {
         let spans: Vec<Span> = document.annotations.iter().map(hull).collect();
-        let windows = windower.with_mentions(&document.document.text, &spans)?;
+        let windows = windower.with_mentions(&Analysis::new(&document.document), &spans)?;
         let first = training_texts.len();
         for (window, rows) in windows.rows.iter().enumerate() {
             let mut words = vec![false];

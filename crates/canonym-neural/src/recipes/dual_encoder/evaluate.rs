@@ -18,7 +18,8 @@ use canonym_core::eval::report::{EvalConfig, Report as EvalReport};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::{LinkInput, Linker};
-use canonym_core::text::{Document, Mention, Span};
+use canonym_core::text::analysis::Analysis;
+use canonym_core::text::{Mention, Span};
 use serde::Serialize;
 
 use super::Report;
@@ -85,15 +86,14 @@ pub fn evaluate(
         Ok(DualLinker::new(kb.clone(), bundle, vectors.clone(), config, None)?
             .with_name_evidence(evidence_of_names.clone()))
     };
-    let texts: Vec<Document> = documents.iter().map(|document| document.document.clone()).collect();
+    let texts = Analysis::all(documents.iter().map(|document| &document.document));
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
     let gold: Vec<Vec<&Annotation>> =
         documents.iter().map(|document| document.annotations.iter().filter(has_concept).collect()).collect();
     let mention =
         |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
     let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
-    let marked: Vec<LinkInput<'_>> =
-        texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
+    let marked = LinkInput::all(&texts, &mentions);
     let concepts = |annotation: &&Annotation| concepts_of(annotation, labels);
     let right: Vec<Vec<u32>> = gold.iter().flatten().map(concepts).collect();
     let labelled = |evidence: &[Vec<Vec<Evidence>>]| -> Vec<LabelledQuery> {
@@ -127,7 +127,7 @@ pub fn evaluate(
         let mut voted = evidence.clone();
         for (mentions, marked) in voted.iter_mut().zip(&marked) {
             let words: Vec<String> =
-                marked.mentions.iter().map(|mention| mention.surface(&marked.document.text)).collect();
+                marked.mentions.iter().map(|mention| mention.surface(marked.document.text)).collect();
             one_sense_per_discourse(&words, mentions, one_sense_weight);
         }
         report.by_one_sense_weight.push((one_sense_weight, hybrid::accuracy(&labelled(&voted), &fusion)));
@@ -191,7 +191,7 @@ pub fn measure(
 fn search(
     bundle: &mut DualBundle,
     linker: &DualLinker,
-    texts: &[Document],
+    texts: &[Analysis<'_>],
     documents: &[AnnotatedDocument],
     labels: &Labels,
 ) -> canonym_core::Result<SearchReport> {
@@ -200,9 +200,8 @@ fn search(
         let found = linker.find(texts, borders, SPAN_THRESHOLDS[0])?;
         let mention = |(span, p_mention): &(Span, f32)| Mention { p_mention: *p_mention, ..Mention::contiguous(*span) };
         let mentions: Vec<Vec<Mention>> = found.iter().map(|found| found.iter().map(mention).collect()).collect();
-        let marked: Vec<LinkInput<'_>> =
-            texts.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
-        Ok(compared(&mentions, &canonym_core::link::Linker::link(linker, &marked)?, &gold))
+        let links = canonym_core::link::Linker::link(linker, &LinkInput::all(texts, &mentions))?;
+        Ok(compared(&mentions, &links, &gold))
     };
     // Counts of links and mentions by minimum span probability.
     let by_span = |all: &[Vec<DetectedSpan>]| -> Vec<(f32, Counts, Counts)> {

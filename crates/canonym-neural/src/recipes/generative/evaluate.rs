@@ -11,6 +11,7 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::LinkInput;
 use canonym_core::link::fit::logistic;
 use canonym_core::text::Mention;
+use canonym_core::text::analysis::Analysis;
 use serde::Serialize;
 
 use crate::bundle::generative::{Calibration, Candidates};
@@ -88,7 +89,8 @@ pub fn answer(
     documents: &[AnnotatedDocument],
 ) -> canonym_core::Result<Answers> {
     let mentions: Vec<Vec<Mention>> = documents.iter().map(mentions_of).collect();
-    let inputs = inputs(documents, &mentions);
+    let analysed = Analysis::all(documents.iter().map(|document| &document.document));
+    let inputs = LinkInput::all(&analysed, &mentions);
     let mut answers = Answers { mentions: Vec::new(), best: Vec::new() };
     for (document, found) in documents.iter().zip(linker.generate(&inputs)?) {
         for (annotation, found) in document.annotations.iter().zip(found) {
@@ -114,7 +116,8 @@ pub fn fit_candidates(
     before: Candidates,
 ) -> canonym_core::Result<Candidates> {
     let mentions: Vec<Vec<Mention>> = documents.iter().map(mentions_of).collect();
-    let found = linker.generate(&inputs(documents, &mentions))?;
+    let analysed = Analysis::all(documents.iter().map(|document| &document.document));
+    let found = linker.generate(&LinkInput::all(&analysed, &mentions))?;
     let mut points = Vec::new();
     for (document, found) in documents.iter().zip(found) {
         for (annotation, found) in document.annotations.iter().zip(found) {
@@ -141,14 +144,6 @@ fn features(one: &GeneratedConcept) -> [f32; 4] {
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
     let mention = |spans: &Vec<_>| Mention { spans: spans.clone(), semantic_type: None, p_mention: 1.0 };
     document.annotations.iter().map(|one| mention(&one.spans)).collect()
-}
-
-fn inputs<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {
-    let input = |(document, mentions): (&'a AnnotatedDocument, &'a Vec<Mention>)| LinkInput {
-        document: &document.document,
-        mentions,
-    };
-    documents.iter().zip(mentions).map(input).collect()
 }
 
 impl Answers {

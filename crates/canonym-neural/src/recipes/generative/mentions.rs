@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::Mention;
-use canonym_core::text::abbreviations::find_abbreviations;
+use canonym_core::text::analysis::Analysis;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +80,9 @@ impl MentionExamples {
             _ => Trigrams::default(),
         };
         let mut report = MentionReport { n_documents: documents.len(), ..MentionReport::default() };
-        let mut chosen: Vec<(&AnnotatedDocument, Mention, u32)> = Vec::new();
-        for document in documents {
+        let analysed = Analysis::all(documents.iter().map(|document| &document.document));
+        let mut chosen: Vec<(&Analysis<'_>, Mention, u32)> = Vec::new();
+        for (document, analysis) in documents.iter().zip(&analysed) {
             for annotation in &document.annotations {
                 report.n_mentions += 1;
                 let concept = match ids_of(annotation)[..] {
@@ -100,15 +101,14 @@ impl MentionExamples {
                     continue;
                 };
                 let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-                chosen.push((document, mention, *concept));
+                chosen.push((analysis, mention, *concept));
             }
         }
-        let example = |(document, mention, concept): &(&AnnotatedDocument, Mention, u32)| {
-            let text = &document.document.text;
-            let surface = long_form(text, mention);
+        let example = |(document, mention, concept): &(&Analysis<'_>, Mention, u32)| {
+            let surface = long_form(document, mention);
             let targets = names(kb, *concept, (&surface, target), &similarity, coder);
             (!targets.is_empty()).then(|| MentionExample {
-                source: coder.mention_source(text, mention.hull(), &surface),
+                source: coder.mention_source(document.text, mention.hull(), &surface),
                 prompt: coder.prompt(&surface),
                 targets,
             })
@@ -120,9 +120,10 @@ impl MentionExamples {
 }
 
 /// The text of a mention; that of a defined short form is its long form.
-fn long_form(text: &str, mention: &Mention) -> String {
+fn long_form(document: &Analysis<'_>, mention: &Mention) -> String {
+    let text = document.text;
     let surface = mention.surface(text);
-    let defined = find_abbreviations(text).into_iter().find(|one| one.short.of(text) == surface);
+    let defined = document.abbreviations().iter().find(|one| one.short.of(text) == surface);
     defined.map_or(surface, |one| one.long.of(text).to_owned())
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::text::Span;
+use canonym_core::text::analysis::Analysis;
 use serde::Serialize;
 
 use crate::layers::crf::bilou::labels_of;
@@ -98,7 +99,7 @@ impl Labeller<'_> {
     pub fn examples(&self, documents: &[AnnotatedDocument]) -> Vec<Example> {
         let example = |document: &AnnotatedDocument| {
             let hulls: Vec<Span> = document.annotations.iter().map(hull).collect();
-            let text = self.splitter.read(&document.document.text, &hulls);
+            let text = self.splitter.read(&Analysis::new(&document.document), &hulls);
             let spans = kept(self.classes.spans(document, &text).into_iter().flatten().collect());
             Example { labels: self.labels(&text, &spans), text }
         };
@@ -109,8 +110,9 @@ impl Labeller<'_> {
     /// boundaries.
     pub fn held_out(&self, documents: &[AnnotatedDocument], boundaries: &[Vec<Span>]) -> Vec<HeldOut> {
         let text = |(at, document): (usize, &AnnotatedDocument)| {
-            let text =
-                self.splitter.read(&document.document.text, boundaries.get(at).map_or(&[], |boundaries| boundaries));
+            let text = self
+                .splitter
+                .read(&Analysis::new(&document.document), boundaries.get(at).map_or(&[], |boundaries| boundaries));
             let found = self.classes.spans(document, &text);
             let mut n_unreachable = BTreeMap::new();
             for (annotation, _) in document.annotations.iter().zip(&found).filter(|(_, found)| found.is_none()) {
@@ -135,7 +137,7 @@ impl Labeller<'_> {
     pub fn report(&self, documents: &[AnnotatedDocument]) -> CorpusReport {
         let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
         for document in documents {
-            let text = self.splitter.read(&document.document.text, &[]);
+            let text = self.splitter.read(&Analysis::new(&document.document), &[]);
             let found = self.classes.spans(document, &text);
             report.n_mentions += document.annotations.len();
             report.n_inside_words += found.iter().filter(|span| span.is_none()).count();

@@ -4,6 +4,7 @@ use crate::models::mention_prior::MentionPrior;
 use crate::system::name_scorer::NameScorer;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+use canonym_core::text::Document;
 
 fn kb() -> Arc<KnowledgeBase> {
     let mut builder = KnowledgeBaseBuilder::new();
@@ -47,8 +48,8 @@ fn documents_are_linked_alone_as_together_and_every_mention_has_all_concepts() {
         let linker = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
         let documents = documents();
         let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
-        let marked: Vec<LinkInput<'_>> =
-            documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
+        let analysed = Analysis::all(&documents);
+        let marked = LinkInput::all(&analysed, &mentions);
         let together = linker.link(&marked).unwrap();
         for (marked, links) in marked.iter().zip(&together) {
             assert_eq!(links.len(), marked.mentions.len());
@@ -76,7 +77,7 @@ fn a_name_scorer_adds_name_scores_with_lexical_fusion_only() {
     };
     let document = Document { id: String::new(), text: "A liver pain.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 })];
-    let marked = [LinkInput { document: &document, mentions: &mentions }];
+    let marked = [LinkInput { document: &Analysis::new(&document), mentions: &mentions }];
     let of = |linker: &DualLinker| linker.evidence(&marked).unwrap().remove(0).remove(0);
     let not_fused = linker(|_| (), CONFIG, None).with_name_evidence(names());
     assert!(of(&not_fused).iter().all(|one| one.name_score == 0.0));
@@ -108,7 +109,7 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
     (0..30).for_each(|_| prior.add("liver pain", Some("A:3")));
     let document = Document { id: String::new(), text: "A liver pain, gout.".to_owned(), sections: Vec::new() };
     let mentions = [Mention::contiguous(Span { start: 2, end: 12 }), Mention::contiguous(Span { start: 14, end: 18 })];
-    let marked = [LinkInput { document: &document, mentions: &mentions }];
+    let marked = [LinkInput { document: &Analysis::new(&document), mentions: &mentions }];
     for lexical in [0.0, 1.0] {
         let plain = linker(|bundle| bundle.manifest.fusion.lexical = lexical, CONFIG, None);
         let before = plain.link(&marked).unwrap().remove(0);
@@ -126,8 +127,8 @@ fn what_a_name_was_used_for_joins_what_its_text_says() {
                 assert!((explained.score - f64::from(candidate.p_link)).abs() < 1e-3, "{explained:?}");
             }
         }
-        let found = counted.annotate(std::slice::from_ref(&document)).unwrap().remove(0);
-        let explained = Annotator::explain(&counted, std::slice::from_ref(&document)).unwrap().remove(0);
+        let found = counted.annotate(&[Analysis::new(&document)]).unwrap().remove(0);
+        let explained = Annotator::explain(&counted, &[Analysis::new(&document)]).unwrap().remove(0);
         assert!(found.iter().zip(&explained).all(|(one, (again, _))| one == again) && found.len() == explained.len());
     }
 }
@@ -138,7 +139,10 @@ fn shares_of_candidates_are_logarithms_and_sum_to_one() {
         linker(|bundle| bundle.manifest.concepts = crate::bundle::dual_encoder::ConceptNames::Preferred, CONFIG, None);
     let documents = documents();
     let mentions = spans(&documents[0].text);
-    let evidence = linker.evidence(&[LinkInput { document: &documents[0], mentions: &mentions }]).unwrap().remove(0);
+    let evidence = linker
+        .evidence(&[LinkInput { document: &Analysis::new(&documents[0]), mentions: &mentions }])
+        .unwrap()
+        .remove(0);
     for mention in evidence {
         assert_eq!(mention.len(), 3);
         let sum: f32 = mention.iter().map(|one| one.dense_score.exp()).sum();
@@ -162,10 +166,10 @@ fn a_subset_leaves_no_other_concept() {
 fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
     let documents = documents();
     let whole = linker(|_| (), CONFIG, None);
-    let found = whole.annotate(&documents).unwrap();
+    let found = whole.annotate(&Analysis::all(&documents)).unwrap();
     assert!(found.iter().flatten().count() > 0);
     for (document, linked) in documents.iter().zip(&found) {
-        let alone = whole.annotate(std::slice::from_ref(document)).unwrap().remove(0);
+        let alone = whole.annotate(&[Analysis::new(document)]).unwrap().remove(0);
         assert_eq!(alone.len(), linked.len());
         for pair in linked.windows(2) {
             assert!(pair[0].mention.spans[0].end <= pair[1].mention.spans[0].start, "{linked:?}");
@@ -175,14 +179,17 @@ fn found_mentions_stand_in_the_text_do_not_overlap_and_are_the_same_alone() {
             assert!(!span.of(&document.text).trim().is_empty() && one.p_both <= 1.0);
         }
     }
-    let nested = linker(|_| (), DualConfig { nested: true, ..CONFIG }, None).annotate(&documents).unwrap();
+    let nested =
+        linker(|_| (), DualConfig { nested: true, ..CONFIG }, None).annotate(&Analysis::all(&documents)).unwrap();
     assert!(nested.iter().flatten().count() >= found.iter().flatten().count());
-    let none = linker(|_| (), DualConfig { min_span: Some(1.0), ..CONFIG }, None).annotate(&documents).unwrap();
+    let none = linker(|_| (), DualConfig { min_span: Some(1.0), ..CONFIG }, None)
+        .annotate(&Analysis::all(&documents))
+        .unwrap();
     assert_eq!(none.iter().flatten().count(), 0);
     let tagged = linker(|bundle| bundle.manifest.model.search = Some(SpanSearch::Tags), CONFIG, None);
-    assert_eq!(tagged.annotate(&documents).unwrap().len(), 4);
+    assert_eq!(tagged.annotate(&Analysis::all(&documents)).unwrap().len(), 4);
     let blind = linker(|bundle| bundle.manifest.model.search = None, CONFIG, None);
-    assert!(blind.annotate(&documents).unwrap_err().to_string().contains("cannot detect mentions"));
+    assert!(blind.annotate(&Analysis::all(&documents)).unwrap_err().to_string().contains("cannot detect mentions"));
 }
 
 #[test]
@@ -195,10 +202,10 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
             (bundle.manifest.fusion.lexical, bundle.manifest.joint) = (lexical, Some(weights));
         };
         let joint = linker(change, DualConfig { nested: true, ..CONFIG }, None);
-        let found = joint.annotate(&documents).unwrap();
+        let found = joint.annotate(&Analysis::all(&documents)).unwrap();
         assert!(found.iter().flatten().count() > 0);
-        let explained = Annotator::explain(&joint, &documents).unwrap();
-        let spans = apart.find(&documents, &[], joint::MIN_SPAN).unwrap();
+        let explained = Annotator::explain(&joint, &Analysis::all(&documents)).unwrap();
+        let spans = apart.find(&Analysis::all(&documents), &[], joint::MIN_SPAN).unwrap();
         for ((found, explained), spans) in found.iter().zip(&explained).zip(&spans) {
             assert_eq!(found.len(), explained.len());
             for (one, (again, explanation)) in found.iter().zip(explained) {
@@ -217,8 +224,8 @@ fn spans_and_links_are_weighed_together_and_reasons_add_up_to_that() {
     }
     // Given mentions have no mention probability to explain.
     let mentions: Vec<Vec<Mention>> = documents.iter().map(|document| spans(&document.text)).collect();
-    let marked: Vec<LinkInput<'_>> =
-        documents.iter().zip(&mentions).map(|(document, mentions)| LinkInput { document, mentions }).collect();
+    let analysed = Analysis::all(&documents);
+    let marked = LinkInput::all(&analysed, &mentions);
     let (links, explained) = (apart.link(&marked).unwrap(), Linker::explain(&apart, &marked).unwrap());
     for (link, (again, explanation)) in links.iter().flatten().zip(explained.iter().flatten()) {
         assert_eq!(link, again);

@@ -1,5 +1,6 @@
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::{Document, Span};
 
 use super::*;
@@ -37,7 +38,7 @@ fn each_word(linker: &GenerativeLinker, text: &str) -> Vec<(Vec<GeneratedConcept
     let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
     let mention = |word: &str| Mention::contiguous(Span::new(start(word), start(word) + word.len()));
     let mentions: Vec<Mention> = text.split(' ').map(mention).collect();
-    let inputs = [LinkInput { document: &document, mentions: &mentions }];
+    let inputs = [LinkInput { document: &Analysis::new(&document), mentions: &mentions }];
     let found = linker.generate(&inputs).unwrap().remove(0);
     let explained = Linker::explain(linker, &inputs).unwrap().remove(0);
     let links = linker.link(&inputs).unwrap().remove(0);

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::{ConceptRecord, KnowledgeBaseBuilder, NameRecord, Scope};
+use canonym_core::text::Document;
 
 use super::*;
 use crate::bundle::multitask::tests::bundle_of;
@@ -39,7 +40,7 @@ fn link(linker: &MultitaskLinker, text: &str, spans: &[Vec<(u32, u32)>]) -> Resu
     };
     let mentions: Vec<Mention> = spans.iter().map(mention).collect();
     let document = document(text);
-    let inputs = [LinkInput { document: &document, mentions: &mentions }];
+    let inputs = [LinkInput { document: &Analysis::new(&document), mentions: &mentions }];
     let explained = Linker::explain(linker, &inputs)?.remove(0);
     let links = linker.link(&inputs)?.remove(0);
     assert_eq!(explained.into_iter().map(|(link, _)| link).collect::<Vec<_>>(), links);
@@ -73,10 +74,10 @@ fn given_mentions_are_linked_however_they_lie() {
 fn texts_without_words_have_no_mentions() {
     let linker = linker(Framing::Token, &["D1"]);
     let documents = ["", " \n", TEXT, ""].map(document);
-    let found = linker.annotate(&documents).unwrap();
+    let found = linker.annotate(&Analysis::all(&documents)).unwrap();
     assert_eq!(found.len(), 4);
     assert!(found[0].is_empty() && found[1].is_empty() && found[3].is_empty());
-    assert_eq!(found[2], linker.annotate(&documents[2..3]).unwrap()[0]);
+    assert_eq!(found[2], linker.annotate(&Analysis::all(&documents[2..3])).unwrap()[0]);
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn the_next_class_is_no_substitute_and_has_its_own_probability() {
     let link = linker.link_of(&span);
     let p_link: Vec<f32> = link.candidates.iter().map(|candidate| candidate.p_link).collect();
     assert_eq!((link.nil, p_link), (true, vec![0.3, 0.1]));
-    let text = linker.tagger.splitter().read(TEXT, &[]);
+    let text = linker.tagger.splitter().read(&Analysis::of_text(TEXT), &[]);
     let labelled = Labelled { concept_spans: vec![span], ..Labelled::default() };
     let linked = linker.linked(&text, &labelled).remove(0);
     // Of the first candidate, whether it is linked or not; the score of an unlinked mention is that of the mention.
@@ -126,7 +127,7 @@ fn mentions_of_a_model_that_does_not_link_have_their_own_probability() {
         let mut tagger = linker.tagger;
         tagger.config.tasks = tasks.to_vec();
         let linker = MultitaskLinker { tagger, ..linker };
-        let text = linker.tagger.splitter().read(TEXT, &[]);
+        let text = linker.tagger.splitter().read(&Analysis::of_text(TEXT), &[]);
         let found = FoundSpan {
             span: crate::models::multitask::decode::WordSpan { first: 3, last: 3, class: 1 },
             p_mention: 0.7,
@@ -148,7 +149,11 @@ fn mentions_of_a_detector_get_types_and_concepts() {
         RecogniseConfig { top_k: 3, min_score: Some(0.0), nested: canonym_core::link::recognise::Nested::None };
     let (target, documents) = (target(&["D1", "D2", "D3"]), [TEXT, "", "gout"].map(document));
     let annotate = |bundle: MultitaskBundle| {
-        MultitaskModel(Arc::new(bundle)).annotator(&target, config).unwrap().annotate(&documents).unwrap()
+        MultitaskModel(Arc::new(bundle))
+            .annotator(&target, config)
+            .unwrap()
+            .annotate(&Analysis::all(&documents))
+            .unwrap()
     };
     let expected = annotate(detected);
     assert!(!expected[0].is_empty());

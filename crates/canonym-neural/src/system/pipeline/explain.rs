@@ -2,9 +2,9 @@
 
 use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym_core::link::{Candidate, LinkedMention};
+use canonym_core::text::Span;
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::offsets::OffsetMap;
-use canonym_core::text::{Document, Span};
 use rayon::prelude::*;
 
 use super::{Pipeline, SpanProposal};
@@ -12,13 +12,12 @@ use crate::models::decision::{FEATURES, N_DISTINCT, UNNAMED, WIDTH};
 
 impl Pipeline {
     /// Like [`canonym_core::link::Annotator::annotate`], with an explanation of each mention.
-    pub(super) fn explain_all(&self, documents: &[Document]) -> Vec<Vec<(LinkedMention, Explanation)>> {
+    pub(super) fn explain_all(&self, documents: &[Analysis<'_>]) -> Vec<Vec<(LinkedMention, Explanation)>> {
         let proposals = self.proposals(documents);
-        let of_document = |(document, proposals): (&Document, Vec<SpanProposal>)| {
-            let text = document.text.as_str();
-            let (map, analysis) = (OffsetMap::new(text), Analysis::new(text));
+        let of_document = |(document, proposals): (&Analysis<'_>, Vec<SpanProposal>)| {
+            let (text, map) = (document.text, OffsetMap::new(document.text));
             let given = self.given(text, &proposals);
-            given.iter().map(|proposal| self.explain_proposal(text, &map, analysis.short_forms(), proposal)).collect()
+            given.iter().map(|proposal| self.explain_proposal(text, &map, document.short_forms(), proposal)).collect()
         };
         documents.par_iter().zip(proposals).map(of_document).collect()
     }

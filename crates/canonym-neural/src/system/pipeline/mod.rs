@@ -28,10 +28,11 @@ use canonym_core::link::recognise::{
     is_other_type, is_preferred, keep_disjoint, nested_in,
 };
 use canonym_core::link::{Annotator, Candidate, Link, LinkedMention};
+use canonym_core::text::analysis::Analysis;
 use canonym_core::text::normalise::{canonical, fold};
 use canonym_core::text::proper_names::is_given_name_or_country;
 use canonym_core::text::words::{WordKind, kind_of};
-use canonym_core::text::{Document, Mention, Span};
+use canonym_core::text::{Mention, Span};
 use rayon::prelude::*;
 
 use self::features::factors;
@@ -174,7 +175,7 @@ impl Pipeline {
     }
 
     /// All span proposals with their candidates and features, in text order.
-    pub fn proposals(&self, documents: &[Document]) -> Vec<Vec<SpanProposal>> {
+    pub fn proposals(&self, documents: &[Analysis<'_>]) -> Vec<Vec<SpanProposal>> {
         let proposed: Vec<Vec<SpanProposal>> =
             documents.par_iter().map(|document| self.with_scratch(|scratch| self.propose(document, scratch))).collect();
         // Proposals resolved by the sense inventory are not linked by name.
@@ -498,15 +499,15 @@ impl Annotator for Pipeline {
         &self.kb
     }
 
-    fn annotate(&self, documents: &[Document]) -> Result<Vec<Vec<LinkedMention>>> {
+    fn annotate(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<LinkedMention>>> {
         let proposals = self.proposals(documents);
-        let of_document = |(document, proposals): (&Document, _)| self.decide(&document.text, proposals);
+        let of_document = |(document, proposals): (&Analysis<'_>, _)| self.decide(document.text, proposals);
         let linked = documents.par_iter().zip(proposals).map(of_document).collect();
         self.linker.check_unchanged()?;
         Ok(linked)
     }
 
-    fn explain(&self, documents: &[Document]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
+    fn explain(&self, documents: &[Analysis<'_>]) -> Result<Vec<Vec<(LinkedMention, Explanation)>>> {
         let explained = self.explain_all(documents);
         self.linker.check_unchanged()?;
         Ok(explained)

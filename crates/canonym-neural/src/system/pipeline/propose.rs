@@ -7,11 +7,11 @@ use std::ops::Range;
 use canonym_core::link::Link;
 use canonym_core::link::recognise::senses::drop_idioms;
 use canonym_core::link::recognise::{DictionaryMatch, Overlapping, SpanSet, drop_non_mentions, expanded};
+use canonym_core::text::Span;
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::register::research;
 use canonym_core::text::tokens::{Gap, Token};
 use canonym_core::text::words::is_prefix;
-use canonym_core::text::{Document, Span};
 
 use super::features::min_proposed;
 use super::{Pipeline, Scratch, SpanProposal, nesting};
@@ -51,12 +51,12 @@ impl TaggerMarks {
 
 impl Pipeline {
     /// The spans of a document that may be mentions, in text order, not linked yet.
-    pub(super) fn propose(&self, document: &Document, scratch: &mut Scratch) -> Vec<SpanProposal> {
-        let (text, analysis) = (document.text.as_str(), Analysis::new(&document.text));
+    pub(super) fn propose(&self, document: &Analysis<'_>, scratch: &mut Scratch) -> Vec<SpanProposal> {
+        let text = document.text;
         let label_sets = &self.recognizer.label_sets;
-        let uses = analysis.short_forms();
-        let features = self.recognizer.features(&analysis, &mut scratch.tagger);
-        let (matches, sensed) = self.dictionary.matches_and_senses(&analysis, &mut scratch.scan);
+        let uses = document.short_forms();
+        let features = self.recognizer.features(document, &mut scratch.tagger);
+        let (matches, sensed) = self.dictionary.matches_and_senses(document, &mut scratch.scan);
         let mut asked: Vec<Tokens> =
             matches.iter().flat_map(|matched| token_ranges(&features.tokens, &matched.spans)).collect();
         asked.sort_unstable();
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn short_forms_are_written_out_and_brackets_closed() {
         let text = "Liver disease (LD) and LD cirrhosis of poly(ADP-ribose) polymerase";
-        let analysis = Analysis::new(text);
+        let analysis = Analysis::of_text(text);
         let uses = analysis.short_forms();
         let span = |of: &str, from: usize| {
             let start = from + text[from..].find(of).unwrap();

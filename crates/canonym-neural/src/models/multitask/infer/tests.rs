@@ -1,3 +1,5 @@
+use canonym_core::text::analysis::Analysis;
+
 use super::*;
 use crate::layers::crf::bilou::OUTSIDE;
 use crate::models::multitask::tests::{Drawn, drawn_tagger, drawn_tagger_with};
@@ -23,7 +25,7 @@ fn scores_are_those_of_the_training_graph() {
         for change in changes {
             let drawn = drawn_tagger_with(framing, false, change);
             let (tagger, model) = (tagger(&drawn), &drawn.model);
-            let text = drawn.splitter.read(TEXT, &[]);
+            let text = drawn.splitter.read(&Analysis::of_text(TEXT), &[]);
             // Two mentions in the first window, one in the third.
             let spans = [vec![(3, 3), (1, 2)], vec![], vec![(9, 10)], vec![]];
             assert_eq!(text.windows.len(), spans.len());
@@ -61,8 +63,10 @@ fn texts_together_are_labelled_like_each_alone() {
     for (framing, crf) in [(Framing::Token, false), (Framing::Token, true), (Framing::Entity, true)] {
         let drawn = drawn_tagger(framing, crf);
         let tagger = tagger(&drawn);
-        let texts: Vec<TokenizedText> =
-            ["", TEXT, " ", "gout", "。热", ""].iter().map(|text| drawn.splitter.read(text, &[])).collect();
+        let texts: Vec<TokenizedText> = ["", TEXT, " ", "gout", "。热", ""]
+            .iter()
+            .map(|text| drawn.splitter.read(&Analysis::of_text(text), &[]))
+            .collect();
         let together = tagger.label(&texts, None).unwrap();
         for (text, found) in texts.iter().zip(&together) {
             let alone = tagger.label(std::slice::from_ref(text), None).unwrap();
@@ -80,7 +84,7 @@ fn probabilities_of_mentions_are_those_of_their_labels() {
         model.tasks = vec![Task::Mentions, Task::Types];
     });
     let tagger = tagger(&drawn);
-    let text = drawn.splitter.read(TEXT, &[]);
+    let text = drawn.splitter.read(&Analysis::of_text(TEXT), &[]);
     let labelled = tagger.label(std::slice::from_ref(&text), None).unwrap().remove(0);
     assert!(labelled.labels[&Task::Mentions].iter().any(|label| *label != OUTSIDE));
     assert!(!labelled.mention_spans.is_empty() && !labelled.type_spans.is_empty());
@@ -105,7 +109,7 @@ fn probabilities_of_mentions_are_those_of_their_labels() {
 #[test]
 fn a_span_of_a_model_without_detection_is_a_mention() {
     let drawn = drawn_tagger_with(Framing::Entity, false, |model| model.tasks = vec![Task::Types, Task::Concepts]);
-    let text = drawn.splitter.read(TEXT, &[]);
+    let text = drawn.splitter.read(&Analysis::of_text(TEXT), &[]);
     let given = [vec![(3, 3), (2, 6)]];
     let labelled = tagger(&drawn).label(std::slice::from_ref(&text), Some(&given)).unwrap().remove(0);
     assert_eq!(labelled.type_spans.iter().map(|found| found.p_mention).collect::<Vec<_>>(), [1.0, 1.0]);
@@ -126,7 +130,7 @@ fn a_crf_decodes_the_parts_of_a_sentence_that_was_cut_together() {
     let transitions = drawn.parameters.at_mut(row);
     [BEGIN, INSIDE].into_iter().for_each(|label| transitions.row_mut(N_LABELS + 1)[label] = -50.0);
     let tagger = tagger(&drawn);
-    let text = drawn.splitter.read(&"we saw a fever gout rash ".repeat(4), &[]);
+    let text = drawn.splitter.read(&Analysis::of_text(&"we saw a fever gout rash ".repeat(4)), &[]);
     let cut = text.windows[0].words.end;
     assert!(text.n_cut() == 1 && text.windows.len() == 2 && text.words_of_sentences() == [24]);
     // The scores of a mention of the two words around the cut.
@@ -153,7 +157,7 @@ fn the_spans_of_the_mention_task_are_linked_if_the_model_says_so() {
     };
     let label = |linked_spans, given: Option<&[Vec<(usize, usize)>]>| {
         let drawn = drawn(linked_spans);
-        let text = drawn.splitter.read(TEXT, &[]);
+        let text = drawn.splitter.read(&Analysis::of_text(TEXT), &[]);
         tagger(&drawn).label(std::slice::from_ref(&text), given).unwrap().remove(0)
     };
     let (runs, found) = (label(LinkedSpans::Runs, None), label(LinkedSpans::Mentions, None));
@@ -193,7 +197,7 @@ fn the_spans_of_the_mention_task_are_linked_if_the_model_says_so() {
 fn as_many_concepts_are_kept_as_are_asked_for() {
     let drawn = drawn_tagger(Framing::Token, false);
     let mut tagger = tagger(&drawn);
-    let text = drawn.splitter.read(TEXT, &[]);
+    let text = drawn.splitter.read(&Analysis::of_text(TEXT), &[]);
     let n = |tagger: &MultitaskTagger| {
         let labelled = tagger.label(std::slice::from_ref(&text), Some(&[vec![(3, 3)]])).unwrap().remove(0);
         labelled.concept_spans[0].classes.len()
