@@ -16,6 +16,19 @@ fn knowledge_base_of_format_1() {
 }
 
 #[test]
+fn knowledge_base_of_format_2() {
+    commands(
+        "knowledge-base-2",
+        &[
+            "kb info knowledge-base-2/ailments.kb --json",
+            "kb show knowledge-base-2/ailments.kb A2 --json",
+            "kb search knowledge-base-2/ailments.kb fever --json",
+            "map --model lexical --kb knowledge-base-2/ailments.kb ailments.txt",
+        ],
+    );
+}
+
+#[test]
 fn knowledge_base_of_format_3_with_name_index_of_format_1() {
     commands(
         "knowledge-base-3",
