@@ -76,7 +76,7 @@ fn status(arguments: &DiffArguments, n_changes: u64) -> anyhow::Result<()> {
         return Ok(());
     }
     let message = format!("{} in {}", counted(n_changes, "changed concept"), arguments.new.display());
-    Err(canonym_core::Error::invalid(message).with_hint("omit `--exit-code` if changes are wanted").into())
+    Err(canonym_core::Error::invalid(message).with_hint("omit `--exit-code` if changes are expected").into())
 }
 
 /// Streams the JSON object, since there may be many changes.

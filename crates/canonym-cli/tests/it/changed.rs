@@ -161,7 +161,7 @@ fn changes_of_a_terminology_have_a_status() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["n_changes"], 3);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "error: 3 changed concepts in new.kb\nhint: omit `--exit-code` if changes are wanted\n");
+    assert_eq!(said, "error: 3 changed concepts in new.kb\nhint: omit `--exit-code` if changes are expected\n");
     // Failures are told apart from changes.
     place.write("damaged.kb", "no knowledge base");
     place.check(
