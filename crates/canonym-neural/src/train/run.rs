@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
+use canonym_core::error::Context;
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -319,8 +320,7 @@ impl Run {
         if !self.state.is_empty() {
             all.add_table(OBJECTIVE_STATE, self.state.clone());
         }
-        let state = serde_json::to_string(&state)
-            .map_err(|error| Error::invalid(format!("cannot write the training state: {error}")))?;
+        let state = serde_json::to_string(&state).context("cannot write the training state")?;
         all.write(path, Precision::Single, &BTreeMap::from([("run".to_owned(), state)]))
     }
 
