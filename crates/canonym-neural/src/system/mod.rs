@@ -384,3 +384,27 @@ impl Linker for NameLinker {
         self.0.explain(inputs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::bundle::names::tests as names;
+    use crate::tensor::parameters::{Parameters, Precision};
+
+    #[test]
+    fn model_of_an_unknown_kind_asks_for_a_newer_version() {
+        let settings = |settings: &str| BTreeMap::from([("settings".to_owned(), settings.to_owned())]);
+        let newer = settings(r#"{"format": 9, "system": "oracle"}"#);
+        let newer = Parameters::default().to_bytes(Precision::Single, &newer).unwrap();
+        let error = AnyModel::from_bytes(&newer, Path::new("new.safetensors")).err().unwrap();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+        let message = "new.safetensors is a model of the system `oracle`, which this version does not know";
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.hint(), Some("use a newer version of canonym"));
+        // Name encoders are those without the field.
+        let bytes = names::bundle().to_bytes(Precision::Single).unwrap();
+        assert!(matches!(AnyModel::from_bytes(&bytes, Path::new("names")), Ok(AnyModel::Linking(_))));
+    }
+}
