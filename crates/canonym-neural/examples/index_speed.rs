@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use canonym_neural::index::stored::{Compared, NameIndex, n_compared};
 use canonym_neural::index::{Hit, Index, RowFilter};
-use canonym_neural::system::names::NameModel;
+use canonym_neural::system::names::PipelineModel;
 use canonym_neural::tensor::matrix::Matrix;
 
 /// Hits of each search.
@@ -28,7 +28,7 @@ fn main() {
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("threads are made once");
     let text = std::fs::read_to_string(names).expect("a file of names");
     let names: Vec<&str> = text.lines().collect();
-    let encoder = NameModel::embedded().and_then(|model| model.bundle.name_encoder()).expect("the default model");
+    let encoder = PipelineModel::embedded().and_then(|model| model.bundle.name_encoder()).expect("the default model");
     let mut queries = encoder.encode(&names);
     queries.normalise_rows();
     let folder = Path::new(folder);

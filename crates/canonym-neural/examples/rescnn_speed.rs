@@ -12,7 +12,7 @@ use std::time::Instant;
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::text::normalise::fold;
-use canonym_neural::bundle::Bundle;
+use canonym_neural::bundle::NameEncoderBundle;
 use canonym_neural::index::FlatIndex;
 use canonym_neural::index::forms::FormVectors;
 use canonym_neural::system::hybrid::HybridLinker;
@@ -23,7 +23,7 @@ fn main() {
     let [bundle, kb, threads, task @ ..] = arguments.as_slice() else { usage() };
     let threads = threads.parse().expect("a number of threads");
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("threads are made once");
-    let bundle = Bundle::open(bundle.as_ref()).expect("a model");
+    let bundle = NameEncoderBundle::open(bundle.as_ref()).expect("a model");
     let kb = Arc::new(KnowledgeBase::open(kb).expect("a knowledge base"));
     let said = match task {
         ["pieces", n] => pieces(&bundle, &kb, n.parse().expect("a number of names")),
@@ -39,12 +39,12 @@ fn usage() -> ! {
     std::process::exit(2);
 }
 
-fn rows(bundle: &Bundle, kb: &KnowledgeBase) -> Vec<Vec<u32>> {
+fn rows(bundle: &NameEncoderBundle, kb: &KnowledgeBase) -> Vec<Vec<u32>> {
     (0..kb.n_forms()).map(|form| bundle.tokenizer.input_ids(kb.forms().get(form))).collect()
 }
 
 /// The vectors are those of forms that lie equally far apart.
-fn pieces(bundle: &Bundle, kb: &KnowledgeBase, n: usize) -> serde_json::Value {
+fn pieces(bundle: &NameEncoderBundle, kb: &KnowledgeBase, n: usize) -> serde_json::Value {
     let rows = rows(bundle, kb);
     let step = (rows.len() / n.max(1)).max(1);
     let chosen: Vec<usize> = (0..rows.len()).step_by(step).collect();
@@ -56,7 +56,7 @@ fn pieces(bundle: &Bundle, kb: &KnowledgeBase, n: usize) -> serde_json::Value {
     })
 }
 
-fn encode(bundle: &Bundle, kb: &KnowledgeBase) -> serde_json::Value {
+fn encode(bundle: &NameEncoderBundle, kb: &KnowledgeBase) -> serde_json::Value {
     let rows = rows(bundle, kb);
     let names = bundle.name_encoder().expect("weights that were checked");
     names.encoder.encode(&rows[..rows.len().min(1000)]);
@@ -65,7 +65,7 @@ fn encode(bundle: &Bundle, kb: &KnowledgeBase) -> serde_json::Value {
     serde_json::json!({ "seconds": started.elapsed().as_secs_f64() })
 }
 
-fn map(bundle: &Bundle, kb: Arc<KnowledgeBase>, lines: &str) -> serde_json::Value {
+fn map(bundle: &NameEncoderBundle, kb: Arc<KnowledgeBase>, lines: &str) -> serde_json::Value {
     let encoder = Arc::new(bundle.name_encoder().expect("weights that were checked"));
     let vectors = Arc::new(FormVectors::Indexed(FlatIndex::new(encoder.encode_forms(&kb))));
     let lexical = bundle.lexical().expect("weights that were checked");

@@ -326,7 +326,7 @@ fn a_trained_name_encoder_can_be_an_additional_scorer() {
     let report = report(&place, "model");
     assert_eq!(report["by_name_weight"].as_array().unwrap().len(), 14, "{report}");
     let fused = &report["fused"];
-    assert!(fused["all"].as_f64() >= fused["both"].as_f64() && fused["names"].is_f64(), "{fused}");
+    assert!(fused["all"].as_f64() >= fused["hybrid"].as_f64() && fused["names"].is_f64(), "{fused}");
     // It travels with the model.
     std::fs::remove_dir_all(place.path("names")).unwrap();
     let (ok, linked, errors) = said(&place, &["map", "--model", "model", "-"], "ring\n");

@@ -1,15 +1,11 @@
 //! Multi-head attention (Vaswani et al. 2017): of each sequence to itself, to itself up to the present row (causal), or to another sequence
-//! (cross-attention), and its backward pass.
+//! (cross-attention). [`cpu::attention`] computes it and its gradients.
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
-use super::ops::cpu::add_to;
+use super::ops::cpu::{self, attention::Dropout};
 use super::{Operation, Tape, Var};
-use crate::tensor::elementwise::softmax_rows;
-use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
-use crate::tensor::random::{self, SplitMix64};
+use crate::tensor::random::SplitMix64;
 use crate::tensor::segments::Segments;
 
 /// Attention settings.
@@ -21,23 +17,14 @@ pub struct AttentionConfig {
     pub dropout: f32,
 }
 
-/// What the backward pass needs.
+/// A recorded attention.
 #[derive(Debug)]
 pub(super) struct Attention {
     /// Queries, in the first columns.
     pub(super) queries: Var,
-    /// Keys and values, in adjacent columns from `first_key`.
+    /// Keys and values, in adjacent columns.
     pub(super) context: Var,
-    first_key: usize,
-    width: usize,
-    n_heads: usize,
-    compute: Compute,
-    query_segments: Arc<Segments>,
-    key_segments: Arc<Segments>,
-    causal: bool,
-    /// Attention probabilities of each sequence and head before dropout, `[queries, keys]`, concatenated.
-    probabilities: Vec<f32>,
-    dropout: Option<Dropout>,
+    pub(super) computed: cpu::attention::Attention,
 }
 
 /// What attends to what, each with its sequences; the same on both sides in self-attention.
@@ -47,29 +34,6 @@ struct Attending<'a> {
     context: (Var, &'a Arc<Segments>),
     causal: bool,
 }
-
-/// The dropout mask is drawn again in the backward pass instead of being stored.
-#[derive(Debug, Clone, Copy)]
-struct Dropout {
-    rate: f32,
-    seed: u64,
-}
-
-/// One sequence of the batch.
-struct Sequence<'a> {
-    at: usize,
-    /// `[n_queries, width]`.
-    queries: View<'a>,
-    /// Keys and values, `[n_keys, 2 * width]`.
-    context: View<'a>,
-    n_queries: usize,
-    n_keys: usize,
-    width: usize,
-    n_heads: usize,
-}
-
-/// Gradients of one sequence: of its queries, and of its keys and values.
-type SequenceGradients = (Vec<f32>, Vec<f32>);
 
 impl Tape<'_> {
     /// Multi-head attention within each sequence: `softmax(queries · keysᵀ / √d) · values` per head, with `d = width / n_heads`. Queries,
@@ -129,12 +93,7 @@ impl Tape<'_> {
         assert_eq!((width % n_heads, first_key + 2 * width), (0, seen.n_cols), "columns of heads");
         assert_eq!((x.n_rows, seen.n_rows), (query_segments.n_rows(), key_segments.n_rows()), "rows of sequences");
         assert_eq!(query_segments.len(), key_segments.len(), "sequences that attend and are attended to");
-        let pairs = query_segments.iter().zip(key_segments.iter());
-        let n_probabilities = pairs.map(|(queries, keys)| n_heads * queries.len() * keys.len()).sum();
-        let mut value = Matrix::zeros(x.n_rows, width);
-        let mut attention = Attention {
-            queries,
-            context,
+        let mut computed = cpu::attention::Attention {
             first_key,
             width,
             n_heads,
@@ -142,196 +101,12 @@ impl Tape<'_> {
             query_segments: query_segments.clone(),
             key_segments: key_segments.clone(),
             causal,
-            probabilities: vec![0.0; n_probabilities],
+            probabilities: Vec::new(),
             dropout,
         };
-        attention.forward(x, seen, &mut value, self.threads);
+        let value = computed.forward(x, seen, self.threads);
+        let attention = Attention { queries, context, computed };
         self.push(value, Operation::Attention(Box::new(attention)), &[queries, context])
-    }
-}
-
-impl Attention {
-    fn forward(&mut self, x: &Matrix, seen: &Matrix, value: &mut Matrix, threads: Threads) {
-        let mut probabilities = std::mem::take(&mut self.probabilities);
-        let parts = self
-            .sequences(x, seen)
-            .zip(self.split(&mut value.values))
-            .zip(self.split_probabilities(&mut probabilities));
-        let each = |((sequence, out), probabilities): ((Sequence<'_>, &mut [f32]), &mut [f32])| {
-            let Sequence { n_queries, n_keys, width, .. } = sequence;
-            for (head, probabilities) in probabilities.chunks_exact_mut(n_queries * n_keys).enumerate() {
-                multiply_in(
-                    self.compute,
-                    ViewMut::of(probabilities, n_queries, n_keys),
-                    sequence.queries(head),
-                    sequence.keys(head).transposed(),
-                    WriteMode::Replace,
-                    Threads::One,
-                );
-                if self.causal {
-                    for (row, scores) in probabilities.chunks_exact_mut(n_keys).enumerate() {
-                        scores[row + 1..].fill(f32::NEG_INFINITY);
-                    }
-                }
-                softmax_rows(probabilities, n_keys, sequence.scale());
-                let out = ViewMut::of(out, n_queries, width).columns(head * sequence.depth(), sequence.depth());
-                let dropped = self.dropped(&sequence, head, probabilities);
-                let probabilities = View::of(dropped.as_deref().unwrap_or(probabilities), n_queries, n_keys);
-                multiply_in(self.compute, out, probabilities, sequence.values(head), WriteMode::Replace, Threads::One);
-            }
-        };
-        run(parts.collect(), each, threads);
-        self.probabilities = probabilities;
-    }
-
-    /// The gradients of each sequence, given the values of queries and context.
-    pub(super) fn backward(
-        &self,
-        x: &Matrix,
-        seen: &Matrix,
-        gradient: &Matrix,
-        threads: Threads,
-    ) -> Vec<SequenceGradients> {
-        let each = |(sequence, probabilities): (Sequence<'_>, &[f32])| {
-            let gradient = gradient.view().rows(self.query_segments.rows(sequence.at).start, sequence.n_queries);
-            self.sequence_back(&sequence, probabilities, gradient)
-        };
-        let parts: Vec<(Sequence<'_>, &[f32])> = self.sequences(x, seen).zip(self.probabilities_of()).collect();
-        match threads {
-            Threads::One => parts.into_iter().map(each).collect(),
-            Threads::All => parts.into_par_iter().map(each).collect(),
-        }
-    }
-
-    fn sequence_back(&self, sequence: &Sequence<'_>, probabilities: &[f32], gradient: View<'_>) -> SequenceGradients {
-        let Sequence { n_queries, n_keys, width, .. } = *sequence;
-        let depth = sequence.depth();
-        let (mut of_queries, mut of_context) = (vec![0.0; n_queries * width], vec![0.0; n_keys * 2 * width]);
-        let mut gradients = vec![0.0; n_queries * n_keys];
-        let add = |to: &mut [f32], n_rows: usize, first: usize, left: View<'_>, right: View<'_>| {
-            let n_cols = to.len() / n_rows;
-            let to = ViewMut::of(to, n_rows, n_cols).columns(first, depth);
-            multiply_in(self.compute, to, left, right, WriteMode::Add, Threads::One);
-        };
-        for (head, probabilities) in probabilities.chunks_exact(n_queries * n_keys).enumerate() {
-            let gradient = gradient.columns(head * depth, depth);
-            let mask = self.mask(sequence, head);
-            let dropped = self.dropped(sequence, head, probabilities);
-            let dropped_probabilities = View::of(dropped.as_deref().unwrap_or(probabilities), n_queries, n_keys);
-            add(&mut of_context, n_keys, width + head * depth, dropped_probabilities.transposed(), gradient);
-            multiply_in(
-                self.compute,
-                ViewMut::of(&mut gradients, n_queries, n_keys),
-                gradient,
-                sequence.values(head).transposed(),
-                WriteMode::Replace,
-                Threads::One,
-            );
-            if let Some(mask) = &mask {
-                gradients.iter_mut().zip(mask).for_each(|(slope, factor)| *slope *= factor);
-            }
-            for (gradients, probabilities) in gradients.chunks_exact_mut(n_keys).zip(probabilities.chunks_exact(n_keys))
-            {
-                let mean = crate::tensor::matrix::dot(gradients, probabilities);
-                let scaled = |(slope, p): (&mut f32, &f32)| *slope = p * (*slope - mean) * sequence.scale();
-                gradients.iter_mut().zip(probabilities).for_each(scaled);
-            }
-            let gradients = View::of(&gradients, n_queries, n_keys);
-            add(&mut of_queries, n_queries, head * depth, gradients, sequence.keys(head));
-            add(&mut of_context, n_keys, head * depth, gradients.transposed(), sequence.queries(head));
-        }
-        (of_queries, of_context)
-    }
-
-    /// Adds the gradients of queries to `to`, in the shape of their matrix.
-    pub(super) fn add_queries(&self, gradients: &[SequenceGradients], to: &mut Matrix) {
-        let rows = gradients.iter().flat_map(|(queries, _)| queries.chunks_exact(self.width));
-        to.values.chunks_exact_mut(to.n_cols).zip(rows).for_each(|(to, from)| add_to(&mut to[..self.width], from));
-    }
-
-    /// Adds the gradients of keys and values to `to`, in the shape of their matrix.
-    pub(super) fn add_context(&self, gradients: &[SequenceGradients], to: &mut Matrix) {
-        let rows = gradients.iter().flat_map(|(_, context)| context.chunks_exact(2 * self.width));
-        to.values.chunks_exact_mut(to.n_cols).zip(rows).for_each(|(to, from)| add_to(&mut to[self.first_key..], from));
-    }
-
-    fn sequences<'a>(&'a self, x: &'a Matrix, seen: &'a Matrix) -> impl Iterator<Item = Sequence<'a>> {
-        let part = |(at, (queries, keys)): (usize, (std::ops::Range<usize>, std::ops::Range<usize>))| Sequence {
-            at,
-            queries: x.view().rows(queries.start, queries.len()).columns(0, self.width),
-            context: seen.view().rows(keys.start, keys.len()).columns(self.first_key, 2 * self.width),
-            n_queries: queries.len(),
-            n_keys: keys.len(),
-            width: self.width,
-            n_heads: self.n_heads,
-        };
-        self.query_segments.iter().zip(self.key_segments.iter()).enumerate().map(part)
-    }
-
-    /// Splits output values by sequence.
-    fn split<'a>(&self, mut values: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
-        self.query_segments
-            .iter()
-            .map(move |rows| values.split_off_mut(..rows.len() * self.width).expect("rows of all sequences"))
-    }
-
-    /// Number of attention probabilities of each sequence.
-    fn n_probabilities(&self) -> impl Iterator<Item = usize> {
-        let pairs = self.query_segments.iter().zip(self.key_segments.iter());
-        pairs.map(|(queries, keys)| self.n_heads * queries.len() * keys.len())
-    }
-
-    /// Splits attention probabilities by sequence.
-    fn split_probabilities<'a>(&self, mut probabilities: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> {
-        self.n_probabilities().map(move |n| probabilities.split_off_mut(..n).expect("probabilities of all sequences"))
-    }
-
-    fn probabilities_of(&self) -> impl Iterator<Item = &[f32]> {
-        let mut probabilities = self.probabilities.as_slice();
-        self.n_probabilities().map(move |n| probabilities.split_off(..n).expect("probabilities of all sequences"))
-    }
-
-    /// Dropout mask of a head.
-    fn mask(&self, sequence: &Sequence<'_>, head: usize) -> Option<Vec<f32>> {
-        let Dropout { rate, seed } = self.dropout?;
-        let mut rng = random::for_step(seed, (sequence.at * self.n_heads + head) as u64);
-        Some(random::dropout_mask(sequence.n_queries * sequence.n_keys, rate, &mut rng))
-    }
-
-    fn dropped(&self, sequence: &Sequence<'_>, head: usize, probabilities: &[f32]) -> Option<Vec<f32>> {
-        let mut mask = self.mask(sequence, head)?;
-        mask.iter_mut().zip(probabilities).for_each(|(factor, p)| *factor *= p);
-        Some(mask)
-    }
-}
-
-impl<'a> Sequence<'a> {
-    fn depth(&self) -> usize {
-        self.width / self.n_heads
-    }
-
-    fn scale(&self) -> f32 {
-        1.0 / (self.depth() as f32).sqrt()
-    }
-
-    fn queries(&self, head: usize) -> View<'a> {
-        self.queries.columns(head * self.depth(), self.depth())
-    }
-
-    fn keys(&self, head: usize) -> View<'a> {
-        self.context.columns(head * self.depth(), self.depth())
-    }
-
-    fn values(&self, head: usize) -> View<'a> {
-        self.context.columns(self.width + head * self.depth(), self.depth())
-    }
-}
-
-/// Runs `each` on all parts, in parallel if other threads may be used.
-fn run<T: Send>(parts: Vec<T>, each: impl Fn(T) + Sync + Send, threads: Threads) {
-    match threads {
-        Threads::One => parts.into_iter().for_each(each),
-        Threads::All => parts.into_par_iter().for_each(each),
     }
 }
 
@@ -339,6 +114,7 @@ fn run<T: Send>(parts: Vec<T>, each: impl Fn(T) + Sync + Send, threads: Threads)
 mod tests {
     use super::*;
     use crate::autograd::differences::{check, drawn};
+    use crate::tensor::matrix::Matrix;
     use crate::tensor::parameters::Parameters;
 
     /// Attention of one head, computed from its definition.

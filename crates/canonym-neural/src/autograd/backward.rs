@@ -1,8 +1,8 @@
 //! Backward pass of each operation.
 
 use super::gradients::{Gradient, Gradients};
-use super::lstm::LstmGradients;
 use super::ops::cpu;
+use super::ops::cpu::lstm::RecurrenceGradients;
 use super::packs::Side;
 use super::{Linear, Operation, Tape, Times, Var};
 use crate::tensor::matrix::{Matrix, WriteMode, multiply_in};
@@ -82,12 +82,12 @@ impl Tape<'_> {
             }
             Operation::Attention(attention) => {
                 let (x, seen) = (self.value(attention.queries), self.value(attention.context));
-                let gradients = attention.backward(x, seen, &gradient, self.threads);
+                let gradients = attention.computed.backward(x, seen, &gradient, self.threads);
                 if self.wants(attention.queries) {
-                    attention.add_queries(&gradients, walk.entry(attention.queries, x.n_rows, x.n_cols));
+                    attention.computed.add_queries(&gradients, walk.entry(attention.queries, x.n_rows, x.n_cols));
                 }
                 if self.wants(attention.context) {
-                    attention.add_context(&gradients, walk.entry(attention.context, seen.n_rows, seen.n_cols));
+                    attention.computed.add_context(&gradients, walk.entry(attention.context, seen.n_rows, seen.n_cols));
                 }
             }
             Operation::Lstm(lstm) => {
@@ -95,7 +95,7 @@ impl Tape<'_> {
                 if let Some(of_input) = of_input {
                     walk.add(lstm.input, of_input);
                 }
-                for LstmGradients { weights, of_weights, of_recurrent, of_bias } in each {
+                for (weights, RecurrenceGradients { of_weights, of_recurrent, of_bias, .. }) in each {
                     walk.add(weights.input, of_weights);
                     walk.add(weights.recurrent, of_recurrent);
                     walk.add(weights.bias, of_bias);

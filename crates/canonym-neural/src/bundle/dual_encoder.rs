@@ -1,23 +1,19 @@
 //! Bundle of a dual encoder: weights, vocabulary and settings in a safetensors file, as in [`crate::bundle`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use canonym_core::link::model::LexicalModel;
 use canonym_core::{Error, Result};
-use half::f16;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
 
-use super::{Bundle, Manifest, ModelFile, check_vocabulary};
+use super::{Manifest, ModelFile, NameEncoderBundle, check_vocabulary};
 use crate::models::dual_encoder::infer::DualEncoder;
 use crate::models::dual_encoder::windows::{WindowConfig, Windower};
 use crate::models::dual_encoder::{DualEncoderConfig, NAME, TEXT};
 use crate::models::fusion::Fusion;
 use crate::models::joint::Joint;
 use crate::models::mention_prior::MentionPrior;
-use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertNormalizer, Tokenizer};
 
@@ -128,7 +124,7 @@ impl Manifest for DualManifest {
         }
         self.model.check(parameters)?;
         if let Ok(names) = parameters.table(NAME_ENCODER) {
-            Bundle::from_bytes(names, Path::new("nested name encoder"))?;
+            NameEncoderBundle::from_bytes(names, Path::new("nested name encoder"))?;
         }
         mention_prior(parameters)?;
         check_vocabulary(self.model.bert.vocab_size, tokenizer)
@@ -151,29 +147,20 @@ impl DualBundle {
     /// Hash of everything that name embeddings depend on; fine-tuning only the text encoder does not change it.
     pub fn names_fingerprint(&self) -> u128 {
         let DualManifest { model, concepts, normalizer, longest_word, .. } = &self.manifest;
-        let mut hash = Xxh3::new();
-        hash.update(format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name).as_bytes());
-        hash.update(self.tokenizer.to_text().as_bytes());
-        // Sorted by name: the order in a file differs from that of a newly trained model.
-        let of_names: BTreeMap<&str, &Matrix> =
-            self.parameters.iter().filter(|(name, _)| name.starts_with(NAME)).collect();
-        for (name, value) in of_names {
-            hash.update(name.as_bytes());
-            value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
-        }
-        hash.digest128()
+        let settings = format!("{:?} {:?} {concepts:?} {normalizer:?} {longest_word}", model.bert, model.name);
+        self.part_fingerprint(&settings, |name| name.starts_with(NAME))
     }
 
     /// Adds a name encoder as name scorer.
-    pub fn with_name_encoder(mut self, names: &Bundle) -> Result<DualBundle> {
+    pub fn with_name_encoder(mut self, names: &NameEncoderBundle) -> Result<DualBundle> {
         self.parameters.add_table(NAME_ENCODER, names.without_tagger().to_bytes(Precision::Half)?);
         Ok(self)
     }
 
     /// The nested name encoder, if there is one.
-    pub fn name_encoder(&self) -> Result<Option<Bundle>> {
+    pub fn name_encoder(&self) -> Result<Option<NameEncoderBundle>> {
         let Ok(bytes) = self.parameters.table(NAME_ENCODER) else { return Ok(None) };
-        Bundle::from_bytes(bytes, Path::new(NAME_ENCODER)).map(Some)
+        NameEncoderBundle::from_bytes(bytes, Path::new(NAME_ENCODER)).map(Some)
     }
 
     /// Adds a mention prior.
@@ -209,6 +196,7 @@ pub(crate) mod tests {
     use crate::bundle::tests::refusals;
     use crate::models::dual_encoder::tests::drawn;
     use crate::models::dual_encoder::{MentionVector, NameVector, SpanSearch};
+    use crate::tensor::matrix::Matrix;
     use crate::tokenizer::BertRules;
 
     /// A randomly initialised model with eleven wordpieces.
@@ -247,7 +235,7 @@ pub(crate) mod tests {
         };
         let mut record = of("names", 1);
         record.as_mut().unwrap().join("", of("tagger", 2).as_ref());
-        let names = Bundle { learned: record, ..names::bundle() };
+        let names = NameEncoderBundle { learned: record, ..names::bundle() };
         let bundle = DualBundle { learned: of("dual encoder", 3), ..bundle().with_name_encoder(&names).unwrap() };
         let back = DualBundle::from_bytes(&bundle.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
         assert_eq!(back.learned, of("dual encoder", 3));

@@ -15,17 +15,19 @@ use std::path::{Path, PathBuf};
 
 use canonym_core::eval::learned::Learned;
 use canonym_core::{Error, Result};
+use half::f16;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tokenizer::{BertNormalizer, BertRules, Tokenizer};
 
 pub use cross_encoder::CrossBundle;
 pub use dual_encoder::DualBundle;
 pub use multitask::MultitaskBundle;
-pub use names::{Bundle, DECISION_PART, NameManifest, TAGGER_PART, TaggerManifest};
+pub use names::{DECISION_PART, NameEncoderBundle, NameManifest, TAGGER_PART, TaggerManifest};
 
 /// Name of the bundle in a run folder.
 pub const FILE: &str = "model.safetensors";
@@ -98,6 +100,20 @@ impl<M: Manifest> ModelFile<M> {
     pub fn open(path: &Path) -> Result<ModelFile<M>> {
         let (file, bytes) = read_file(path)?;
         ModelFile::from_bytes(&bytes, &file)
+    }
+
+    /// Hash of settings, vocabulary and the weights whose names are wanted, sorted by name and rounded as in files: the order in a file
+    /// differs from that of a newly trained model.
+    fn part_fingerprint(&self, settings: &str, is_wanted: impl Fn(&str) -> bool) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(settings.as_bytes());
+        hash.update(self.tokenizer.to_text().as_bytes());
+        let weights: BTreeMap<&str, &Matrix> = self.parameters.iter().filter(|(name, _)| is_wanted(name)).collect();
+        for (name, value) in weights {
+            hash.update(name.as_bytes());
+            value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
+        }
+        hash.digest128()
     }
 
     /// Deserialises a bundle; `path` is used in error messages.

@@ -1,12 +1,8 @@
 //! Bundle of a name encoder (ResCNN), optionally with the tagger and the decision weights of the default pipeline.
 
-use std::collections::BTreeMap;
-
 use canonym_core::link::model::LexicalModel;
 use canonym_core::{Error, Result};
-use half::f16;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{Manifest, ModelFile, check_vocabulary};
 use crate::models::decision::Decision;
@@ -20,12 +16,11 @@ use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
 use crate::models::tagger::gazetteer::Gazetteer;
 use crate::models::tagger::infer::Tagger;
 use crate::models::tagger::typed::{LabelSet, TypedTagger};
-use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::Tokenizer;
 
 /// A trained name encoder, optionally with a tagger.
-pub type Bundle = ModelFile<NameManifest>;
+pub type NameEncoderBundle = ModelFile<NameManifest>;
 
 /// Settings of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,7 +104,7 @@ impl NameManifest {
     }
 }
 
-impl Bundle {
+impl NameEncoderBundle {
     /// Adds a tagger.
     #[must_use]
     pub fn with_tagger(
@@ -118,7 +113,7 @@ impl Bundle {
         prior: &MentionPrior,
         parameters: &Parameters,
         manifest: TaggerManifest,
-    ) -> Bundle {
+    ) -> NameEncoderBundle {
         for (name, value) in parameters.iter() {
             self.parameters.add(format!("{TAGGER}{name}"), value.clone());
         }
@@ -131,7 +126,7 @@ impl Bundle {
 
     /// Removes the tagger, which leaves the name encoder.
     #[must_use]
-    pub fn without_tagger(&self) -> Bundle {
+    pub fn without_tagger(&self) -> NameEncoderBundle {
         let mut parameters = Parameters::default();
         let of_names = self.parameters.iter().filter(|(name, _)| !name.starts_with(TAGGER));
         of_names.for_each(|(name, value)| parameters.add(name, value.clone()));
@@ -139,7 +134,12 @@ impl Bundle {
         if let Some(learned) = &mut learned {
             learned.sources.retain(|source| source.part != TAGGER_PART && source.part != DECISION_PART);
         }
-        Bundle { manifest: NameManifest { tagger: None, ..self.manifest.clone() }, parameters, learned, ..self.clone() }
+        NameEncoderBundle {
+            manifest: NameManifest { tagger: None, ..self.manifest.clone() },
+            parameters,
+            learned,
+            ..self.clone()
+        }
     }
 
     /// The tagger, if there is one.
@@ -160,17 +160,7 @@ impl Bundle {
 
     /// Hash of everything that name embeddings depend on; adapting the tagger or the decisions does not change it.
     pub fn names_fingerprint(&self) -> u128 {
-        let mut hash = Xxh3::new();
-        hash.update(format!("{:?}", self.manifest.rescnn).as_bytes());
-        hash.update(self.tokenizer.to_text().as_bytes());
-        // Sorted by name, and rounded as in files.
-        let of_names: BTreeMap<&str, &Matrix> =
-            self.parameters.iter().filter(|(name, _)| !name.starts_with(TAGGER)).collect();
-        for (name, value) in of_names {
-            hash.update(name.as_bytes());
-            value.values.iter().for_each(|value| hash.update(&f16::from_f32(*value).to_le_bytes()));
-        }
-        hash.digest128()
+        self.part_fingerprint(&format!("{:?}", self.manifest.rescnn), |name| !name.starts_with(TAGGER))
     }
 
     /// Weights of the lexical linker.
@@ -186,11 +176,12 @@ pub(crate) mod tests {
     use super::*;
     use crate::bundle::FORMAT;
     use crate::bundle::tests::refusals;
+    use crate::tensor::matrix::Matrix;
     use crate::tensor::parameters::Precision;
     use crate::tensor::random::SplitMix64;
 
     /// A small, randomly initialised name encoder.
-    pub fn bundle() -> Bundle {
+    pub fn bundle() -> NameEncoderBundle {
         let rescnn = ResCnnConfig { width: 8, n_filters: 3, hidden: 4, n_blocks: 1, ..Default::default() };
         let tokenizer = Tokenizer::learn(["liver disease", "liver cell"].into_iter().cycle().take(20), 40);
         let mut parameters = Parameters::default();
@@ -204,7 +195,7 @@ pub(crate) mod tests {
             tagger: None,
             card: "made up".to_owned(),
         };
-        Bundle::new(manifest, parameters, tokenizer)
+        NameEncoderBundle::new(manifest, parameters, tokenizer)
     }
 
     #[test]
@@ -225,9 +216,9 @@ pub(crate) mod tests {
     fn a_tokenizer_of_another_kind_travels_with_the_bundle() {
         let json = r#"{"version":"1.0","normalizer":{"type":"Lowercase"},
             "model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0.0],["liver",-1.0]]}}"#;
-        let bundle = Bundle { tokenizer: Tokenizer::from_json(json).unwrap(), ..bundle() };
+        let bundle = NameEncoderBundle { tokenizer: Tokenizer::from_json(json).unwrap(), ..bundle() };
         let bytes = bundle.to_bytes(Precision::Single).unwrap();
-        let back = Bundle::from_bytes(&bytes, Path::new("x")).unwrap();
+        let back = NameEncoderBundle::from_bytes(&bytes, Path::new("x")).unwrap();
         assert_eq!((&back.tokenizer, back.tokenizer.input_ids("Liverliver")), (&bundle.tokenizer, vec![1, 1]));
         assert_eq!(bytes, back.to_bytes(Precision::Single).unwrap());
     }
@@ -242,12 +233,12 @@ pub(crate) mod tests {
         let label_sets = vec![LabelSet { name: Some("Disease".to_owned()), covers: 0.1, any_type: false }];
         let manifest = TaggerManifest { config, label_sets, decision: Decision::BEGIN };
         let whole = bundle().with_tagger(&extractor, &MentionPrior::default(), &weights, manifest);
-        let back = Bundle::from_bytes(&whole.to_bytes(Precision::Single).unwrap(), Path::new("x")).unwrap();
+        let back = NameEncoderBundle::from_bytes(&whole.to_bytes(Precision::Single).unwrap(), Path::new("x")).unwrap();
         assert_eq!(back.manifest.tagger, whole.manifest.tagger);
         assert_eq!(back.typed_tagger().unwrap().unwrap().extractor, extractor);
         // Vectors of names stay valid with another tagger and in a file, but not with another encoder.
         assert_eq!(back.names_fingerprint(), bundle().names_fingerprint());
-        let half = Bundle::from_bytes(&whole.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
+        let half = NameEncoderBundle::from_bytes(&whole.to_bytes(Precision::Half).unwrap(), Path::new("x")).unwrap();
         assert_eq!(half.names_fingerprint(), back.names_fingerprint());
         let mut other = whole.clone();
         other.parameters.add("embedding.word", Matrix::zeros(other.tokenizer.len(), 4));

@@ -90,7 +90,7 @@ fn no_kind_is_taken_for_another() {
     let dual = dual_encoder::tests::bundle().to_bytes(Precision::Single).unwrap();
     let cross = cross_encoder::tests::bundle().to_bytes(Precision::Single).unwrap();
     let errors = [
-        Bundle::from_bytes(&cross, path).unwrap_err(),
+        NameEncoderBundle::from_bytes(&cross, path).unwrap_err(),
         DualBundle::from_bytes(&names, path).unwrap_err(),
         CrossBundle::from_bytes(&dual, path).unwrap_err(),
     ];

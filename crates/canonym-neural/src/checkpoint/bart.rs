@@ -7,15 +7,13 @@ use canonym_core::{Error, Result};
 use serde::Deserialize;
 
 use super::bert::Tensor;
-use super::weights_in;
+use super::{CONFIG, weights_in, wrong_shape};
 use crate::models::bert::{BertConfig, Weight};
 use crate::models::generative::{ENCODER, GenerativeConfig, OUTPUT_BIAS};
 use crate::tensor::elementwise::Activation;
 use crate::tensor::matrix::{Compute, Matrix};
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::Tokenizer;
-
-const CONFIG: &str = "config.json";
 
 /// Hint for checkpoints that cannot be used.
 const HINT: &str = "use a BART checkpoint folder with `config.json`, `model.safetensors` and `tokenizer.json`";
@@ -89,15 +87,11 @@ pub fn read_bart(folder: &Path, parameters: &mut Parameters) -> Result<(Generati
                 }
                 _ => from,
             };
-            let (n_rows, n_cols) = match tensor.transposed {
+            let expected = match tensor.transposed {
                 true => (weight.n_cols / tensors.len(), weight.n_rows),
                 false => (weight.n_rows, weight.n_cols / tensors.len()),
             };
-            if (from.n_rows, from.n_cols) != (n_rows, n_cols) {
-                let message = format!(
-                    "`{prefix}{}` is {} x {}, expected {n_rows} x {n_cols} by `{CONFIG}`",
-                    tensor.name, from.n_rows, from.n_cols
-                );
+            if let Some(message) = wrong_shape(&format!("{prefix}{}", tensor.name), from, expected) {
                 return Err(refused(message));
             }
             tensor.put(from, &mut value);

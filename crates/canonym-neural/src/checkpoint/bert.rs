@@ -8,18 +8,17 @@ use std::io::Write;
 use std::path::Path;
 
 use canonym_core::artifact::AtomicFile;
+use canonym_core::error::Context;
 use canonym_core::{Error, Result};
 use safetensors::tensor::{Dtype, TensorView};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{HINT, PREFIXES, WEIGHTS, is_counted, weights_in};
+use super::{CONFIG, HINT, PREFIXES, WEIGHTS, is_counted, weights_in, wrong_shape};
 use crate::models::bert::{BertConfig, Weight};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::{BertRules, Tokenizer};
-
-const CONFIG: &str = "config.json";
 
 /// Block size of the transposition, so that each cache line is written once.
 const BLOCK: usize = 16;
@@ -83,12 +82,7 @@ pub fn read_bert(folder: &Path, scope: &str, parameters: &mut Parameters) -> Res
                 .ok_or_else(|| refused(format!("it has no tensor `{prefix}{}`", tensor.name)))?;
             let expected =
                 (tensor.shape[..tensor.shape.len() - 1].iter().product(), tensor.shape[tensor.shape.len() - 1]);
-            if (from.n_rows, from.n_cols) != expected {
-                let (n_rows, n_cols) = expected;
-                let message = format!(
-                    "`{prefix}{}` is {} x {}, expected {n_rows} x {n_cols} by `{CONFIG}`",
-                    tensor.name, from.n_rows, from.n_cols
-                );
+            if let Some(message) = wrong_shape(&format!("{prefix}{}", tensor.name), from, expected) {
                 return Err(refused(message));
             }
             tensor.put(from, &mut value);
@@ -154,15 +148,15 @@ fn weights_to_bytes(config: &BertConfig, scope: &str, parameters: &Parameters) -
             tensors_and_bytes.push((tensor, bytes));
         }
     }
-    let refused = |error| Error::invalid(format!("cannot write the weights: {error}"));
+    let failed = "cannot write the weights";
     let mut views = Vec::with_capacity(tensors_and_bytes.len());
     for (tensor, bytes) in &tensors_and_bytes {
-        let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map_err(refused)?;
+        let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).context(failed)?;
         views.push((tensor.name.as_str(), view));
     }
     // Older versions of transformers reject files without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    safetensors::serialize(views, Some(metadata)).map_err(refused)
+    safetensors::serialize(views, Some(metadata)).context(failed)
 }
 
 /// Reads the configuration from `config.json`; other kinds of models are an error.

@@ -17,6 +17,9 @@ use crate::tokenizer::Tokenizer;
 pub use bart::read_bart;
 pub use bert::{read_bert, write_bert};
 
+/// File name of the configuration.
+const CONFIG: &str = "config.json";
+
 /// File name of the weights.
 const WEIGHTS: &str = "model.safetensors";
 
@@ -87,6 +90,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Whether a tensor holds the position ids 0, 1, 2, …, which some checkpoints contain and nothing uses.
 fn is_counted(name: &str) -> bool {
     name.ends_with("position_ids")
+}
+
+/// What is wrong with a tensor that has not the `expected` rows and columns.
+fn wrong_shape(name: &str, value: &Matrix, expected: (usize, usize)) -> Option<String> {
+    let (n_rows, n_cols) = expected;
+    ((value.n_rows, value.n_cols) != expected)
+        .then(|| format!("`{name}` is {} x {}, expected {n_rows} x {n_cols} by `{CONFIG}`", value.n_rows, value.n_cols))
 }
 
 /// The weights file in a folder; if it is missing, the error says what was found instead.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::joint::logistic;
+
 /// Features of a span proposal. Each block of [`BLOCKS`] holds the values of [`FEATURES`] twice, the second time multiplied by the degree
 /// to which the text reads like a research article ([`canonym_core::text::register`]), since the tagger was trained on such texts.
 pub type Features = [f32; N_FEATURES];
@@ -149,8 +151,8 @@ mod weights {
     }
 }
 
-/// Sigmoid of the dot product of weights and features.
+/// Logistic function of the dot product of weights and features.
 pub fn probability(weights: &Features, features: &Features) -> f32 {
     let logit: f32 = weights.iter().zip(features).map(|(weight, value)| weight * value).sum();
-    1.0 / (1.0 + (-logit).exp())
+    logistic(logit)
 }

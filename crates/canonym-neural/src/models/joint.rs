@@ -3,7 +3,7 @@
 //! A model with span search gives p(mention) and p(concept | mention). Their product is too low where the two are correlated, so a logistic
 //! regression on the log-odds of both is fitted on held-out documents.
 
-use canonym_core::link::fit::logistic;
+use canonym_core::link::fit;
 use serde::{Deserialize, Serialize};
 
 /// Minimum span probability for a span to be considered.
@@ -34,19 +34,24 @@ impl Joint {
         // With few spans, stronger regularisation keeps the weights small.
         let penalty = 1.0 / found.len().max(1) as f64;
         let rows: Vec<([f32; 3], bool)> = found.iter().map(|(span, link, right)| (row(*span, *link), *right)).collect();
-        let [span, link, offset] = logistic(&[rows.as_slice()], penalty);
+        let [span, link, offset] = fit::logistic(&[rows.as_slice()], penalty);
         Joint { span, link, offset, threshold: 0.0 }
     }
 
     /// The probability that span and concept are correct.
     pub fn probability(&self, span: f32, link: f32) -> f32 {
         let [of_span, of_link, one] = row(span, link);
-        crate::models::dual_encoder::spans::sigmoid(self.span * of_span + self.link * of_link + self.offset * one)
+        logistic(self.span * of_span + self.link * of_link + self.offset * one)
     }
 }
 
 fn row(span: f32, link: f32) -> [f32; 3] {
     [log_odds(span), log_odds(link), 1.0]
+}
+
+/// Logistic function: the probability of log-odds.
+pub fn logistic(log_odds: f32) -> f32 {
+    1.0 / (1.0 + (-log_odds).exp())
 }
 
 /// Log-odds of a probability, clamped.

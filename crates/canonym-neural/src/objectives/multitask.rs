@@ -148,7 +148,7 @@ pub struct Multitask<'a> {
 
 /// The sentences of a step.
 #[derive(Debug)]
-pub struct Batch {
+pub struct MultitaskBatch {
     tasks: Vec<Task>,
     parts: Vec<Part>,
     /// Classes that occur in the batch, in order; Nil is one of them per token.
@@ -233,13 +233,13 @@ impl<'a> Multitask<'a> {
 }
 
 impl Objective for Multitask<'_> {
-    type Batch = Batch;
+    type Batch = MultitaskBatch;
 
     fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
         Ok(())
     }
 
-    fn batch(&self, _step: u64, rng: &mut SplitMix64) -> Batch {
+    fn batch(&self, _step: u64, rng: &mut SplitMix64) -> MultitaskBatch {
         let tasks = match self.config.schedule {
             Schedule::Sampled => vec![self.model.tasks[rng.below(self.model.tasks.len())]],
             Schedule::Summed => self.model.tasks.clone(),
@@ -259,14 +259,20 @@ impl Objective for Multitask<'_> {
         if self.model.framing == Framing::Token {
             present.insert(0);
         }
-        Batch { tasks, parts, present: present.into_iter().collect() }
+        MultitaskBatch { tasks, parts, present: present.into_iter().collect() }
     }
 
-    fn n_parts(&self, batch: &Batch) -> usize {
+    fn n_parts(&self, batch: &MultitaskBatch) -> usize {
         batch.parts.len()
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, batch: &Batch, part: usize, rng: &mut SplitMix64) -> Result<Outputs> {
+    fn forward(
+        &self,
+        tape: &mut Tape<'_>,
+        batch: &MultitaskBatch,
+        part: usize,
+        rng: &mut SplitMix64,
+    ) -> Result<Outputs> {
         let (model, Part { windows, .. }) = (self.model, &batch.parts[part]);
         let encoded = model.encode(tape, windows, Some(rng))?;
         let (detached, attached): (Vec<Task>, Vec<Task>) =
@@ -300,7 +306,7 @@ impl Objective for Multitask<'_> {
         Ok(outputs)
     }
 
-    fn losses(&self, batch: &Batch, values: &Values) -> Losses {
+    fn losses(&self, batch: &MultitaskBatch, values: &Values) -> Losses {
         let mut losses = Losses::default();
         let by_token = self.model.framing == Framing::Token;
         let nil_weight = if by_token { self.config.nil_weight } else { 1.0 };
@@ -356,7 +362,7 @@ impl Objective for Multitask<'_> {
         if self.config.schedule == Schedule::Sampled { self.model.tasks.len() } else { 1 }
     }
 
-    fn optimiser(&self, batch: &Batch) -> usize {
+    fn optimiser(&self, batch: &MultitaskBatch) -> usize {
         if self.config.schedule == Schedule::Summed {
             return 0;
         }

@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use crate::autograd::softmax;
 use crate::models::dual_encoder::SpanSearch;
-use crate::models::dual_encoder::spans::{
-    BEGIN_TAG, INSIDE_TAG, OUTSIDE_TAG, each_span, each_span_back, n_spans, sigmoid,
-};
+use crate::models::dual_encoder::spans::{BEGIN_TAG, INSIDE_TAG, OUTSIDE_TAG, each_span, each_span_back, n_spans};
+use crate::models::joint::logistic;
 use crate::objectives::linking::BatchWindow;
 use crate::tensor::matrix::Matrix;
 
@@ -48,7 +47,7 @@ fn of_spans(window: &BatchWindow, longest: usize, scores: &[f32], gradients: &mu
         // Numerically stable ln(1 + exp(x)).
         let above = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
         sum += f64::from(if is_mention { above - logit } else { above });
-        of_logits.push(sigmoid(logit) - f32::from(u8::from(is_mention)));
+        of_logits.push(logistic(logit) - f32::from(u8::from(is_mention)));
     });
     each_span_back(&of_logits, longest, gradients);
     sum

@@ -164,3 +164,67 @@ impl Objective for Synonyms<'_> {
         Ok(Some(accuracy_at_1(&ResCnnEncoder::new(self.model, parameters, self.unknown)?, queries, names)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::optimise::AdamConfig;
+    use crate::train::{Progress, Run, RunConfig, Select};
+
+    fn names() -> Names {
+        let mut rng = SplitMix64::new(8);
+        let mut names = Names::default();
+        for concept in 0..30u32 {
+            // The names of a concept share a wordpiece.
+            for _ in 0..3 {
+                names.input_ids.push(vec![concept, 30 + rng.below(10) as u32, 30 + rng.below(10) as u32]);
+                names.concepts.push(vec![concept]);
+            }
+        }
+        names
+    }
+
+    fn begin() -> Run {
+        let mut parameters = Parameters::default();
+        model().init(&mut parameters, 40, 8, &mut SplitMix64::new(6));
+        let adam = AdamConfig { learning_rate: 5e-3, ..AdamConfig::default() };
+        let config = RunConfig { n_steps: 24, mining_interval: 6, evaluate_every: 2, adam, ..RunConfig::default() };
+        Run::new(RunConfig { select: Select::Best, ..config }, 11, parameters)
+    }
+
+    fn model() -> ResCnnConfig {
+        ResCnnConfig { width: 12, n_filters: 5, hidden: 9, n_blocks: 1, ..Default::default() }
+    }
+
+    /// The losses of all steps, and the scores of the mining intervals that have one.
+    fn train(run: &mut Run, n_hard: usize) -> (Vec<f64>, Vec<f64>) {
+        let (model, names) = (model(), names());
+        let config = SynonymConfig { batch: 20, n_hard, n_searched: 5, ..Default::default() };
+        let mut objective =
+            Synonyms::new(&model, config, (&names, &names), 0, 11).with_held_out(Some((&names, &names)));
+        let (mut losses, mut scores) = (Vec::new(), Vec::new());
+        run.train(&mut objective, &mut |_, progress| {
+            match progress {
+                Progress::Step { loss, .. } => losses.push(loss),
+                Progress::Round { score, .. } => scores.extend(score),
+            }
+            Ok(())
+        })
+        .unwrap();
+        (losses, scores)
+    }
+
+    #[test]
+    fn training_brings_synonyms_together_on_any_number_of_threads() {
+        let mut run = begin();
+        // Every name finds itself from the start, so only the loss can improve.
+        assert_eq!(train(&mut run, 2).1.len(), 2);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut alone = begin();
+        pool.install(|| train(&mut alone, 2));
+        assert_eq!(alone, run);
+        let (losses, _) = train(&mut begin(), 0);
+        let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+        assert!(mean(&losses[18..]) < 0.95 * mean(&losses[..6]), "{losses:?}");
+    }
+}

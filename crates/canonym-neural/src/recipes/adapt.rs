@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::bundle::{Bundle, DECISION_PART, FILE, TAGGER_PART, TaggerManifest};
+use crate::bundle::{DECISION_PART, FILE, NameEncoderBundle, TAGGER_PART, TaggerManifest};
 use crate::layers::crf::bilou::labels_of;
 use crate::models::decision::Decision;
 use crate::models::mention_prior::MentionPrior;
@@ -25,7 +25,6 @@ use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, count}
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, Annotation, Reader};
-use canonym_core::error::Context;
 use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Role::Trained, Role::Tuned, Seen, left_out};
@@ -41,14 +40,15 @@ pub use self::split::{held_out, is_held_out};
 
 use self::linker::{Decisions, LinkerReport, NamesConfig, refine};
 use self::split::{Split, Use, split, uses};
+use super::TrainOptions;
 use super::learned::{check_unseen, of_documents, source, unseen};
-use super::run_folder::{provenance, to_toml, write_bytes, write_run};
+use super::run_folder::{REPORT, provenance, to_json, to_toml, write_run};
+use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
-use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::Models;
 use crate::system::linked::{MentionSource, System, SystemConfig};
-use crate::system::names::NameModel;
+use crate::system::names::PipelineModel;
 
 /// Value of `system` in an experiment.
 pub const SYSTEM: &str = "adaptation";
@@ -163,11 +163,8 @@ pub struct Figures {
 
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid adaptation experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "adaptation")?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let models = Models::named(&experiment.from)?;
     let bundle = &*models.names().ok_or_else(|| no_tagger(&experiment.from))?.bundle;
     let incomplete = read(&experiment.incomplete, root)?;
@@ -181,7 +178,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let unseen = unseen(&known, held_out);
     let started = Instant::now();
     let split = TrainingSplit { complete: &documents, incomplete: &incomplete, held_out: &unseen };
-    let Learned { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, split, out)?;
+    let Adapted { bundle: mut adapted, types, new_types, n_mentions } = learn(&experiment, bundle, split, out)?;
     let mut linker = None;
     if let Some(kb) = kb.as_ref().filter(|_| !tune.is_empty()) {
         status::say("the linker …");
@@ -214,8 +211,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     adapted.manifest.card = card(&bundle.manifest.card, &report);
     adapted.learned = Some(record);
     let paths = experiment.documents.iter().chain(&experiment.incomplete).collect();
-    write_run(out, &experiment, &report, &provenance(paths, root)?)?;
-    write_bytes(out, FILE, &adapted.to_bytes(Precision::Half)?)?;
+    let (model, report) = (adapted.to_bytes(Precision::Half)?, to_json(&report)?);
+    write_run(out, &experiment, &provenance(paths, root)?, &[(FILE, &model), (REPORT, report.as_bytes())])?;
     remove_kept(out, &[STAGE])
 }
 
@@ -272,9 +269,9 @@ pub struct TrainingSplit<'a> {
 }
 
 /// Result of an adaptation.
-pub struct Learned {
+pub struct Adapted {
     /// The adapted model.
-    pub bundle: Bundle,
+    pub bundle: NameEncoderBundle,
     /// Types of the training mentions.
     pub types: BTreeSet<String>,
     /// Those unknown to the base model.
@@ -286,10 +283,10 @@ pub struct Learned {
 /// Adapts a bundle to documents; writes log and checkpoints to `out`. Fails if the bundle has no tagger or no mention is annotated.
 pub fn learn(
     experiment: &Experiment,
-    bundle: &Bundle,
+    bundle: &NameEncoderBundle,
     split: TrainingSplit<'_>,
     out: &Path,
-) -> canonym_core::Result<Learned> {
+) -> canonym_core::Result<Adapted> {
     let TrainingSplit { complete, incomplete, held_out } = split;
     let (Some(tagger), Some(manifest)) = (bundle.typed_tagger()?, &bundle.manifest.tagger) else {
         return Err(no_tagger(&experiment.from));
@@ -327,7 +324,7 @@ pub fn learn(
     let decision = Decision { unlinked_names_only: false, ..manifest.decision };
     let manifest = TaggerManifest { label_sets: label_sets.all.clone(), decision, ..manifest.clone() };
     let bundle = bundle.clone().with_tagger(&tagger.extractor, &prior, &weights, manifest);
-    Ok(Learned { bundle, types, new_types: label_sets.added, n_mentions })
+    Ok(Adapted { bundle, types, new_types: label_sets.added, n_mentions })
 }
 
 fn annotations(documents: &[AnnotatedDocument]) -> impl Iterator<Item = &Annotation> {
@@ -502,10 +499,10 @@ fn count_uses(document: &AnnotatedDocument, count: &mut dyn FnMut(&str, Option<&
 /// Evaluates a bundle on completely annotated documents.
 pub fn evaluate(
     kb: &Arc<KnowledgeBase>,
-    bundle: &Bundle,
+    bundle: &NameEncoderBundle,
     documents: &[AnnotatedDocument],
 ) -> canonym_core::Result<Figures> {
-    let models = Models::of(NameModel::new(Arc::new(bundle.clone()))?);
+    let models = Models::of(PipelineModel::new(Arc::new(bundle.clone()))?);
     let report = |mentions: MentionSource| -> canonym_core::Result<EvalReport> {
         let config = SystemConfig { mentions, top_k: 1, ..SystemConfig::default() };
         let linked = System::new(kb, models.clone(), &config)?.link(documents.to_vec())?;

@@ -37,7 +37,7 @@ use super::TrainOptions;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::data::held_apart;
 use super::learned::{check_unseen, of_corpus, of_documents, source};
-use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::run_folder::{REPORT, identity, provenance, to_json, write_run};
 use super::settings::experiment_of;
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
@@ -173,7 +173,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     status::say("reading terminology and documents …");
     let kb = compile_terminology(&data.terminology, root, &arguments.out.join("terminology.kb"))?;
     let linker = first_linker(&kb, retrieval, first.as_ref())?;
-    let asked = Asked { kb: &kb, linker: linker.as_ref(), model: &model, tokenizer: &tokenizer, data, retrieval };
+    let asked = CorpusQuery { kb: &kb, linker: linker.as_ref(), model: &model, tokenizer: &tokenizer, data, retrieval };
     let (train_documents, tune_documents) = held_apart(read(&root.join(&data.documents))?, data.tune_share, *seed)?;
     let dev_documents = read(&root.join(&data.dev_documents))?;
     let mut record = learned(&experiment, root)?;
@@ -232,8 +232,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let bundle = CrossBundle { learned, ..CrossBundle::of_model(&model, *retrieval, parameters, tokenizer) };
     let (n_concepts, insert_gold) = (kb.n_concepts(), data.insert_gold);
     let report = Report { seed: *seed, n_parameters, n_concepts, insert_gold, train, dev, evaluated, seen, seconds };
-    write_run(&arguments.out, &experiment, &report, &provenance)?;
-    write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
+    let (bytes, report) = (bundle.to_bytes(Precision::Single)?, to_json(&report)?);
+    write_run(&arguments.out, &experiment, &provenance, &[(FILE, &bytes), (REPORT, report.as_bytes())])?;
     remove_kept(&arguments.out, &[STAGE])
 }
 
@@ -288,7 +288,7 @@ fn read(path: &Path) -> canonym_core::Result<Vec<AnnotatedDocument>> {
 }
 
 /// Converts mentions to training questions.
-struct Asked<'a> {
+struct CorpusQuery<'a> {
     kb: &'a KnowledgeBase,
     linker: &'a dyn Linker,
     model: &'a CrossEncoderConfig,
@@ -297,7 +297,7 @@ struct Asked<'a> {
     retrieval: &'a Retrieval,
 }
 
-impl Asked<'_> {
+impl CorpusQuery<'_> {
     /// Mentions with their candidates, `n` evenly spaced ones or all if 0, and retrieval metrics over all.
     fn questions(&self, documents: &[AnnotatedDocument], n: usize) -> canonym_core::Result<(Questions, Retrieved)> {
         let mut found = Retrieved { n_documents: documents.len(), ..Retrieved::default() };

@@ -61,7 +61,7 @@ fn one() -> f32 {
 
 /// A mention to link, as the queries of its parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct CorpusQuery {
     /// The document, which is the unit of resampling.
     pub document: String,
     /// The parts of a composite mention, or one.
@@ -84,7 +84,7 @@ pub struct Fold {
     /// The knowledge base.
     pub kb: KnowledgeBase,
     /// The mentions.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<CorpusQuery>,
 }
 
 /// Reads the folds of a set; knowledge bases are compiled in the folder `work`.
@@ -101,7 +101,7 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
     for query in read_queries(&mut Input::open(queries)?)? {
         let ids: BTreeSet<String> = query.ids.iter().map(str::to_owned).collect();
         let parts = query.parts.into_iter().map(|part| Labelled { query: part, ids: ids.clone() }).collect();
-        asked.push(Asked { document: query.document, parts });
+        asked.push(CorpusQuery { document: query.document, parts });
     }
     if set.folds < 2 {
         return Ok(vec![Fold { kb: compile_one(dictionary, SourceFormat::Biosyn, &work.join("fold.kb"))?, asked }]);
@@ -115,7 +115,8 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
     let text = std::fs::read_to_string(dictionary).with_context(|| format!("cannot read {}", dictionary.display()))?;
     let mut folds = Vec::new();
     for fold in 0..set.folds {
-        let (here, others): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|one| fold_of[&one.document] == fold);
+        let (here, others): (Vec<&CorpusQuery>, Vec<&CorpusQuery>) =
+            asked.iter().partition(|one| fold_of[&one.document] == fold);
         let path = work.join("fold.txt");
         std::fs::write(&path, extended(&text, &others)).with_context(|| format!("cannot write {}", path.display()))?;
         let kb = compile_one(&path, SourceFormat::Biosyn, &work.join("fold.kb"))?;
@@ -125,7 +126,7 @@ fn read_queried(set: &SetConfig, dictionary: &Path, queries: &Path, work: &Path)
 }
 
 /// Adds mentions to a dictionary as names, as in the published protocol: known names get more ids, others a new line.
-fn extended(dictionary: &str, mentions: &[&Asked]) -> String {
+fn extended(dictionary: &str, mentions: &[&CorpusQuery]) -> String {
     let mut added: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for mention in mentions {
         let Some(first) = mention.parts.first() else { continue };
@@ -165,9 +166,8 @@ pub fn held_apart(
 ) -> canonym_core::Result<(Vec<AnnotatedDocument>, Vec<AnnotatedDocument>)> {
     let Some(share) = share else { return Ok((documents, Vec::new())) };
     if share < 2 {
-        let error =
-            canonym_core::Error::no_data(format!("cannot hold out one of {share} documents for model selection"));
-        return Err(error.with_hint("`data.tune_share` must be at least 2, such as 10"));
+        let error = canonym_core::Error::config(format!("`data.tune_share` must be at least 2, not {share}"));
+        return Err(error.with_hint("one of this many documents is held out for model selection; 10 is usual"));
     }
     let ids: Vec<String> = documents.iter().map(|one| format!("{seed} {}", one.document.id)).collect();
     let mut is_apart = held_out(ids.iter().map(String::as_str), share).into_iter();
@@ -274,7 +274,7 @@ fn hold_out(set: &SetConfig, dictionary: &Path, work: &Path, rng: &mut SplitMix6
             // Without its prefix, as the fit compares bare ids.
             let bare = id.rsplit(':').next().unwrap_or(id).to_owned();
             let labelled = Labelled { query: names[out].clone(), ids: BTreeSet::from([bare]) };
-            asked.push(Asked { document: id.clone(), parts: vec![labelled] });
+            asked.push(CorpusQuery { document: id.clone(), parts: vec![labelled] });
         }
     }
     let path = work.join("fold.tsv");

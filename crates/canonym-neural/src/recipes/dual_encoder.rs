@@ -11,7 +11,7 @@ use std::time::Instant;
 
 pub use crate::bundle::dual_encoder::SYSTEM;
 use crate::bundle::dual_encoder::{ConceptNames, DualBundle, DualManifest};
-use crate::bundle::{Bundle, FILE, FORMAT};
+use crate::bundle::{FILE, FORMAT, NameEncoderBundle};
 use crate::checkpoint::read_bert;
 use crate::models::cross_encoder::context::{BEGIN, END, ENTITY, add_tokens};
 use crate::models::dual_encoder::windows::{WindowConfig, Windower};
@@ -40,7 +40,7 @@ use super::TrainOptions;
 use super::adapt::mention_prior_of;
 use super::checkpoints::{checkpoint_folder, existing};
 use super::learned::{self, check_unseen};
-use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::run_folder::{REPORT, identity, provenance, to_json, write_run};
 use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
 use crate::status;
@@ -48,7 +48,7 @@ use crate::system::LinkingModel;
 use crate::system::dual_encoder::model::dual_vectors;
 use crate::system::lexical::{LEXICAL_PART, lexical_learned};
 use crate::system::linked::MentionSource;
-use crate::system::names::NameModel;
+use crate::system::names::PipelineModel;
 use crate::system::terminology::TERMINOLOGY;
 use canonym_core::eval::unknown::unknown;
 
@@ -271,7 +271,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         learned: Some(record),
     };
     if let Some(path) = &experiment.encoder.name_encoder {
-        bundle = bundle.with_name_encoder(&Bundle::open(&existing(path, root))?)?;
+        bundle = bundle.with_name_encoder(&NameEncoderBundle::open(&existing(path, root))?)?;
     }
     if experiment.data.mention_prior {
         bundle = bundle.with_mention_prior(&mention_prior_of(&train.documents));
@@ -333,24 +333,24 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         report.held_out = Some(measure(&bundle, &kb, &dev.documents, detector)?);
     }
     report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
-    write_run(out, &experiment, &report, &provenance)?;
     if new_terminology.exists() {
         std::fs::rename(&new_terminology, out.join(TERMINOLOGY))
             .map_err(|error| canonym_core::Error::io("rename", &new_terminology, error))?;
     }
-    write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
+    let (model, report) = (bundle.to_bytes(Precision::Half)?, to_json(&report)?);
+    write_run(out, &experiment, &provenance, &[(FILE, &model), (REPORT, report.as_bytes())])?;
     remove_kept(out, &[STAGE])
 }
 
 /// The mention detector for a model that detects none; `None` if detection is not evaluated.
 fn detector(config: &EvaluationConfig, root: &Path) -> canonym_core::Result<Option<Arc<dyn LinkingModel>>> {
     let model = match config.mentions.as_deref() {
-        None => NameModel::embedded()?,
+        None => PipelineModel::embedded()?,
         Some("none") => return Ok(None),
         Some(path) => {
-            let bundle = Bundle::open(&existing(Path::new(path), root))
+            let bundle = NameEncoderBundle::open(&existing(Path::new(path), root))
                 .context("`held_out.mentions` must be a bundle that detects mentions, or `none`")?;
-            NameModel::new(Arc::new(bundle))?
+            PipelineModel::new(Arc::new(bundle))?
         }
     };
     Ok(Some(Arc::new(model)))
@@ -378,7 +378,7 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Lea
         }
     }
     if let Some(path) = &encoder.name_encoder {
-        let name_encoder = Bundle::open(&existing(path, root))?.without_tagger();
+        let name_encoder = NameEncoderBundle::open(&existing(path, root))?.without_tagger();
         all.join("name encoder", name_encoder.learned.as_ref());
     }
     Ok(all)

@@ -23,7 +23,7 @@ use super::dual_encoder::data::{DataConfig as Corpora, Parts, labels_of, read_co
 use super::learned::{check_prints, of_documents, of_file, of_queries, source};
 use super::log::Log;
 use super::queries::{MentionQuery, read_mentions};
-use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::run_folder::{REPORT, identity, provenance, to_json, write_run};
 use super::settings::{experiment_of, one};
 use super::sources::{TerminologyConfig, compile_terminology};
 use super::stage::{Stage, open_log, remove_kept};
@@ -402,8 +402,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> Result<()> {
         report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     }
     bundle.learned = Some(record);
-    write_run(out, &experiment, &report, &provenance)?;
-    write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
+    let (model, report) = (bundle.to_bytes(Precision::Half)?, to_json(&report)?);
+    write_run(out, &experiment, &provenance, &[(FILE, &model), (REPORT, report.as_bytes())])?;
     remove_kept(out, &STAGES)
 }
 

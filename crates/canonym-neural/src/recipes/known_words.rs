@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use canonym_core::error::Context;
 use canonym_core::input::Input;
 use canonym_core::kb::import::{ImportConfig, Report as ImportReport, SourceFormat, import};
 use canonym_core::link::lookalike::WordFilter;
 use canonym_core::text::normalise::fold;
 use serde::{Deserialize, Serialize};
 
+use super::TrainOptions;
 use super::checkpoints::data_file;
-use super::run_folder::write_bytes;
-use super::{TrainOptions, settings};
+use super::run_folder::{REPORT, provenance, to_json, write_run};
+use super::settings::experiment_of;
 use crate::status;
 
 /// Output file.
@@ -44,15 +44,20 @@ struct Source {
     is_text: bool,
 }
 
+#[derive(Serialize)]
+struct Report {
+    n_words: usize,
+    /// Size of the filter.
+    bytes: usize,
+}
+
 fn one() -> usize {
     1
 }
 
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("not a valid experiment: {path}"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "known-words")?;
     let mut words: BTreeMap<String, ()> = BTreeMap::new();
     for source in &experiment.source {
         status::say(&format!("{} …", source.path.display()));
@@ -82,7 +87,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     status::say(&format!("{} words", words.len()));
     let bytes = WordFilter::build(words.keys().map(String::as_str), experiment.bytes);
-    std::fs::create_dir_all(&arguments.out)
-        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
-    write_bytes(&arguments.out, FILE, &bytes)
+    let report = to_json(&Report { n_words: words.len(), bytes: bytes.len() })?;
+    let paths = experiment.source.iter().map(|source| &source.path).collect();
+    let files = [(FILE, bytes.as_slice()), (REPORT, report.as_bytes())];
+    write_run(&arguments.out, &experiment, &provenance(paths, arguments.root())?, &files)
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::data::{Role, SetConfig};
 use super::learned::{check_prints, of_documents, of_queries, read, source};
 use super::queries::read_mentions;
-use super::run_folder::{provenance, write_run, write_text};
+use super::run_folder::{REPORT, provenance, to_json, write_run};
 use super::{TrainOptions, settings, tell_unknown};
 use crate::status;
 use crate::system::lexical::LEXICAL_PART;
@@ -94,10 +94,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         experiment.set.iter().flat_map(|set| std::iter::once(&set.dictionary).chain(&set.queries)).collect();
     let provenance = provenance(paths, arguments.root())?;
     let json = record.into_json(&model.to_json())?;
-    write_text(&arguments.out, "errors.tsv", &report::errors(&sets, &model))?;
-    // The config marks a complete run folder, so it comes last.
-    write_text(&arguments.out, "model.json", &json)?;
-    write_run(&arguments.out, &experiment, &report, &provenance)
+    let (errors, report) = (report::errors(&sets, &model), to_json(&report)?);
+    let files = [("model.json", json.as_bytes()), ("errors.tsv", errors.as_bytes()), (REPORT, report.as_bytes())];
+    write_run(&arguments.out, &experiment, &provenance, &files)
 }
 
 /// Record of the training and calibration documents of the lexical weights.

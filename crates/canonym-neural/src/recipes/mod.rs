@@ -1,7 +1,7 @@
 //! Recipes: one file per system, from an experiment file to a trained model.
 //!
-//! The run folder contains `model.json`, `config.toml` (the resolved experiment), `report.json`, `errors.tsv` (errors on the dev sets, with
-//! explanations) and `provenance.json`.
+//! Each leaves a run folder (`run_folder`): the model, `report.json`, `provenance.json` and `config.toml` (the resolved experiment). The
+//! lexical linker adds `errors.tsv` (errors on the dev sets, with explanations), recipes that train in steps the log of the training.
 
 pub mod adapt;
 pub mod checkpoints;
@@ -76,7 +76,7 @@ struct Recipe {
     learned: Option<fn(&TrainOptions, toml::Table) -> canonym_core::Result<Learned>>,
 }
 
-const RECIPES: [Recipe; 12] = [
+const RECIPES: &[Recipe] = &[
     Recipe {
         system: "pipeline",
         run: pipeline::run,
@@ -139,8 +139,8 @@ fn recipe(table: &toml::Table, path: &Path) -> canonym_core::Result<&'static Rec
             Some(system) => format!("unknown system `{system}` in {path}"),
             None => format!("{path} has no entry `system`"),
         };
-        let systems = RECIPES.map(|recipe| recipe.system);
-        let meant = system.and_then(|system| settings::nearest(system, systems));
+        let systems: Vec<&str> = RECIPES.iter().map(|recipe| recipe.system).collect();
+        let meant = system.and_then(|system| settings::nearest(system, systems.iter().copied()));
         let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
         let hint = format!("{meant}`system` must be one of {}", systems.join(", "));
         canonym_core::Error::config(message).with_hint(hint)

@@ -21,7 +21,7 @@ use super::checkpoints::{checkpoint_folder, existing};
 use super::dual_encoder::data::{DataConfig as Corpora, Parts, read_corpora};
 use super::learned::{check_unseen, of_file, source};
 use super::log::Log;
-use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::run_folder::{REPORT, identity, provenance, to_json, write_run};
 use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
 use crate::bundle::multitask::{IDS, MultitaskBundle, MultitaskManifest, SYSTEM};
@@ -297,8 +297,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     if let Some((_, bytes)) = detector {
         bundle = bundle.with_detector(bytes);
     }
-    write_run(out, &experiment, &report, &provenance)?;
-    write_bytes(out, FILE, &bundle.to_bytes(Precision::Half)?)?;
+    let (model, report) = (bundle.to_bytes(Precision::Half)?, to_json(&report)?);
+    write_run(out, &experiment, &provenance, &[(FILE, &model), (REPORT, report.as_bytes())])?;
     remove_kept(out, &[STAGE])
 }
 
@@ -357,8 +357,10 @@ impl Experiment {
     /// The model that is trained further.
     fn start(&self, root: &Path) -> canonym_core::Result<Option<MultitaskBundle>> {
         if self.model.start.is_some() == self.encoder.bert.is_some() {
-            let error = canonym_core::Error::config("a model has one of `encoder.bert` and `model.start`");
-            return Err(error.with_hint("set `encoder.bert` for a new model, `model.start` to train one further"));
+            let error = canonym_core::Error::config("set exactly one of `encoder.bert` and `model.start`");
+            return Err(
+                error.with_hint("`encoder.bert` is for a new model, `model.start` continues the training of another")
+            );
         }
         let opened = |path| MultitaskBundle::open(&existing(path, root));
         self.model.start.as_deref().map(opened).transpose().context("cannot open `model.start`")

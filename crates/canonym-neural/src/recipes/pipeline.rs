@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bundle::{Bundle, DECISION_PART, FILE, TaggerManifest};
+use crate::bundle::{DECISION_PART, FILE, NameEncoderBundle, TaggerManifest};
 use crate::models::decision::Decision;
 use crate::models::tagger::typed::LabelSet;
 use crate::system::pipeline::fit::{Figures, LabelledCorpus, figures_by_halves, fit_decision};
@@ -23,12 +23,13 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::data_file;
 use super::data::{Trees, compile_trees};
 use super::learned::{check_unseen, of_corpus};
-use super::run_folder::{data_unchanged, provenance, write_bytes, write_run};
+use super::run_folder::{REPORT, data_unchanged, is_complete, provenance, to_json, write_run};
+use super::settings::experiment_of;
 use super::{TrainOptions, rescnn, settings, tagger};
 use crate::status;
 use crate::system::lexical::Lexical;
 use crate::system::linked::MentionSource;
-use crate::system::names::NameModel;
+use crate::system::names::PipelineModel;
 use crate::system::{LinkingModel, Target};
 
 /// An experiment.
@@ -107,11 +108,8 @@ struct Report {
 
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid pipeline experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "pipeline")?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let beside = arguments.config.parent().unwrap_or(Path::new("."));
 
     let of_tagger = tagger_of(&experiment, beside)?;
@@ -128,7 +126,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
 
     let names_out = out.join("names");
-    if !names_out.join(FILE).exists() || !data_unchanged(&names_out, root)? {
+    if !is_complete(&names_out) || !names_out.join(FILE).exists() || !data_unchanged(&names_out, root)? {
         let names = TrainOptions {
             config: beside.join(&experiment.names),
             data_root: Some(root.to_path_buf()),
@@ -140,7 +138,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         };
         rescnn::run(&names, super::read_table(&names.config, &[])?)?;
     }
-    let names = Bundle::open(&names_out)?;
+    let names = NameEncoderBundle::open(&names_out)?;
 
     let trained = tagger::train(&of_tagger, root, arguments.allow_seen, &mkdir(out, "tagger")?)?;
     let with_tagger = |trained: &tagger::Trained, decision| {
@@ -181,11 +179,11 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     };
     let paths: BTreeSet<&PathBuf> =
         experiment.held_out.iter().flat_map(|config| [&config.documents, &config.terminology]).collect();
-    write_run(out, &experiment, &report, &provenance(paths, root)?)?;
-    if experiment.refit {
-        write_bytes(out, HELD_OUT, &held_out.to_bytes(Precision::RoundedHalf)?)?;
-    }
-    write_bytes(out, FILE, &bytes)
+    let report = to_json(&report)?;
+    let held_out = experiment.refit.then(|| held_out.to_bytes(Precision::RoundedHalf)).transpose()?;
+    let files = [(FILE, bytes.as_slice()), (REPORT, report.as_bytes())];
+    let files: Vec<_> = held_out.iter().map(|bytes| (HELD_OUT, bytes.as_slice())).chain(files).collect();
+    write_run(out, &experiment, &provenance(paths, root)?, &files)
 }
 
 /// The bundle before retraining on all corpora. Its tagger has not seen the held-out corpora, so it can be evaluated on them.
@@ -244,7 +242,7 @@ fn evaluate(
     config: &HeldOutConfig,
     documents: &[AnnotatedDocument],
     root: &Path,
-    bundle: &Bundle,
+    bundle: &NameEncoderBundle,
 ) -> canonym_core::Result<LabelledCorpus> {
     let kb = compile_trees(
         &config.name,
@@ -288,8 +286,8 @@ pub fn labelled_proposals(pipeline: &Pipeline, kb: &KnowledgeBase, documents: &[
 }
 
 /// The pipeline of a bundle; fails if the bundle has no tagger.
-pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &Bundle) -> canonym_core::Result<Pipeline> {
-    let model = NameModel::new(Arc::new(bundle.clone()))?;
+pub fn pipeline_on(kb: &Arc<KnowledgeBase>, bundle: &NameEncoderBundle) -> canonym_core::Result<Pipeline> {
+    let model = PipelineModel::new(Arc::new(bundle.clone()))?;
     let pipeline = model
         .pipeline(&Target::new(kb, None), RecogniseConfig { nested: Nested::None, ..RecogniseConfig::default() })?;
     pipeline.ok_or_else(|| canonym_core::Error::unsupported("the bundle has no tagger"))

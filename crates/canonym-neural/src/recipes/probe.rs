@@ -13,7 +13,7 @@ use canonym_core::kb::{FormId, KnowledgeBase};
 use serde::Serialize;
 
 use super::queries::MentionQuery;
-use crate::bundle::Bundle;
+use crate::bundle::NameEncoderBundle;
 use crate::index::FlatIndex;
 use crate::models::rescnn::names::NameEncoder;
 use crate::status::Stage;
@@ -35,7 +35,12 @@ pub struct ProbeRow {
 ///
 /// # Errors
 /// If a weight is missing.
-pub fn probe(bundle: &Bundle, kb: &Arc<KnowledgeBase>, mentions: &[MentionQuery], seed: u64) -> Result<Vec<ProbeRow>> {
+pub fn probe(
+    bundle: &NameEncoderBundle,
+    kb: &Arc<KnowledgeBase>,
+    mentions: &[MentionQuery],
+    seed: u64,
+) -> Result<Vec<ProbeRow>> {
     let mut accuracies = Vec::new();
     let unchanged = Prober::new(bundle, kb, None)?;
     accuracies.push(("unchanged".to_owned(), unchanged.accuracy(mentions, &mut |name| name.to_owned())));
@@ -63,7 +68,7 @@ struct Prober<'a> {
 }
 
 impl Prober<'_> {
-    fn new<'a>(bundle: &Bundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> Result<Prober<'a>> {
+    fn new<'a>(bundle: &NameEncoderBundle, kb: &'a Arc<KnowledgeBase>, scope: Option<usize>) -> Result<Prober<'a>> {
         let stage = Stage::start();
         let mut names = bundle.name_encoder()?;
         names.encoder.restrict(scope);

@@ -21,7 +21,7 @@ use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, compile_trees};
 use super::learned::{check_unseen, of_corpus};
-use super::run_folder::{provenance, write_run, write_text};
+use super::run_folder::{REPORT, provenance, to_json, write_run};
 use super::settings;
 use crate::status;
 use crate::system::lexical::RECOGNITION_PART;
@@ -129,9 +129,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
             [&corpus.documents, &corpus.terminology].into_iter().chain(corpus.trees.as_ref().map(|trees| &trees.table))
         })
         .collect();
-    // The config marks a complete run folder, so it comes last.
-    write_text(&arguments.out, "model.json", &record.into_json(&model.to_json())?)?;
-    write_run(&arguments.out, &experiment, &report, &provenance(paths, arguments.root())?)
+    let (model, report) = (record.into_json(&model.to_json())?, to_json(&report)?);
+    let files = [("model.json", model.as_bytes()), (REPORT, report.as_bytes())];
+    write_run(&arguments.out, &experiment, &provenance(paths, arguments.root())?, &files)
 }
 
 /// Record of the training documents; corpora with role `dev` are only evaluated.

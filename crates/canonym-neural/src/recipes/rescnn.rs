@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::bundle::{Bundle, FILE, FORMAT, NameManifest};
+use crate::bundle::{FILE, FORMAT, NameEncoderBundle, NameManifest};
 use crate::checkpoint::{self, read_embeddings};
 use crate::index::FlatIndex;
 use crate::index::forms::FormVectors;
@@ -32,9 +32,10 @@ use serde::{Deserialize, Serialize};
 use super::checkpoints::checkpoint_folder;
 use super::learned::{check_prints, of_queries, source};
 use super::log::Log;
-use super::run_folder::{identity, provenance, write_bytes, write_run};
+use super::run_folder::{REPORT, identity, provenance, to_json, write_run};
+use super::settings::experiment_of;
 use super::sources::{DataConfig, Queries, compile_main, compile_terminology, read_queries};
-use super::{TrainOptions, settings, stage, tell_unknown};
+use super::{TrainOptions, stage, tell_unknown};
 use crate::recipes::queries::MentionQuery;
 use crate::status;
 use crate::system::lexical::{LEXICAL_PART, lexical_learned};
@@ -194,8 +195,7 @@ struct Report {
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
     let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid ResCNN experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "ResCNN")?;
     experiment.model.check_sizes().with_context(|| format!("{path} cannot be trained"))?;
     if let VocabularyConfig::Learned { size: 0 | 1, .. } | VocabularyConfig::Learned { dim: 0, .. } =
         experiment.vocabulary
@@ -205,8 +205,6 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         return Err(error.with_hint("`vocabulary` has a `size` of 2 or more, such as 8000, and a `dim` such as 128"));
     }
     let root = arguments.root();
-    std::fs::create_dir_all(&arguments.out)
-        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
     let started = Instant::now();
     let mut seconds = BTreeMap::new();
     let data = &experiment.data;
@@ -313,7 +311,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         })
     };
     let learned = Some(learned(&experiment, root)?);
-    let mut bundle = Bundle {
+    let mut bundle = NameEncoderBundle {
         manifest: manifest(Fusion::DENSE)?,
         parameters: chosen.without(SPARSE_WEIGHT),
         tokenizer: tokenizer.clone(),
@@ -365,8 +363,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         seen,
         seconds,
     };
-    write_run(&arguments.out, &experiment, &report, &provenance)?;
-    write_bytes(&arguments.out, FILE, &bundle.to_bytes(Precision::Single)?)?;
+    let (bytes, report) = (bundle.to_bytes(Precision::Single)?, to_json(&report)?);
+    write_run(&arguments.out, &experiment, &provenance, &[(FILE, &bytes), (REPORT, report.as_bytes())])?;
     // Remove the files kept for resuming.
     for name in ["clean.kb", "dev.kb", "synonyms.kb"] {
         let path = arguments.out.join(name);
@@ -525,7 +523,7 @@ impl Stage<'_> {
 
 /// The evidence for each part of the held-out queries: candidates, and whether each is correct.
 fn collect_evidence(
-    bundle: &Bundle,
+    bundle: &NameEncoderBundle,
     kb: &Arc<KnowledgeBase>,
     parts: &[Labelled],
 ) -> canonym_core::Result<Vec<LabelledQuery>> {

@@ -1,4 +1,4 @@
-//! The run folder: `config.toml` (the resolved experiment), `report.json`, `provenance.json`, and the model.
+//! The run folder: the model, `report.json`, `provenance.json`, and `config.toml` (the resolved experiment), which is written last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -17,22 +17,42 @@ use super::checkpoints::data_file;
 pub struct Provenance {
     /// Program and version.
     pub program: &'static str,
-    /// Commit of the source, if known.
-    pub revision: Option<String>,
+    /// Git commit of the source of canonym, if it was run in a checkout of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_revision: Option<String>,
     /// Checksum of each input file.
     pub data_xxh3: BTreeMap<String, String>,
 }
 
-/// Writes report, provenance and, last, the resolved experiment, which marks a complete run folder.
+/// The report of a run.
+pub const REPORT: &str = "report.json";
+
+/// The resolved experiment, which marks a complete run folder.
+const CONFIG: &str = "config.toml";
+
+/// Writes `files` (the model and the report), the provenance and, last, the resolved experiment. The experiment of a previous run in the
+/// folder is removed first.
 pub fn write_run(
     out: &Path,
     experiment: &impl Serialize,
-    report: &impl Serialize,
     provenance: &Provenance,
+    files: &[(&str, &[u8])],
 ) -> Result<()> {
-    write_text(out, "report.json", &to_json(report)?)?;
-    write_text(out, "provenance.json", &to_json(provenance)?)?;
-    write_text(out, "config.toml", &to_toml(experiment)?)
+    let (config, provenance) = (to_toml(experiment)?, to_json(provenance)?);
+    let marker = out.join(CONFIG);
+    if marker.exists() {
+        std::fs::remove_file(&marker).map_err(|error| Error::io("remove", &marker, error))?;
+    }
+    for (name, bytes) in files {
+        write_bytes(out, name, bytes)?;
+    }
+    write_text(out, "provenance.json", &provenance)?;
+    write_text(out, CONFIG, &config)
+}
+
+/// Whether a run in the folder has finished.
+pub fn is_complete(folder: &Path) -> bool {
+    folder.join(CONFIG).exists()
 }
 
 /// Serialises a value as TOML.
@@ -86,16 +106,54 @@ pub fn provenance(paths: BTreeSet<&PathBuf>, root: &Path) -> Result<Provenance> 
     for path in paths {
         data_xxh3.insert(path.display().to_string(), hash_file(&data_file(path, root))?);
     }
-    let output = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
-    let revision =
-        output.filter(|output| output.status.success()).and_then(|output| String::from_utf8(output.stdout).ok());
-    let revision = revision.map(|text| text.trim().to_owned());
-    Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), revision, data_xxh3 })
+    let source_revision = source_revision();
+    Ok(Provenance { program: concat!("canonym ", env!("CARGO_PKG_VERSION")), source_revision, data_xxh3 })
+}
+
+/// The commit of the git repository of the current folder, if it is that of canonym. Other repositories say nothing about the program.
+fn source_revision() -> Option<String> {
+    let output = std::process::Command::new("git").args(["rev-parse", "--show-toplevel", "HEAD"]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    let (top, commit) = text.trim().split_once('\n')?;
+    is_checkout(Path::new(top)).then(|| commit.to_owned())
+}
+
+/// Whether a folder is a checkout of canonym.
+fn is_checkout(folder: &Path) -> bool {
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    manifest.contains("[workspace]") && folder.join("crates/canonym-neural/Cargo.toml").exists()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn made_by(folder: &Path) -> Provenance {
+        provenance(BTreeSet::new(), folder).unwrap()
+    }
+
+    #[test]
+    fn run_without_its_model_is_incomplete() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, experiment) = (folder.path(), BTreeMap::from([("seed", 1)]));
+        write_run(out, &experiment, &made_by(out), &[("model", b"weights"), (REPORT, b"{}\n")]).unwrap();
+        assert!(is_complete(out));
+        // A folder in place of the model: writing it fails, in a new run folder and in that of an earlier run.
+        std::fs::remove_file(out.join("model")).unwrap();
+        for out in [out, &out.join("new")] {
+            std::fs::create_dir_all(out.join("model/part")).unwrap();
+            write_run(out, &experiment, &made_by(out), &[("model", b"weights"), (REPORT, b"{}\n")]).unwrap_err();
+            assert!(!is_complete(out), "{}", out.display());
+        }
+    }
+
+    #[test]
+    fn only_a_checkout_of_canonym_has_a_revision_of_the_source() {
+        assert!(is_checkout(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Cargo.toml"), "[workspace]\nmembers = [\"crates/mine\"]\n").unwrap();
+        assert!(!is_checkout(folder.path()));
+    }
 
     #[test]
     fn data_that_changed_after_a_run_is_noticed() {

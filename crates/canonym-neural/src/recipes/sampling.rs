@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bundle::{Bundle, DECISION_PART};
+use crate::bundle::{DECISION_PART, NameEncoderBundle};
 use crate::objectives::tags::TagsConfig;
 use crate::tensor::random::shuffle;
 use crate::train::RunConfig;
@@ -28,13 +28,14 @@ use canonym_core::text::analysis::Analysis;
 use canonym_core::text::{Document, Span};
 use serde::{Deserialize, Serialize};
 
+use super::TrainOptions;
 use super::adapt::{self, TrainingSplit, learn};
 use super::data::{Trees, compile_trees};
 use super::learned::{check_known, of_documents, source};
 use super::pipeline::pipeline_on;
-use super::run_folder::{provenance, write_run, write_text};
+use super::run_folder::{REPORT, provenance, to_json, write_run, write_text};
+use super::settings::experiment_of;
 use super::stage::remove_kept;
-use super::{TrainOptions, settings};
 use crate::status;
 use crate::system::Models;
 use crate::system::linked::MentionSource;
@@ -160,12 +161,9 @@ struct Report {
 /// Runs an experiment. Completed runs are saved in `runs.jsonl` and not repeated. Lines of that file from runs of single seeds or strategies can
 /// be put together; repeated ones count once.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid sampling experiment"))?;
+    let experiment: Experiment = experiment_of(arguments, table, "sampling")?;
     let strategies = experiment.check()?;
     let (root, out) = (arguments.root(), arguments.out.as_path());
-    std::fs::create_dir_all(out).map_err(|error| canonym_core::Error::io("create", out, error))?;
     let terminology = &experiment.terminology;
     let (prefix, trees) = (terminology.prefix.as_deref(), terminology.trees.as_ref());
     let kb = compile_trees("terminology", &root.join(&terminology.path), prefix, trees, root)?;
@@ -212,8 +210,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     let (n_documents, n_test) = (simulation.pool.len(), simulation.test.len());
     let report = Report { n_documents, n_test, seen, before, full, runs, effort };
     let paths = experiment.pool.iter().chain(&experiment.test).chain([&terminology.path]).collect();
-    write_text(out, "curves.svg", &plot::draw(&report.runs, &report.full, &report.before))?;
-    write_run(out, &experiment, &report, &provenance(paths, root)?)?;
+    let (curves, json) = (plot::draw(&report.runs, &report.full, &report.before), to_json(&report)?);
+    let files = [("curves.svg", curves.as_bytes()), (REPORT, json.as_bytes())];
+    write_run(out, &experiment, &provenance(paths, root)?, &files)?;
     status::say(&summary(&report));
     Ok(())
 }
@@ -265,7 +264,7 @@ impl Experiment {
 struct Simulation<'a> {
     experiment: &'a Experiment,
     kb: Arc<KnowledgeBase>,
-    base: Arc<Bundle>,
+    base: Arc<NameEncoderBundle>,
     pool: Vec<AnnotatedDocument>,
     test: Vec<AnnotatedDocument>,
     out: &'a Path,
@@ -305,7 +304,7 @@ impl Simulation<'_> {
             save(kept, runs)?;
         }
         let aim = full.as_ref().and_then(|full| full.points.first()).copied();
-        let aim = aim.ok_or_else(|| canonym_core::Error::config("no model of all documents"))?;
+        let aim = aim.ok_or_else(|| canonym_core::Error::config("no run was trained on all documents"))?;
         let mut start = Beginning {
             order: &order,
             read: before.clone(),
@@ -391,7 +390,7 @@ impl Simulation<'_> {
     }
 
     /// Predictions of a model for the pool, and its scores on the test documents.
-    fn read(&self, bundle: &Arc<Bundle>) -> canonym_core::Result<(Predictions, Point)> {
+    fn read(&self, bundle: &Arc<NameEncoderBundle>) -> canonym_core::Result<(Predictions, Point)> {
         let pipeline = pipeline_on(&self.kb, bundle)?;
         let texts: Vec<&Document> = self.pool.iter().chain(&self.test).map(|document| &document.document).collect();
         let mut found: Predictions = Vec::with_capacity(texts.len());

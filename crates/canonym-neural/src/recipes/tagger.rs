@@ -16,7 +16,6 @@ use crate::tensor::parameters::Parameters;
 use crate::tensor::random::for_step;
 use crate::train::{RunConfig, Select};
 use canonym_core::corpus::{AnnotatedDocument, OnMismatch, Reader};
-use canonym_core::error::Context;
 use canonym_core::eval::learned::{self, Learned, Seen};
 use canonym_core::eval::matching::Counts;
 use canonym_core::input::Input;
@@ -30,8 +29,8 @@ use super::TrainOptions;
 use super::checkpoints::data_file;
 use super::data::{Role, Trees, ids_of_trees};
 use super::learned::{check_unseen, of_documents, source};
-use super::run_folder::{identity, provenance, to_json, write_text};
-use super::settings;
+use super::run_folder::{identity, provenance, to_json, write_run};
+use super::settings::experiment_of;
 use super::stage::{Stage, open_log};
 use crate::status;
 
@@ -200,11 +199,7 @@ pub struct Trained {
 
 /// Runs an experiment.
 pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result<()> {
-    let path = arguments.config.display();
-    let experiment: Experiment =
-        settings(&arguments.config, table).with_context(|| format!("{path} is not a valid tagger experiment"))?;
-    std::fs::create_dir_all(&arguments.out)
-        .map_err(|error| canonym_core::Error::io("create", &arguments.out, error))?;
+    let experiment: Experiment = experiment_of(arguments, table, "tagger")?;
     train(&experiment, arguments.root(), arguments.allow_seen, &arguments.out)?;
     Ok(())
 }
@@ -306,7 +301,8 @@ pub fn train(experiment: &Experiment, root: &Path, allow_seen: bool, out: &Path)
     let mut bare = experiment.clone();
     // The recorded name of a corpus does not affect training.
     bare.corpus.iter_mut().for_each(|corpus| corpus.of = None);
-    let of = identity(&bare, &provenance(bare.paths(), root)?)?;
+    let provenance = provenance(bare.paths(), root)?;
+    let of = identity(&bare, &provenance)?;
     let stage = Stage { name: "tagger", config: experiment.run, seed: experiment.seed, out, of: &of };
     let mut log = open_log(out, &["tagger"])?;
     let parameters = stage.train(parameters, &mut objective, n_examples, &mut log)?;
@@ -330,7 +326,7 @@ pub fn train(experiment: &Experiment, root: &Path, allow_seen: bool, out: &Path)
         seen,
         seconds,
     };
-    write_text(out, "tagger-report.json", &to_json(&report)?)?;
+    write_run(out, experiment, &provenance, &[("tagger-report.json", to_json(&report)?.as_bytes())])?;
     Ok(Trained { extractor, prior: prior(&corpora), parameters })
 }
 

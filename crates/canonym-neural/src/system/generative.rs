@@ -19,7 +19,7 @@ use super::detect_then_link::DetectThenLink;
 use super::info::ModelInfo;
 use super::lexical::{Lexical, lexical_learned};
 use super::linked::MentionSource;
-use super::names::NameModel;
+use super::names::PipelineModel;
 use super::{LinkingModel, Target};
 use crate::bundle::generative::{Calibration, Candidates, GenerativeBundle, GenerativeManifest, Ranking, SYSTEM};
 use crate::models::bert::Sequences;
@@ -361,7 +361,7 @@ impl LinkingModel for GenerativeModel {
             all.join("candidates", lexical_learned()?.as_ref());
         }
         if mentions == MentionSource::Detect {
-            all.join("mentions", Some(&NameModel::embedded()?.learned(mentions)?));
+            all.join("mentions", Some(&PipelineModel::embedded()?.learned(mentions)?));
         }
         Ok(all)
     }
@@ -373,7 +373,7 @@ impl LinkingModel for GenerativeModel {
     fn annotator(&self, on: &Target, config: RecogniseConfig) -> Result<Box<dyn Annotator>> {
         let link = LinkConfig { top_k: config.top_k, min_score: 0.0 };
         let linker = Box::new(self.0.linker(on, link)?);
-        Ok(Box::new(DetectThenLink::new(on, &NameModel::embedded()?, linker, None, config)?))
+        Ok(Box::new(DetectThenLink::new(on, &PipelineModel::embedded()?, linker, None, config)?))
     }
 
     fn uses_dictionary(&self) -> bool {

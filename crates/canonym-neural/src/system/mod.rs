@@ -41,7 +41,7 @@ use canonym_core::{Error, Result};
 use crate::bundle::cross_encoder::{self, CrossBundle};
 use crate::bundle::dual_encoder::DualBundle;
 use crate::bundle::generative::GenerativeBundle;
-use crate::bundle::{self, Bundle, MultitaskBundle};
+use crate::bundle::{self, MultitaskBundle, NameEncoderBundle};
 use crate::index::cache::cache_folder;
 use crate::index::stored::NameIndex;
 use crate::status::Stage;
@@ -51,7 +51,7 @@ use info::ModelInfo;
 use lexical::Lexical;
 use linked::MentionSource;
 use multitask::MultitaskModel;
-use names::NameModel;
+use names::PipelineModel;
 
 /// The default model; `canonym-default/assets/README.md` describes how it was trained.
 pub const DEFAULT_MODEL: &[u8] = canonym_default::MODEL;
@@ -189,7 +189,7 @@ impl Models {
     pub fn open(model: &Model) -> Result<Models> {
         let stage = Stage::start();
         let models = match model {
-            Model::Default => Models::of(NameModel::embedded()?),
+            Model::Default => Models::of(PipelineModel::embedded()?),
             Model::Lexical => Models::of(Lexical::embedded()),
             Model::Bm25 => Models::of(Bm25Config::default()),
             Model::Path(path) if is_bundle(path) => of_bundle(path)?,
@@ -208,7 +208,7 @@ impl Models {
     }
 
     /// The model, if it is one of name encoder and tagger.
-    pub fn names(&self) -> Option<&NameModel> {
+    pub fn names(&self) -> Option<&PipelineModel> {
         let model: &dyn Any = &*self.linking;
         model.downcast_ref()
     }
@@ -272,7 +272,7 @@ enum AnyModel {
 type Open = fn(&[u8], &Path) -> Result<AnyModel>;
 
 /// The kinds of models in bundles, by the field `system` of their settings.
-const KINDS: [(&str, Open); 4] = [
+const KINDS: &[(&str, Open)] = &[
     (bundle::dual_encoder::SYSTEM, |bytes, path| {
         let model = DualModel::new(Arc::new(DualBundle::from_bytes(bytes, path)?));
         Ok(AnyModel::Linking(Arc::new(model)))
@@ -291,12 +291,18 @@ const KINDS: [(&str, Open); 4] = [
 impl AnyModel {
     /// Deserialises a bundle; `path` is used in error messages.
     fn from_bytes(bytes: &[u8], path: &Path) -> Result<AnyModel> {
-        let system = bundle::system_in(bytes, path)?;
-        match KINDS.iter().find(|(name, _)| system.as_deref() == Some(name)) {
-            Some((_, open)) => open(bytes, path),
+        let Some(system) = bundle::system_in(bytes, path)? else {
             // Name encoders have no such field.
-            None => Ok(AnyModel::Linking(Arc::new(NameModel::new(Arc::new(Bundle::from_bytes(bytes, path)?))?))),
-        }
+            return Ok(AnyModel::Linking(Arc::new(PipelineModel::new(Arc::new(NameEncoderBundle::from_bytes(
+                bytes, path,
+            )?))?)));
+        };
+        let Some((_, open)) = KINDS.iter().find(|(name, _)| *name == system) else {
+            let path = path.display();
+            let message = format!("{path} is a model of the system `{system}`, which this version does not know");
+            return Err(Error::unsupported(message).with_hint("use a newer version of canonym"));
+        };
+        open(bytes, path)
     }
 }
 
@@ -376,5 +382,29 @@ impl Linker for NameLinker {
 
     fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
         self.0.explain(inputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::bundle::names::tests as names;
+    use crate::tensor::parameters::{Parameters, Precision};
+
+    #[test]
+    fn model_of_an_unknown_kind_asks_for_a_newer_version() {
+        let settings = |settings: &str| BTreeMap::from([("settings".to_owned(), settings.to_owned())]);
+        let newer = settings(r#"{"format": 9, "system": "oracle"}"#);
+        let newer = Parameters::default().to_bytes(Precision::Single, &newer).unwrap();
+        let error = AnyModel::from_bytes(&newer, Path::new("new.safetensors")).err().unwrap();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+        let message = "new.safetensors is a model of the system `oracle`, which this version does not know";
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.hint(), Some("use a newer version of canonym"));
+        // Name encoders are those without the field.
+        let bytes = names::bundle().to_bytes(Precision::Single).unwrap();
+        assert!(matches!(AnyModel::from_bytes(&bytes, Path::new("names")), Ok(AnyModel::Linking(_))));
     }
 }

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::detect_then_link::explain_mention;
 use super::info::ModelInfo;
 use super::linked::MentionSource;
-use super::names::NameModel;
+use super::names::PipelineModel;
 use super::terminology::bare;
 use super::{LinkingModel, Target};
 use crate::bundle::MultitaskBundle;
@@ -96,7 +96,7 @@ impl LinkingModel for MultitaskModel {
         if mentions == MentionSource::Detect && !self.0.manifest.model.detects() {
             match self.0.detector()? {
                 Some(detector) => all.join("mentions", detector.learned.as_ref()),
-                None => all.join("mentions", Some(&NameModel::embedded()?.learned(mentions)?)),
+                None => all.join("mentions", Some(&PipelineModel::embedded()?.learned(mentions)?)),
             }
         }
         Ok(all)
@@ -119,7 +119,7 @@ impl LinkingModel for MultitaskModel {
         let config = RecogniseConfig { top_k: 1, min_score: Some(linker.min_score), ..config };
         let detector = match self.0.detector()? {
             Some(detector) => MultitaskModel(Arc::new(detector)).annotator(on, config)?,
-            None => NameModel::embedded()?.annotator(on, config)?,
+            None => PipelineModel::embedded()?.annotator(on, config)?,
         };
         Ok(Box::new(MultitaskLinker { detector: Some(detector), ..linker }))
     }

@@ -18,7 +18,7 @@ use super::lexical::{dictionary, join_recognition};
 use super::linked::MentionSource;
 use super::pipeline::Pipeline;
 use super::{DEFAULT, DEFAULT_MODEL, IndexChoice, LinkingModel, Target, encoding};
-use crate::bundle::Bundle;
+use crate::bundle::NameEncoderBundle;
 use crate::index::FlatIndex;
 use crate::index::build::{IndexBuilder, IndexReport};
 use crate::index::cache::{VectorCache, cache_folder};
@@ -33,27 +33,27 @@ const MIN_PROPOSED: f32 = 0.05;
 
 /// A name encoder, optionally with a tagger.
 #[derive(Debug, Clone)]
-pub struct NameModel {
+pub struct PipelineModel {
     /// Weights and settings.
-    pub bundle: Arc<Bundle>,
+    pub bundle: Arc<NameEncoderBundle>,
     ranking: LexicalModel,
 }
 
-impl NameModel {
+impl PipelineModel {
     /// A model of a bundle.
     ///
     /// # Errors
     /// If the lexical weights in the bundle are damaged.
-    pub fn new(bundle: Arc<Bundle>) -> Result<NameModel> {
-        Ok(NameModel { ranking: bundle.lexical()?, bundle })
+    pub fn new(bundle: Arc<NameEncoderBundle>) -> Result<PipelineModel> {
+        Ok(PipelineModel { ranking: bundle.lexical()?, bundle })
     }
 
     /// The default model.
     ///
     /// # Errors
     /// Never, unless the package is damaged.
-    pub fn embedded() -> Result<NameModel> {
-        NameModel::new(Arc::new(Bundle::from_bytes(DEFAULT_MODEL, Path::new(DEFAULT))?))
+    pub fn embedded() -> Result<PipelineModel> {
+        PipelineModel::new(Arc::new(NameEncoderBundle::from_bytes(DEFAULT_MODEL, Path::new(DEFAULT))?))
     }
 
     /// Builds or updates the index of the names of `kb` at `out`.
@@ -107,7 +107,7 @@ impl NameModel {
         }
     }
 
-    /// The index beside the file of a knowledge base. One that cannot be used is not, and that is said.
+    /// The index beside the file of a knowledge base. Logs a warning and ignores an index that does not match.
     pub fn found_index(&self, kb: &KnowledgeBase) -> Option<Arc<NameIndex>> {
         let path = index_path(kb.container().path());
         if !path.is_file() {
@@ -154,7 +154,7 @@ impl NameModel {
     }
 }
 
-impl LinkingModel for NameModel {
+impl LinkingModel for PipelineModel {
     fn info(&self) -> ModelInfo {
         ModelInfo::of_file(&*self.bundle)
     }
@@ -198,7 +198,7 @@ pub fn index_path(kb: &Path) -> PathBuf {
 }
 
 /// Index over the embeddings of the forms of `kb`, which are cached.
-pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &Bundle, names: &NameEncoder) -> FlatIndex {
+pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &NameEncoderBundle, names: &NameEncoder) -> FlatIndex {
     let cache = VectorCache { folder: cache_folder(), model: bundle.names_fingerprint() };
     let sample = |n_names: usize| {
         let forms: Vec<&str> = (0..n_names).map(|form| kb.forms().get(form)).collect();
@@ -236,7 +236,7 @@ mod tests {
             builder.add(record).unwrap();
         }
         let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
-        let model = NameModel::embedded().unwrap();
+        let model = PipelineModel::embedded().unwrap();
         let names = Arc::new(model.bundle.name_encoder().unwrap());
         let linker = |vectors: FormVectors| {
             let (ranking, fusion) = (model.ranking.clone(), model.bundle.manifest.fusion);
@@ -269,7 +269,7 @@ mod tests {
         let name = NameRecord { text: "gout".to_owned(), scope: Scope::Exact };
         builder.add(ConceptRecord { id: "A:1".to_owned(), names: vec![name], ..Default::default() }).unwrap();
         let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
-        let model = NameModel::embedded().unwrap();
+        let model = PipelineModel::embedded().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.index");
         model.build_index(&kb, &path, Precision::F16, &mut |_, _| Ok(())).unwrap();

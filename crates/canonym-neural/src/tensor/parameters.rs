@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use canonym_core::artifact::AtomicFile;
+use canonym_core::error::Context;
 use canonym_core::{Error, Result};
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
@@ -201,22 +202,21 @@ impl Parameters {
                 (Dtype::F16, self.entries.iter().map(|entry| rounded_half_bytes(&entry.value)).collect())
             }
         };
-        let refused = |error| Error::invalid(format!("cannot write the weights: {error}"));
+        let failed = "cannot write the weights";
         let mut views = Vec::with_capacity(self.len());
         for (entry, bytes) in self.entries.iter().zip(&bytes) {
             let shape = vec![entry.value.n_rows, entry.value.n_cols];
-            views.push((entry.name.as_str(), TensorView::new(dtype, shape, bytes).map_err(refused)?));
+            views.push((entry.name.as_str(), TensorView::new(dtype, shape, bytes).context(failed)?));
         }
         for (name, bytes) in &self.tables {
-            views.push((name.as_str(), TensorView::new(Dtype::U8, vec![bytes.len()], bytes).map_err(refused)?));
+            views.push((name.as_str(), TensorView::new(Dtype::U8, vec![bytes.len()], bytes).context(failed)?));
         }
         let mut metadata = metadata.clone();
         let sum = checksum(&metadata, views.iter().map(|(name, view)| (*name, view)).collect());
         metadata.insert(CHECKSUM.to_owned(), sum);
         // A single entry, since the library writes several in random order.
-        let metadata = serde_json::to_string(&metadata)
-            .map_err(|error| Error::invalid(format!("cannot write the metadata: {error}")))?;
-        safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).map_err(refused)
+        let metadata = serde_json::to_string(&metadata).context("cannot write the metadata")?;
+        safetensors::serialize(views, Some([(METADATA.to_owned(), metadata)].into())).context(failed)
     }
 
     /// Writes a safetensors file atomically.
@@ -309,15 +309,15 @@ impl Parameters {
     pub fn with_metadata(bytes: &[u8], path: &Path, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
         let damaged = |error| Error::artifact(path, format!("invalid or incomplete safetensors file: {error}"));
         let tensors = SafeTensors::deserialize(bytes).map_err(damaged)?;
-        let refused = |error: String| Error::invalid(format!("cannot write the metadata: {error}"));
+        let failed = "cannot write the metadata";
         let mut metadata = metadata.clone();
         metadata.remove(CHECKSUM);
         let named = tensors.tensors();
         let sum = checksum(&metadata, named.iter().map(|(name, view)| (name.as_str(), view)).collect());
         metadata.insert(CHECKSUM.to_owned(), sum);
-        let metadata = serde_json::to_string(&metadata).map_err(|error| refused(error.to_string()))?;
+        let metadata = serde_json::to_string(&metadata).context(failed)?;
         let metadata = Some([(METADATA.to_owned(), metadata)].into());
-        safetensors::serialize(named, metadata).map_err(|error| refused(error.to_string()))
+        safetensors::serialize(named, metadata).context(failed)
     }
 }
 

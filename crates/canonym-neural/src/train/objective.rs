@@ -82,7 +82,7 @@ impl Outputs {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Values(BTreeMap<&'static str, Matrix>);
 
-/// What a name without output gives.
+/// Returned for an unknown output name.
 static EMPTY: Matrix = Matrix { n_rows: 0, n_cols: 0, values: Vec::new() };
 
 impl Values {

@@ -3,6 +3,9 @@
 //!
 //! Functions that end in `_back` add to gradients of inputs, given that of the output.
 
+pub(crate) mod attention;
+pub(crate) mod lstm;
+
 use rayon::prelude::*;
 
 use crate::tensor::elementwise::{Activation, softmax};

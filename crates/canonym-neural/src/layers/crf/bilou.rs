@@ -26,7 +26,7 @@ pub const MAX_TOKENS: usize = 40;
 
 /// A mention as a range of tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Marked {
+pub struct TaggedSpan {
     /// First token.
     pub first: usize,
     /// Last token.
@@ -136,13 +136,13 @@ impl BilouCrf {
     }
 
     /// Adds every mention with a marginal probability of at least `min_probability`, ordered by first, then last token.
-    pub fn mentions(&self, min_probability: f32, found: &mut Vec<Marked>) {
+    pub fn mentions(&self, min_probability: f32, found: &mut Vec<TaggedSpan>) {
         let min_probability = min_probability.max(MIN_PROBABILITY);
         for first in 0..self.len() {
             let free = self.free_before[first];
             let alone = free * self.emitted[first][UNIT] * self.free_after[first];
             if alone >= min_probability {
-                found.push(Marked { first, last: first, probability: alone });
+                found.push(TaggedSpan { first, last: first, probability: alone });
             }
             let mut begun = free * self.emitted[first][BEGIN];
             if begun * self.open_after[first] < min_probability {
@@ -151,7 +151,7 @@ impl BilouCrf {
             for last in first + 1..self.len().min(first + MAX_TOKENS) {
                 let probability = begun * self.emitted[last][LAST] * self.free_after[last];
                 if probability >= min_probability {
-                    found.push(Marked { first, last, probability });
+                    found.push(TaggedSpan { first, last, probability });
                 }
                 begun *= self.emitted[last][INSIDE];
                 if begun * self.open_after[last] < min_probability {
@@ -181,9 +181,9 @@ pub fn labels_of(n: usize, mentions: &[(usize, usize)]) -> Vec<u8> {
 }
 
 /// Greedy non-maximum suppression by probability; the result is in text order.
-pub fn likeliest(mut mentions: Vec<Marked>) -> Vec<Marked> {
+pub fn likeliest(mut mentions: Vec<TaggedSpan>) -> Vec<TaggedSpan> {
     mentions.sort_by(|left, right| right.probability.total_cmp(&left.probability).then(left.first.cmp(&right.first)));
-    let mut kept: Vec<Marked> = Vec::new();
+    let mut kept: Vec<TaggedSpan> = Vec::new();
     for mention in mentions {
         if kept.iter().all(|other| mention.last < other.first || mention.first > other.last) {
             kept.push(mention);
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn of_mentions_that_overlap_labels_tell_of_the_longest_and_the_likeliest_is_kept() {
         assert_eq!(labels_of(5, &[(0, 0), (0, 2), (4, 4)]), [1, 2, 3, 0, 4]);
-        let mark = |first, last, probability| Marked { first, last, probability };
+        let mark = |first, last, probability| TaggedSpan { first, last, probability };
         let kept = likeliest(vec![mark(0, 2, 0.3), mark(0, 0, 0.6), mark(2, 3, 0.5)]);
         assert_eq!(kept, [mark(0, 0, 0.6), mark(2, 3, 0.5)]);
     }

@@ -8,10 +8,11 @@
 use canonym_core::Result;
 use rayon::prelude::*;
 
+use crate::layers::linear::PanelLinear;
+use crate::layers::norm::LayerNorm;
 use crate::models::bert::{BertConfig, Sequences};
-use crate::tensor::elementwise::{Activation, Norm, add_and_layer_norm_rows, layer_norm_rows, softmax_rows};
-use crate::tensor::matrix::{Compute, Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
-use crate::tensor::panels::Panels;
+use crate::tensor::elementwise::{Activation, softmax_rows};
+use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, multiply_in};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
@@ -27,7 +28,7 @@ const MANY_TILES: usize = 4;
 /// Queries per attention block.
 const QUERIES: usize = 128;
 
-/// Rows per thread of row-wise operations when a tile is split across threads.
+/// Rows per thread of the activation when a tile is split across threads.
 const ROWS: usize = 32;
 
 /// Encodes wordpieces and whole sequences.
@@ -37,9 +38,9 @@ pub struct BertEncoder {
     words: Matrix,
     positions: Matrix,
     types: Matrix,
-    norm: NormWeights,
+    norm: LayerNorm,
     layers: Vec<Layer>,
-    pooler: Option<Linear>,
+    pooler: Option<PanelLinear>,
 }
 
 /// How the wordpiece vectors of a sequence are pooled.
@@ -55,25 +56,12 @@ pub enum Pooling {
 
 #[derive(Debug)]
 struct Layer {
-    attention_input: Linear,
-    attention_output: Linear,
-    attention_norm: NormWeights,
-    inner: Linear,
-    outer: Linear,
-    norm: NormWeights,
-}
-
-#[derive(Debug)]
-pub(in crate::models) struct Linear {
-    weight: Panels,
-    pub(in crate::models) bias: Vec<f32>,
-}
-
-#[derive(Debug)]
-pub(in crate::models) struct NormWeights {
-    gain: Vec<f32>,
-    bias: Vec<f32>,
-    epsilon: f32,
+    attention_input: PanelLinear,
+    attention_output: PanelLinear,
+    attention_norm: LayerNorm,
+    inner: PanelLinear,
+    outer: PanelLinear,
+    norm: LayerNorm,
 }
 
 /// Work buffers of one tile.
@@ -88,58 +76,15 @@ struct Scratch {
     outer: Vec<f32>,
 }
 
-impl Linear {
-    pub(in crate::models) fn of(parameters: &Parameters, name: &str, compute: Compute) -> Result<Linear> {
-        let weight = Panels::of(parameters.get(&format!("{name}.weight"))?, compute);
-        Ok(Linear { weight, bias: parameters.get(&format!("{name}.bias"))?.values.clone() })
-    }
-
-    /// `input · weight`, without the bias.
-    pub(in crate::models) fn multiply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
-        to.resize(n_rows * self.weight.n_out(), 0.0);
-        self.weight.multiply(View::of(input, n_rows, self.weight.n_in()), to, threads);
-    }
-
-    /// `input · weight + bias`.
-    pub(in crate::models) fn apply(&self, input: &[f32], n_rows: usize, to: &mut Vec<f32>, threads: Threads) {
-        self.multiply(input, n_rows, to, threads);
-        for row in to.chunks_exact_mut(self.bias.len()) {
-            row.iter_mut().zip(&self.bias).for_each(|(x, bias)| *x += bias);
-        }
-    }
-}
-
-impl NormWeights {
-    pub(in crate::models) fn of(parameters: &Parameters, name: &str, epsilon: f32) -> Result<NormWeights> {
-        let gain = parameters.get(&format!("{name}.gain"))?.values.clone();
-        Ok(NormWeights { gain, bias: parameters.get(&format!("{name}.bias"))?.values.clone(), epsilon })
-    }
-
-    pub(in crate::models) fn settings(&self) -> Norm<'_> {
-        Norm { gain: &self.gain, bias: &self.bias, epsilon: self.epsilon }
-    }
-
-    /// Residual connection and layer norm: normalises `rows + made + bias`.
-    pub(in crate::models) fn add(&self, rows: &mut [f32], made: &[f32], bias: &[f32], threads: Threads) {
-        let size = ROWS * bias.len();
-        match threads {
-            Threads::One => add_and_layer_norm_rows(rows, made, bias, self.settings()),
-            Threads::All => {
-                let parts = rows.par_chunks_mut(size).zip(made.par_chunks(size));
-                parts.for_each(|(rows, made)| add_and_layer_norm_rows(rows, made, bias, self.settings()));
-            }
-        }
-    }
-}
-
 impl BertEncoder {
     /// Builds an encoder from the weights under `scope`.
     pub fn new(config: &BertConfig, parameters: &Parameters, scope: &str) -> Result<BertEncoder> {
         config.check(parameters, scope)?;
         let epsilon = config.layer_norm_eps;
         let layer = |layer: usize| -> Result<Layer> {
-            let linear = |name: &str| Linear::of(parameters, &format!("{scope}layer.{layer}.{name}"), config.compute);
-            let norm = |name: &str| NormWeights::of(parameters, &format!("{scope}layer.{layer}.{name}"), epsilon);
+            let linear =
+                |name: &str| PanelLinear::of(parameters, &format!("{scope}layer.{layer}.{name}"), config.compute);
+            let norm = |name: &str| LayerNorm::of(parameters, &format!("{scope}layer.{layer}.{name}"), epsilon);
             Ok(Layer {
                 attention_input: linear("attention.input")?,
                 attention_output: linear("attention.output")?,
@@ -155,9 +100,9 @@ impl BertEncoder {
             words: table("word")?,
             positions: table("position")?,
             types: table("type")?,
-            norm: NormWeights::of(parameters, &format!("{scope}embedding.norm"), epsilon)?,
+            norm: LayerNorm::of(parameters, &format!("{scope}embedding.norm"), epsilon)?,
             layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_>>()?,
-            pooler: Linear::of(parameters, &format!("{scope}pooler"), config.compute).ok(),
+            pooler: PanelLinear::of(parameters, &format!("{scope}pooler"), config.compute).ok(),
         })
     }
 
@@ -246,7 +191,7 @@ impl BertEncoder {
             let sums = word.iter().zip(position).zip(self.types.row(*of_type as usize));
             rows.extend(sums.map(|((word, position), of_type)| word + position + of_type));
         }
-        layer_norm_rows(rows, self.norm.settings());
+        self.norm.apply_to(rows);
     }
 
     /// Multi-head attention from queries, keys and values into `context`, for all rows or for the first row of each sequence.

@@ -25,6 +25,9 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{AttentionConfig, Tape, Var};
+use crate::layers::embedding::{embedding, positions_of};
+use crate::layers::linear::linear;
+use crate::layers::norm::layer_norm;
 use crate::tensor::elementwise::Activation;
 use crate::tensor::matrix::{Compute, Matrix};
 use crate::tensor::parameters::Parameters;
@@ -314,13 +317,13 @@ impl BertConfig {
             let seen = linear(tape, &format!("{scope}attention.output"), seen)?;
             let seen = tape.dropout(seen, rate, rng.as_deref_mut());
             rows = tape.add(rows, seen);
-            rows = self.norm(tape, &format!("{scope}attention.norm"), rows)?;
+            rows = layer_norm(tape, &format!("{scope}attention.norm"), rows, self.layer_norm_eps)?;
             let inner = linear(tape, &format!("{scope}feed_forward.inner"), rows)?;
             let inner = tape.activate(inner, self.hidden_act);
             let outer = linear(tape, &format!("{scope}feed_forward.outer"), inner)?;
             let outer = tape.dropout(outer, rate, rng.as_deref_mut());
             rows = tape.add(rows, outer);
-            rows = self.norm(tape, &format!("{scope}feed_forward.norm"), rows)?;
+            rows = layer_norm(tape, &format!("{scope}feed_forward.norm"), rows, self.layer_norm_eps)?;
         }
         tape.compute_in(before);
         Ok(rows)
@@ -334,28 +337,13 @@ impl BertConfig {
     }
 
     fn embed(&self, tape: &mut Tape<'_>, scope: &str, sequences: &Sequences) -> Result<Var> {
-        let places = sequences.segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
-        let mut sum = None;
-        for (name, rows) in
-            [("word", sequences.input_ids.clone()), ("position", places), ("type", sequences.types.clone())]
-        {
-            let table = tape.parameter(&format!("{scope}embedding.{name}"))?;
-            let rows = tape.gather(table, rows);
-            sum = Some(sum.map_or(rows, |sum| tape.add(sum, rows)));
+        let mut rows = embedding(tape, &format!("{scope}embedding.word"), sequences.input_ids.clone())?;
+        for (name, ids) in [("position", positions_of(&sequences.segments)), ("type", sequences.types.clone())] {
+            let added = embedding(tape, &format!("{scope}embedding.{name}"), ids)?;
+            rows = tape.add(rows, added);
         }
-        self.norm(tape, &format!("{scope}embedding.norm"), sum.expect("there are three tables"))
+        layer_norm(tape, &format!("{scope}embedding.norm"), rows, self.layer_norm_eps)
     }
-
-    fn norm(&self, tape: &mut Tape<'_>, name: &str, rows: Var) -> Result<Var> {
-        let (gain, bias) = (tape.parameter(&format!("{name}.gain"))?, tape.parameter(&format!("{name}.bias"))?);
-        Ok(tape.layer_norm(rows, gain, bias, self.layer_norm_eps))
-    }
-}
-
-fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
-    let weight = tape.parameter(&format!("{name}.weight"))?;
-    let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.linear(input, weight, Some(bias)))
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ impl PairScorer {
             config: config.clone(),
             tokenizer: tokenizer.clone(),
             encoder: BertEncoder::new(&config.bert, parameters, SCOPE)?,
-            weight: parameters.get(HEAD[0])?.values.clone(),
-            bias: parameters.get(HEAD[1])?.values[0],
+            weight: parameters.get(&format!("{HEAD}.weight"))?.values.clone(),
+            bias: parameters.get(&format!("{HEAD}.bias"))?.values[0],
         })
     }
 

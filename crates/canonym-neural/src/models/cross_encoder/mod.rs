@@ -19,6 +19,7 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{Tape, Var};
+use crate::layers::linear::linear;
 use crate::models::bert::{BertConfig, DEVIATION, Sequences};
 use crate::models::cross_encoder::context::N_PIECES;
 use crate::tensor::matrix::Matrix;
@@ -29,8 +30,8 @@ use crate::tokenizer::Tokenizer;
 /// Scope of the encoder weights.
 pub const SCOPE: &str = "bert.";
 
-/// Weight and bias of the output layer.
-pub const HEAD: [&str; 2] = ["head.weight", "head.bias"];
+/// Output layer.
+pub const HEAD: &str = "head";
 
 /// Model configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,8 +67,9 @@ impl CrossEncoderConfig {
         self.bert.init(parameters, SCOPE, rng);
         let width = self.bert.hidden_size;
         let weight = Matrix::new(width, 1, (0..width).map(|_| DEVIATION * random::normal(rng)).collect());
-        for (name, value) in HEAD.into_iter().zip([weight, Matrix::zeros(1, 1)]) {
-            if parameters.find(name).is_err() {
+        for (part, value) in [("weight", weight), ("bias", Matrix::zeros(1, 1))] {
+            let name = format!("{HEAD}.{part}");
+            if parameters.find(&name).is_err() {
                 parameters.add(name, value);
             }
         }
@@ -97,8 +99,8 @@ impl CrossEncoderConfig {
         let width = self.bert.hidden_size;
         // The pooler is optional in BERT but required here.
         parameters.shaped(&format!("{SCOPE}pooler.weight"), width, width)?;
-        parameters.shaped(HEAD[0], width, 1)?;
-        parameters.shaped(HEAD[1], 1, 1)?;
+        parameters.shaped(&format!("{HEAD}.weight"), width, 1)?;
+        parameters.shaped(&format!("{HEAD}.bias"), 1, 1)?;
         Ok(())
     }
 
@@ -107,8 +109,7 @@ impl CrossEncoderConfig {
         let rows = self.bert.forward(tape, SCOPE, pairs, rng.as_deref_mut())?;
         let pooled = self.bert.pool(tape, SCOPE, rows, pairs.segments())?;
         let pooled = tape.dropout(pooled, self.bert.hidden_dropout_prob, rng);
-        let (weight, bias) = (tape.parameter(HEAD[0])?, tape.parameter(HEAD[1])?);
-        Ok(tape.linear(pooled, weight, Some(bias)))
+        linear(tape, HEAD, pooled)
     }
 }
 
@@ -127,8 +128,8 @@ pub(crate) mod tests {
         let mut parameters = Parameters::default();
         drawn_bert.iter().for_each(|(name, value)| parameters.add(format!("{SCOPE}{name}"), value.clone()));
         let mut rng = SplitMix64::new(2);
-        parameters.add(HEAD[0], drawn(12, 1, &mut rng));
-        parameters.add(HEAD[1], drawn(1, 1, &mut rng));
+        parameters.add("head.weight", drawn(12, 1, &mut rng));
+        parameters.add("head.bias", drawn(1, 1, &mut rng));
         let words = [UNKNOWN, FIRST, BEHIND, BEGIN, END, "liver", "kidney", "disease", "fatty", "cold", "##s"];
         let tokenizer = Tokenizer::of(words.map(str::to_owned).to_vec()).unwrap();
         let config = CrossEncoderConfig { bert, n_wordpieces: 16 };
@@ -161,8 +162,8 @@ pub(crate) mod tests {
         config.init(&mut parameters, &mut SplitMix64::new(1));
         config.check(&parameters).unwrap();
         assert_eq!(parameters.get("bert.embedding.word").unwrap(), drawn.get("bert.embedding.word").unwrap());
-        assert_eq!(parameters.get(HEAD[1]).unwrap().values, [0.0]);
-        assert!(parameters.get(HEAD[0]).unwrap().values.iter().all(|value| value.abs() < 0.1));
+        assert_eq!(parameters.get("head.bias").unwrap().values, [0.0]);
+        assert!(parameters.get("head.weight").unwrap().values.iter().all(|value| value.abs() < 0.1));
     }
 
     #[test]
@@ -180,7 +181,7 @@ pub(crate) mod tests {
         let without = parameters.clone().without("bert.pooler.weight");
         assert!(config.check(&without).unwrap_err().to_string().contains("bert.pooler.weight"));
         let mut wrong = parameters.clone();
-        wrong.add(HEAD[0], Matrix::zeros(11, 1));
+        wrong.add("head.weight", Matrix::zeros(11, 1));
         assert!(config.check(&wrong).unwrap_err().to_string().contains("`head.weight` is 11 x 1"));
     }
 }

@@ -2,10 +2,11 @@
 
 use canonym_core::Result;
 
+use crate::layers::linear::Linear;
 use crate::models::bert::Sequences;
 use crate::models::bert::infer::{BertEncoder, Pooling};
 use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, NAME_LENGTH, NameVector, SPANS, TEXT};
-use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
+use crate::tensor::matrix::{Matrix, Threads};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
@@ -23,31 +24,11 @@ pub struct DualEncoder {
     spans: Option<Linear>,
 }
 
-#[derive(Debug)]
-struct Linear {
-    weight: Matrix,
-    bias: Vec<f32>,
-}
-
 /// Wordpiece vectors of a batch of windows.
 #[derive(Debug)]
 pub struct Read {
     rows: Matrix,
     segments: Segments,
-}
-
-impl Linear {
-    fn of(parameters: &Parameters, name: &str) -> Result<Linear> {
-        let bias = parameters.get(&format!("{name}.bias"))?.values.clone();
-        Ok(Linear { weight: parameters.get(&format!("{name}.weight"))?.clone(), bias })
-    }
-
-    fn apply(&self, input: &Matrix) -> Matrix {
-        let values = self.bias.iter().copied().cycle().take(input.n_rows * self.bias.len()).collect();
-        let mut output = Matrix::new(input.n_rows, self.bias.len(), values);
-        multiply(output.view_mut(), input.view(), self.weight.view(), WriteMode::Add, Threads::All);
-        output
-    }
 }
 
 impl DualEncoder {
@@ -122,7 +103,7 @@ impl DualEncoder {
             }
         }
         match &self.ends {
-            Some(ends) => ends.apply(&Matrix::new(mentions.len(), 2 * dim, values)),
+            Some(ends) => ends.apply(&Matrix::new(mentions.len(), 2 * dim, values), Threads::All),
             None => Matrix::new(mentions.len(), dim, values),
         }
     }
@@ -169,7 +150,7 @@ impl DualEncoder {
     /// Three scores per wordpiece of each window, without `[CLS]` and `[SEP]`; empty if the model has no span search.
     pub fn span_scores(&self, read: &Read) -> Vec<Vec<f32>> {
         let Some(spans) = &self.spans else { return vec![Vec::new(); read.segments.len()] };
-        let scores = spans.apply(&read.rows);
+        let scores = spans.apply(&read.rows, Threads::All);
         let inner = |rows: std::ops::Range<usize>| scores.values[3 * (rows.start + 1)..3 * (rows.end - 1)].to_vec();
         read.segments.iter().map(inner).collect()
     }

@@ -27,6 +27,7 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{Tape, Var};
+use crate::layers::linear::linear;
 use crate::models::bert::{BertConfig, Sequences};
 use crate::tensor::elementwise::Activation;
 use crate::tensor::matrix::Matrix;
@@ -122,7 +123,7 @@ pub struct WindowSpan {
 
 /// Outputs of the text encoder.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct TextOutputs {
     /// Mention embeddings, `[mentions, hidden]`.
     pub mentions: Option<Var>,
     /// Three scores per wordpiece, if the model has a span search.
@@ -189,14 +190,14 @@ impl DualEncoderConfig {
         windows: &Sequences,
         mention_spans: &[WindowSpan],
         rng: Option<&mut SplitMix64>,
-    ) -> Result<Seen> {
+    ) -> Result<TextOutputs> {
         let rows = self.bert.forward(tape, TEXT, windows, rng)?;
         let spans = match self.search {
             Some(_) => Some(linear(tape, SPANS, rows)?),
             None => None,
         };
         if mention_spans.is_empty() {
-            return Ok(Seen { mentions: None, spans });
+            return Ok(TextOutputs { mentions: None, spans });
         }
         let row = |row: usize| row as u32;
         let mentions = match self.mention {
@@ -219,7 +220,7 @@ impl DualEncoderConfig {
                 tape.activate(pooled, Activation::Tanh)
             }
         };
-        Ok(Seen { mentions: Some(mentions), spans })
+        Ok(TextOutputs { mentions: Some(mentions), spans })
     }
 
     /// Name embeddings, `[sequences, hidden]`.
@@ -237,12 +238,6 @@ impl DualEncoderConfig {
             }
         }
     }
-}
-
-fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
-    let weight = tape.parameter(&format!("{name}.weight"))?;
-    let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.linear(input, weight, Some(bias)))
 }
 
 #[cfg(test)]

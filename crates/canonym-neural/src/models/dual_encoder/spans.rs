@@ -2,6 +2,7 @@
 //!
 //! The logit of a span from wordpiece `s` to wordpiece `e` is `begin(s) + end(e) + Σ inside(s..=e)` (Bhowmik et al. 2021, equation 4).
 
+use crate::models::joint::logistic;
 use crate::tensor::elementwise::softmax;
 
 /// Score columns per wordpiece.
@@ -25,11 +26,6 @@ pub struct TokenSpan {
     pub last: usize,
     /// Probability that it is a mention.
     pub probability: f32,
-}
-
-/// Logistic function.
-pub fn sigmoid(logit: f32) -> f32 {
-    1.0 / (1.0 + (-logit).exp())
 }
 
 /// Calls `tell` with first wordpiece, last wordpiece and logit of every span up to `longest` wordpieces, ordered by first, then last.
@@ -75,7 +71,7 @@ pub fn each_span_back(gradients: &[f32], longest: usize, gradient: &mut [f32]) {
 pub fn likely_spans(scores: &[f32], longest: usize, min_probability: f32) -> Vec<TokenSpan> {
     let mut found = Vec::new();
     each_span(scores, longest, |first, last, logit| {
-        let probability = sigmoid(logit);
+        let probability = logistic(logit);
         if probability >= min_probability {
             found.push(TokenSpan { first, last, probability });
         }
@@ -83,7 +79,7 @@ pub fn likely_spans(scores: &[f32], longest: usize, min_probability: f32) -> Vec
     found
 }
 
-/// Mentions from the best tag of each word; the probability is the minimum over its tags. `begins_word` tells for each wordpiece whether it
+/// Mentions from the best tag of each word; the probability is the minimum over its tags. `begins_word` says whether each wordpiece
 /// starts a word. An inside tag without a preceding begin starts a mention.
 pub fn tagged_spans(scores: &[f32], begins_word: &[bool]) -> Vec<TokenSpan> {
     let mut found: Vec<TokenSpan> = Vec::new();
@@ -150,7 +146,7 @@ mod tests {
         for expected in [(0, 0, 1.1), (0, 1, 0.6), (1, 2, 0.7), (0, 2, 1.6)] {
             assert!(logits.contains(&expected), "{expected:?} {logits:?}");
         }
-        assert!((sigmoid(1.6) - 0.8320).abs() < 1e-4);
+        assert!((logistic(1.6) - 0.8320).abs() < 1e-4);
         assert_eq!(n_spans(5, 2), 9);
         assert_eq!(likely_spans(&SCORES, 3, 0.83).len(), 2);
         assert_eq!(likely_spans(&SCORES, 3, 0.0).len(), 6);

@@ -8,9 +8,11 @@ use rayon::prelude::*;
 
 use super::beam::{NextToken, Step};
 use super::{ENCODER, GenerativeConfig, OUTPUT_BIAS, WORDS};
+use crate::layers::linear::PanelLinear;
+use crate::layers::norm::LayerNorm;
 use crate::models::bert::Sequences;
-use crate::models::bert::infer::{BertEncoder, Linear, NormWeights, activate};
-use crate::tensor::elementwise::{layer_norm_rows, log_sum_exp, softmax_rows};
+use crate::models::bert::infer::{BertEncoder, activate};
+use crate::tensor::elementwise::{log_sum_exp, softmax_rows};
 use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, dot, multiply_in};
 use crate::tensor::panels::Panels;
 use crate::tensor::parameters::Parameters;
@@ -23,7 +25,7 @@ pub struct EncoderDecoder {
     encoder: BertEncoder,
     words: Matrix,
     positions: Matrix,
-    norm: NormWeights,
+    norm: LayerNorm,
     layers: Vec<Layer>,
     output: Panels,
     output_bias: Vec<f32>,
@@ -31,16 +33,16 @@ pub struct EncoderDecoder {
 
 #[derive(Debug)]
 struct Layer {
-    own_input: Linear,
-    own_output: Linear,
-    own_norm: NormWeights,
-    query: Linear,
-    context: Linear,
-    cross_output: Linear,
-    cross_norm: NormWeights,
-    inner: Linear,
-    outer: Linear,
-    norm: NormWeights,
+    own_input: PanelLinear,
+    own_output: PanelLinear,
+    own_norm: LayerNorm,
+    query: PanelLinear,
+    context: PanelLinear,
+    cross_output: PanelLinear,
+    cross_norm: LayerNorm,
+    inner: PanelLinear,
+    outer: PanelLinear,
+    norm: LayerNorm,
 }
 
 /// A decoding of several sources.
@@ -63,8 +65,8 @@ impl EncoderDecoder {
         config.check(parameters)?;
         let (epsilon, compute) = (config.encoder.layer_norm_eps, config.encoder.compute);
         let layer = |layer: usize| -> Result<Layer> {
-            let linear = |name: &str| Linear::of(parameters, &format!("decoder.layer.{layer}.{name}"), compute);
-            let norm = |name: &str| NormWeights::of(parameters, &format!("decoder.layer.{layer}.{name}.norm"), epsilon);
+            let linear = |name: &str| PanelLinear::of(parameters, &format!("decoder.layer.{layer}.{name}"), compute);
+            let norm = |name: &str| LayerNorm::of(parameters, &format!("decoder.layer.{layer}.{name}.norm"), epsilon);
             Ok(Layer {
                 own_input: linear("self.input")?,
                 own_output: linear("self.output")?,
@@ -86,7 +88,7 @@ impl EncoderDecoder {
         Ok(EncoderDecoder {
             encoder: BertEncoder::new(&config.encoder, parameters, ENCODER)?,
             positions: parameters.get("decoder.embedding.position")?.clone(),
-            norm: NormWeights::of(parameters, "decoder.embedding.norm", epsilon)?,
+            norm: LayerNorm::of(parameters, "decoder.embedding.norm", epsilon)?,
             layers: (0..config.decoder_layers).map(layer).collect::<Result<_>>()?,
             output: Panels::of(&transposed, compute),
             output_bias: parameters.get(OUTPUT_BIAS)?.values.clone(),
@@ -132,7 +134,7 @@ impl Decoding<'_> {
             let (word, position) = (words.row(step.token as usize), positions.row(step.path.len()));
             rows.extend(word.iter().zip(position).map(|(word, position)| word + position));
         }
-        layer_norm_rows(&mut rows, norm.settings());
+        norm.apply_to(&mut rows);
         rows
     }
 

@@ -27,6 +27,9 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{AttentionConfig, Tape, Var};
+use crate::layers::embedding::{embedding, positions_of};
+use crate::layers::linear::linear;
+use crate::layers::norm::layer_norm;
 use crate::models::bert::{BertConfig, DEVIATION, Sequences, Weight};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
@@ -149,9 +152,8 @@ impl GenerativeConfig {
         let segments = Arc::new(targets.segments().clone());
         let before = tape.compute_in(self.encoder.compute);
         let rate = self.encoder.hidden_dropout_prob;
-        let places = segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
-        let (words, positions) = (tape.parameter(WORDS)?, tape.parameter("decoder.embedding.position")?);
-        let (words, positions) = (tape.gather(words, targets.input_ids().to_vec()), tape.gather(positions, places));
+        let words = embedding(tape, WORDS, targets.input_ids().to_vec())?;
+        let positions = embedding(tape, "decoder.embedding.position", positions_of(&segments))?;
         let rows = tape.add(words, positions);
         let rows = self.norm(tape, "decoder.embedding", rows)?;
         let mut rows = tape.dropout(rows, rate, rng.as_deref_mut());
@@ -210,14 +212,6 @@ impl GenerativeConfig {
     }
 
     fn norm(&self, tape: &mut Tape<'_>, name: &str, rows: Var) -> Result<Var> {
-        let gain = tape.parameter(&format!("{name}.norm.gain"))?;
-        let bias = tape.parameter(&format!("{name}.norm.bias"))?;
-        Ok(tape.layer_norm(rows, gain, bias, self.encoder.layer_norm_eps))
+        layer_norm(tape, &format!("{name}.norm"), rows, self.encoder.layer_norm_eps)
     }
-}
-
-fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
-    let weight = tape.parameter(&format!("{name}.weight"))?;
-    let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.linear(input, weight, Some(bias)))
 }

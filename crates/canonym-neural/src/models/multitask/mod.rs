@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::autograd::{Tape, Var};
 use crate::layers::crf::N_ENDS;
 use crate::layers::crf::bilou::N_LABELS;
+use crate::layers::linear::linear;
 use crate::layers::lstm::BiLstmConfig;
 use crate::models::bert::{BertConfig, DEVIATION, Sequences};
 use crate::tensor::matrix::Matrix;
@@ -338,9 +339,7 @@ impl MultitaskConfig {
     pub fn head(&self, tape: &mut Tape<'_>, task: Task, units: Var, rng: Option<&mut SplitMix64>) -> Result<Var> {
         let mut units = tape.dropout(units, DROPOUT, rng);
         if self.hidden_layer {
-            let weight = tape.parameter(&format!("{}.hidden.weight", task.name()))?;
-            let bias = tape.parameter(&format!("{}.hidden.bias", task.name()))?;
-            let hidden = tape.linear(units, weight, Some(bias));
+            let hidden = linear(tape, &format!("{}.hidden", task.name()), units)?;
             units = tape.relu(hidden);
         }
         if task == Task::Concepts {
@@ -348,9 +347,7 @@ impl MultitaskConfig {
             let ones = tape.input(Matrix::new(n_rows, 1, vec![1.0; n_rows]));
             return Ok(tape.concat(&[units, ones]));
         }
-        let weight = tape.parameter(&format!("{}.weight", task.name()))?;
-        let bias = tape.parameter(&format!("{}.bias", task.name()))?;
-        Ok(tape.linear(units, weight, Some(bias)))
+        linear(tape, task.name(), units)
     }
 }
 

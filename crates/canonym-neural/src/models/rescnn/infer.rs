@@ -8,8 +8,9 @@ use rayon::prelude::*;
 
 use crate::autograd::ops::cpu::{Offsets, unfold};
 use crate::autograd::{Tape, softmax};
+use crate::layers::linear::Linear;
 use crate::models::rescnn::{Pooling, ResCnnConfig, Tokens};
-use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, dot, multiply};
+use crate::tensor::matrix::{Matrix, View, dot};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
 
@@ -41,28 +42,6 @@ struct Block {
     convolutions: Vec<Linear>,
     inner: Linear,
     outer: Linear,
-}
-
-#[derive(Debug)]
-struct Linear {
-    weight: Matrix,
-    bias: Vec<f32>,
-}
-
-impl Linear {
-    fn of(parameters: &Parameters, name: &str) -> Result<Linear> {
-        let weight = parameters.get(&format!("{name}.weight"))?.clone();
-        Ok(Linear { weight, bias: parameters.get(&format!("{name}.bias"))?.values.clone() })
-    }
-
-    /// `to[.., first..] = input · weight + bias`, where `to` has `n_cols` columns.
-    fn apply(&self, input: View<'_>, to: &mut [f32], first: usize, n_cols: usize) {
-        for row in to.chunks_exact_mut(n_cols).take(input.n_rows) {
-            row[first..][..self.bias.len()].copy_from_slice(&self.bias);
-        }
-        let out = ViewMut::of(to, input.n_rows, n_cols).columns(first, self.weight.n_cols);
-        multiply(out, input, self.weight.view(), WriteMode::Add, Threads::One);
-    }
 }
 
 /// Work buffers of one tile.
@@ -153,12 +132,12 @@ impl ResCnnEncoder {
             for (place, (kernel, convolution)) in kernels.iter().zip(&block.convolutions).enumerate() {
                 let seen = View::of(near, n_rows, width * offsets.len())
                     .columns((radius - kernel / 2) * width, kernel * width);
-                convolution.apply(seen, filtered, place * n_filters, n_filtered);
+                convolution.apply_to_columns(seen, filtered, place * n_filters, n_filtered);
             }
             relu(filtered);
-            block.inner.apply(View::of(filtered, n_rows, n_filtered), inner, 0, hidden);
+            block.inner.apply_to_columns(View::of(filtered, n_rows, n_filtered), inner, 0, hidden);
             relu(inner);
-            block.outer.apply(View::of(inner, n_rows, hidden), outer, 0, width);
+            block.outer.apply_to_columns(View::of(inner, n_rows, hidden), outer, 0, width);
             rows.iter_mut().zip(outer.iter()).for_each(|(row, outer)| *row += outer);
         }
         self.pool(rows, &tokens.segments)
@@ -212,14 +191,14 @@ fn project(parameters: &Parameters) -> Result<Projected> {
     let projection = Linear::of(parameters, "projection")?;
     let width = projection.weight.n_cols;
     let mut table = Matrix::zeros(words.n_rows, width);
-    projection.apply(words.view(), &mut table.values, 0, width);
+    projection.apply_to_columns(words.view(), &mut table.values, 0, width);
     Ok(Projected::OfPiece(table))
 }
 
 fn probabilities((inner, outer): &(Linear, Linear), rows: &[f32], segments: &Segments) -> Vec<f32> {
     let n_rows = segments.n_rows();
     let mut hidden = vec![0.0; n_rows * inner.bias.len()];
-    inner.apply(View::of(rows, n_rows, inner.weight.n_rows), &mut hidden, 0, inner.bias.len());
+    inner.apply_to_columns(View::of(rows, n_rows, inner.weight.n_rows), &mut hidden, 0, inner.bias.len());
     relu(&mut hidden);
     let score = |hidden: &[f32]| dot(hidden, &outer.weight.values) + outer.bias[0];
     let mut probabilities: Vec<f32> = hidden.chunks_exact(inner.bias.len()).map(score).collect();

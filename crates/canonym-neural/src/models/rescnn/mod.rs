@@ -25,6 +25,9 @@ use canonym_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::{NORM_EPSILON, Tape, Var};
+use crate::layers::embedding::{embedding, positions_of};
+use crate::layers::linear::linear;
+use crate::layers::norm::layer_norm;
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
 use crate::tensor::random::{self, SplitMix64};
@@ -283,25 +286,14 @@ impl ResCnnConfig {
 
 /// Wordpiece embeddings, `[rows, dim]`; those of BERT are summed and normalised.
 fn embed(tape: &mut Tape<'_>, tokens: &Tokens) -> Result<Var> {
-    let table = tape.parameter("embedding.word")?;
-    let mut rows = tape.gather(table, tokens.input_ids.clone());
-    if let Ok(table) = tape.parameter("embedding.position") {
-        let places = tokens.segments.iter().flat_map(|rows| 0..rows.len() as u32).collect();
-        let positions = tape.gather(table, places);
-        let table = tape.parameter("embedding.type")?;
-        let types = tape.gather(table, vec![0; tokens.input_ids.len()]);
+    let mut rows = embedding(tape, "embedding.word", tokens.input_ids.clone())?;
+    if let Ok(positions) = embedding(tape, "embedding.position", positions_of(&tokens.segments)) {
+        let types = embedding(tape, "embedding.type", vec![0; tokens.input_ids.len()])?;
         rows = tape.add(rows, positions);
         rows = tape.add(rows, types);
-        let (gain, bias) = (tape.parameter("embedding.norm.gain")?, tape.parameter("embedding.norm.bias")?);
-        rows = tape.layer_norm(rows, gain, bias, NORM_EPSILON);
+        rows = layer_norm(tape, "embedding.norm", rows, NORM_EPSILON)?;
     }
     Ok(rows)
-}
-
-fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
-    let weight = tape.parameter(&format!("{name}.weight"))?;
-    let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.linear(input, weight, Some(bias)))
 }
 
 #[cfg(test)]

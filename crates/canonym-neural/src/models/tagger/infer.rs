@@ -5,56 +5,13 @@ use canonym_core::Result;
 use super::features::{N_BITS, TokenFeatures, Words};
 use crate::autograd::NORM_EPSILON;
 use crate::autograd::ops::cpu::{Offsets, unfold};
-use crate::layers::crf::bilou::{BilouCrf, Marked, N_LABELS, likeliest};
+use crate::layers::crf::bilou::{BilouCrf, N_LABELS, TaggedSpan, likeliest};
+use crate::layers::linear::Linear;
+use crate::layers::norm::LayerNorm;
 use crate::models::tagger::{Packed, TaggerConfig, group_tokens};
-use crate::tensor::elementwise::{self, layer_norm_rows};
 use crate::tensor::matrix::{Matrix, Threads, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
 use crate::tensor::segments::Segments;
-
-/// A linear layer.
-#[derive(Debug, Clone)]
-struct Linear {
-    weight: Matrix,
-    bias: Vec<f32>,
-}
-
-impl Linear {
-    fn new(parameters: &Parameters, name: &str) -> Result<Linear> {
-        let bias = parameters.get(&format!("{name}.bias"))?.values.clone();
-        Ok(Linear { weight: parameters.get(&format!("{name}.weight"))?.clone(), bias })
-    }
-
-    fn apply(&self, input: &Matrix) -> Matrix {
-        let mut output = Matrix::zeros(input.n_rows, self.weight.n_cols);
-        output.values.chunks_exact_mut(self.weight.n_cols).for_each(|row| row.copy_from_slice(&self.bias));
-        multiply(output.view_mut(), input.view(), self.weight.view(), WriteMode::Add, Threads::One);
-        output
-    }
-}
-
-/// Gain and bias of a layer norm.
-#[derive(Debug, Clone)]
-struct Norm {
-    gain: Vec<f32>,
-    bias: Vec<f32>,
-}
-
-impl Norm {
-    fn new(parameters: &Parameters, name: &str) -> Result<Norm> {
-        let values = |part: &str| Ok(parameters.get(&format!("{name}.{part}"))?.values.clone());
-        Ok(Norm { gain: values("gain")?, bias: values("bias")? })
-    }
-
-    fn apply(&self, input: &Matrix) -> Matrix {
-        let mut output = input.clone();
-        layer_norm_rows(
-            &mut output.values,
-            elementwise::Norm { gain: &self.gain, bias: &self.bias, epsilon: NORM_EPSILON },
-        );
-        output
-    }
-}
 
 /// A tagger ready for inference.
 #[derive(Debug, Clone)]
@@ -63,9 +20,9 @@ pub struct Tagger {
     n_label_sets: usize,
     parameters: Parameters,
     projection: Linear,
-    blocks: Vec<(Norm, Linear, Linear)>,
-    share: (Norm, Linear),
-    norm: Norm,
+    blocks: Vec<(LayerNorm, Linear, Linear)>,
+    share: (LayerNorm, Linear),
+    norm: LayerNorm,
     labels: Linear,
 }
 
@@ -93,12 +50,12 @@ impl Tagged {
     }
 
     /// Adds every mention of a label set with a probability of at least `min_probability`, ordered by first, then last token.
-    pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<Marked>) {
+    pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<TaggedSpan>) {
         self.windows.iter().for_each(|window| window.mentions(label_set, min_probability, found));
     }
 
     /// Mentions of a label set with a probability of at least `min_probability`, overlaps suppressed, in text order.
-    pub fn likeliest(&self, label_set: usize, min_probability: f32) -> Vec<Marked> {
+    pub fn likeliest(&self, label_set: usize, min_probability: f32) -> Vec<TaggedSpan> {
         let mut found = Vec::new();
         self.mentions(label_set, min_probability, &mut found);
         likeliest(found)
@@ -124,11 +81,11 @@ impl TaggedWindow {
     }
 
     /// Adds the mentions of the window of a label set with a probability of at least `min_probability`, ordered by first, then last token.
-    pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<Marked>) {
+    pub fn mentions(&self, label_set: usize, min_probability: f32, found: &mut Vec<TaggedSpan>) {
         let Some(crf) = &self.label_sets[label_set] else { return };
         let mut here = Vec::new();
         crf.mentions(min_probability, &mut here);
-        let placed = here.into_iter().map(|mark| Marked {
+        let placed = here.into_iter().map(|mark| TaggedSpan {
             first: mark.first + self.start,
             last: mark.last + self.start,
             ..mark
@@ -148,8 +105,8 @@ impl Tagger {
     pub fn new(config: &TaggerConfig, parameters: &Parameters, n_label_sets: usize) -> Result<Tagger> {
         let block = |block: usize| {
             let name = |part: &str| format!("block.{block}.{part}");
-            let norm = Norm::new(parameters, &name("norm"))?;
-            Ok((norm, Linear::new(parameters, &name("convolution"))?, Linear::new(parameters, &name("output"))?))
+            let norm = LayerNorm::of(parameters, &name("norm"), NORM_EPSILON)?;
+            Ok((norm, Linear::of(parameters, &name("convolution"))?, Linear::of(parameters, &name("output"))?))
         };
         let mut kept = Parameters::default();
         for name in ["word", "gram", "shape", "before", "after", "bit"] {
@@ -160,11 +117,11 @@ impl Tagger {
             config: config.clone(),
             n_label_sets,
             parameters: kept,
-            projection: Linear::new(parameters, "projection")?,
+            projection: Linear::of(parameters, "projection")?,
             blocks: (0..config.distances.len()).map(block).collect::<Result<_>>()?,
-            share: (Norm::new(parameters, "share.norm")?, Linear::new(parameters, "share")?),
-            norm: Norm::new(parameters, "norm")?,
-            labels: Linear::new(parameters, "labels")?,
+            share: (LayerNorm::of(parameters, "share.norm", NORM_EPSILON)?, Linear::of(parameters, "share")?),
+            norm: LayerNorm::of(parameters, "norm", NORM_EPSILON)?,
+            labels: Linear::of(parameters, "labels")?,
         })
     }
 
@@ -221,12 +178,12 @@ impl Tagger {
             let mut near = Matrix::zeros(rows.n_rows, 3 * rows.n_cols);
             let offsets = Offsets { all: &[-distance, 0, distance], seen: &[true; 3] };
             unfold(&normal.values, &mut near.values, offsets, &segments);
-            let mut inner = convolution.apply(&near);
+            let mut inner = convolution.apply(&near, Threads::One);
             inner.values.iter_mut().for_each(|value| *value = value.max(0.0));
             add_bias(&mut rows, &output.bias);
             multiply(rows.view_mut(), inner.view(), output.weight.view(), WriteMode::Add, Threads::One);
         }
-        self.labels.apply(&self.norm.apply(&rows))
+        self.labels.apply(&self.norm.apply(&rows), Threads::One)
     }
 
     fn embed(&self, features: &TokenFeatures, known: &WordRows) -> Matrix {
@@ -264,7 +221,7 @@ impl Tagger {
                 }
                 to[own.n_cols + gram.n_cols..].copy_from_slice(shape.row(word.shape as usize));
             }
-            let rows = self.projection.apply(&input);
+            let rows = self.projection.apply(&input, Threads::One);
             known.values.extend_from_slice(&rows.values[..n * rows.n_cols]);
         }
     }
@@ -282,7 +239,7 @@ impl Tagger {
                 means.row_mut(group).iter_mut().zip(from).for_each(|(to, from)| *to += weight * from);
             }
         }
-        let shared = self.share.1.apply(&means);
+        let shared = self.share.1.apply(&means, Threads::One);
         for (at, group) in packed.group_of.iter().enumerate() {
             add(rows.row_mut(at), shared.row(*group as usize));
         }
@@ -399,7 +356,7 @@ mod tests {
         let (mut found, mut expected) = (Vec::new(), Vec::new());
         tagged.mentions(0, 0.01, &mut found);
         whole.mentions(0.01, &mut expected);
-        let spans = |marks: &[Marked]| marks.iter().map(|mark| (mark.first, mark.last)).collect::<Vec<_>>();
+        let spans = |marks: &[TaggedSpan]| marks.iter().map(|mark| (mark.first, mark.last)).collect::<Vec<_>>();
         assert_eq!(spans(&found), spans(&expected));
     }
 }

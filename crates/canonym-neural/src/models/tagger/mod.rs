@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::autograd::{NORM_EPSILON, Tape, Var};
 use crate::layers::crf::bilou::N_LABELS;
+use crate::layers::embedding::embedding;
+use crate::layers::linear::linear;
+use crate::layers::norm::layer_norm;
 use crate::models::tagger::features::{N_BITS, N_SEPARATORS, N_SHAPES, TokenFeatures, Words};
 use crate::tensor::matrix::Matrix;
 use crate::tensor::parameters::Parameters;
@@ -238,8 +241,8 @@ impl TaggerConfig {
     pub fn forward(&self, tape: &mut Tape<'_>, packed: &Packed, mut rng: Option<&mut SplitMix64>) -> Result<Var> {
         let words = self.words(tape, packed, rng.as_deref_mut())?;
         let words = tape.gather(words, packed.word_of.clone());
-        let before = gathered(tape, "embedding.before", packed.before.clone())?;
-        let after = gathered(tape, "embedding.after", packed.after.clone())?;
+        let before = embedding(tape, "embedding.before", packed.before.clone())?;
+        let after = embedding(tape, "embedding.after", packed.after.clone())?;
         let bits = self.bits(packed, rng.as_deref_mut());
         let bits = tape.input(bits);
         let weight = tape.parameter("embedding.bit")?;
@@ -251,7 +254,7 @@ impl TaggerConfig {
                 rows = share(tape, rows, packed)?;
             }
             let distance = *distance as isize;
-            let normal = norm(tape, &format!("block.{block}.norm"), rows)?;
+            let normal = layer_norm(tape, &format!("block.{block}.norm"), rows, NORM_EPSILON)?;
             let near = tape.unfold(normal, &[-distance, 0, distance], &packed.segments);
             let inner = linear(tape, &format!("block.{block}.convolution"), near)?;
             let inner = tape.relu(inner);
@@ -259,7 +262,7 @@ impl TaggerConfig {
             let output = linear(tape, &format!("block.{block}.output"), inner)?;
             rows = tape.add(rows, output);
         }
-        let rows = norm(tape, "norm", rows)?;
+        let rows = layer_norm(tape, "norm", rows, NORM_EPSILON)?;
         linear(tape, "labels", rows)
     }
 
@@ -269,10 +272,10 @@ impl TaggerConfig {
         if let Some(rng) = rng {
             rows.iter_mut().filter(|_| random::unit(rng) < self.word_dropout).for_each(|row| *row = 0);
         }
-        let own = gathered(tape, "embedding.word", rows)?;
-        let grams = gathered(tape, "embedding.gram", packed.grams.clone())?;
+        let own = embedding(tape, "embedding.word", rows)?;
+        let grams = embedding(tape, "embedding.gram", packed.grams.clone())?;
         let grams = tape.segment_mean(grams, &packed.gram_segments);
-        let shapes = gathered(tape, "embedding.shape", packed.shapes.clone())?;
+        let shapes = embedding(tape, "embedding.shape", packed.shapes.clone())?;
         let all = tape.concat(&[own, grams, shapes]);
         linear(tape, "projection", all)
     }
@@ -297,27 +300,10 @@ impl TaggerConfig {
 
 /// Adds to each token the projected mean state of equal words in its text.
 fn share(tape: &mut Tape<'_>, rows: Var, packed: &Packed) -> Result<Var> {
-    let normal = norm(tape, "share.norm", rows)?;
+    let normal = layer_norm(tape, "share.norm", rows, NORM_EPSILON)?;
     let ordered = tape.gather(normal, packed.by_group.clone());
     let means = tape.segment_mean(ordered, &packed.group_segments);
     let shared = linear(tape, "share", means)?;
     let shared = tape.gather(shared, packed.group_of.clone());
     Ok(tape.add(rows, shared))
-}
-
-fn gathered(tape: &mut Tape<'_>, table: &str, rows: Vec<u32>) -> Result<Var> {
-    let table = tape.parameter(table)?;
-    Ok(tape.gather(table, rows))
-}
-
-fn linear(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
-    let weight = tape.parameter(&format!("{name}.weight"))?;
-    let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.linear(input, weight, Some(bias)))
-}
-
-fn norm(tape: &mut Tape<'_>, name: &str, input: Var) -> Result<Var> {
-    let gain = tape.parameter(&format!("{name}.gain"))?;
-    let bias = tape.parameter(&format!("{name}.bias"))?;
-    Ok(tape.layer_norm(input, gain, bias, NORM_EPSILON))
 }

@@ -64,7 +64,7 @@ fn config(schedule: Schedule, encoder_gradient: EncoderGradient) -> MultitaskBat
 }
 
 /// The outputs of all parts of a batch.
-fn values_of(objective: &Multitask, parameters: &Parameters, batch: &Batch) -> Values {
+fn values_of(objective: &Multitask, parameters: &Parameters, batch: &MultitaskBatch) -> Values {
     let mut values = Values::default();
     for part in 0..objective.n_parts(batch) {
         let mut tape = Tape::new(parameters);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::bundle::Bundle;
+use crate::bundle::NameEncoderBundle;
 use crate::models::fusion::Fusion;
 use crate::objectives::Names;
 use crate::objectives::synonyms::{SynonymConfig, Synonyms};
@@ -102,10 +102,10 @@ pub fn refine(
     config: Option<&NamesConfig>,
     seed: u64,
     kb: &Arc<KnowledgeBase>,
-    mut bundle: Bundle,
+    mut bundle: NameEncoderBundle,
     decisions: Decisions<'_>,
     out: &Path,
-) -> canonym_core::Result<(Bundle, LinkerReport)> {
+) -> canonym_core::Result<(NameEncoderBundle, LinkerReport)> {
     let queries = linked_names(kb, decisions.tune);
     let mut report =
         LinkerReport { n_documents: decisions.tune.len(), n_queries: queries.len(), ..LinkerReport::default() };
@@ -164,7 +164,7 @@ fn train_names(
     config: &NamesConfig,
     seed: u64,
     pipeline: &Pipeline,
-    bundle: &mut Bundle,
+    bundle: &mut NameEncoderBundle,
     (anchors, queries): (NamedConcepts<'_>, NamedConcepts<'_>),
     out: &Path,
 ) -> canonym_core::Result<Change> {

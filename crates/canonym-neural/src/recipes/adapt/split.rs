@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::learned::of_documents;
 use super::{Experiment, read};
-use crate::bundle::Bundle;
+use crate::bundle::NameEncoderBundle;
 
 /// The completely annotated documents of an experiment.
 pub(super) struct Split {
@@ -35,7 +35,7 @@ pub(super) enum Use {
 const MIN_TUNING_MENTIONS: usize = 30;
 
 /// Splits documents into held-out ones, those that tune, and the rest; see [`held_out`].
-pub(super) fn split(experiment: &Experiment, base: &Bundle, root: &Path) -> canonym_core::Result<Split> {
+pub(super) fn split(experiment: &Experiment, base: &NameEncoderBundle, root: &Path) -> canonym_core::Result<Split> {
     let documents = read(&experiment.documents, root)?;
     let mut uses = uses(experiment, base, &documents).into_iter();
     let mut split = Split { held_out: Vec::new(), tune: Vec::new(), documents: Vec::new() };
@@ -50,7 +50,7 @@ pub(super) fn split(experiment: &Experiment, base: &Bundle, root: &Path) -> cano
 }
 
 /// What each document is for. Documents that the base model was trained on cannot tune.
-pub(super) fn uses(experiment: &Experiment, base: &Bundle, documents: &[AnnotatedDocument]) -> Vec<Use> {
+pub(super) fn uses(experiment: &Experiment, base: &NameEncoderBundle, documents: &[AnnotatedDocument]) -> Vec<Use> {
     let ids = || documents.iter().map(|document| document.document.id.as_str());
     let mut uses: Vec<Use> = held_out(ids(), experiment.hold_out)
         .into_iter()

@@ -103,26 +103,26 @@ pub fn evaluate(
         };
         each.map(label).collect()
     };
-    let by_vectors = linker(bundle)?.evidence(&marked)?;
-    let alone = hybrid::calibrated(&labelled(&by_vectors), Fusion::DENSE);
+    let dense_evidence = linker(bundle)?.evidence(&marked)?;
+    let dense_fusion = hybrid::calibrated(&labelled(&dense_evidence), Fusion::DENSE);
     bundle.manifest.fusion = Fusion { lexical: 1.0, ..Fusion::DENSE };
-    let by_both = linker(bundle)?.evidence(&marked)?;
-    let both = labelled(&by_both);
-    report.by_weight = DENSE_WEIGHTS.into_iter().zip(hybrid::accuracies(&both, &DENSE_WEIGHTS)).collect();
-    let mut fusion = hybrid::fit_fusion(&both, &DENSE_WEIGHTS, DEFAULT_DENSE_WEIGHT);
-    let accuracy = |fusion: &Fusion| hybrid::accuracy(&both, fusion);
+    let hybrid_evidence = linker(bundle)?.evidence(&marked)?;
+    let candidates = labelled(&hybrid_evidence);
+    report.by_weight = DENSE_WEIGHTS.into_iter().zip(hybrid::accuracies(&candidates, &DENSE_WEIGHTS)).collect();
+    let mut fusion = hybrid::fit_fusion(&candidates, &DENSE_WEIGHTS, DEFAULT_DENSE_WEIGHT);
+    let accuracy = |fusion: &Fusion| hybrid::accuracy(&candidates, fusion);
     report.fused = BTreeMap::from([
         ("lexical", accuracy(&Fusion::LEXICAL)),
-        ("vectors", accuracy(&Fusion::DENSE)),
-        ("both", accuracy(&fusion)),
+        ("dense", accuracy(&Fusion::DENSE)),
+        ("hybrid", accuracy(&fusion)),
     ]);
     if evidence_of_names.names.is_some() {
-        (fusion, report.by_name_weight) = hybrid::fit_name_weight(&both, fusion);
+        (fusion, report.by_name_weight) = hybrid::fit_name_weight(&candidates, fusion);
         report.fused.insert("names", accuracy(&Fusion { lexical: 0.0, name: 1.0, ..Fusion::LEXICAL }));
         report.fused.insert("all", accuracy(&fusion));
     }
-    let fusion = hybrid::calibrated(&both, fusion);
-    let (evidence, fusion) = if lexical_fusion { (by_both, fusion) } else { (by_vectors, alone) };
+    let fusion = hybrid::calibrated(&candidates, fusion);
+    let (evidence, fusion) = if lexical_fusion { (hybrid_evidence, fusion) } else { (dense_evidence, dense_fusion) };
     for one_sense_weight in ONE_SENSE_WEIGHTS {
         let mut voted = evidence.clone();
         for (mentions, marked) in voted.iter_mut().zip(&marked) {

@@ -13,7 +13,7 @@ use canonym_core::link::system::no_leaky_tokenisation;
 use canonym_core::link::{Annotator, LeakyAnnotator, Linker};
 
 use super::{DualConfig, DualLinker};
-use crate::bundle::Bundle;
+use crate::bundle::NameEncoderBundle;
 use crate::bundle::dual_encoder::{DualBundle, SYSTEM};
 use crate::index::cache::{VectorCache, cache_folder};
 use crate::system::concept_rows::ConceptRows;
@@ -21,7 +21,7 @@ use crate::system::detect_then_link::DetectThenLink;
 use crate::system::info::ModelInfo;
 use crate::system::linked::MentionSource;
 use crate::system::name_scorer::{NameEvidence, NameScorer};
-use crate::system::names::{NameModel, name_vectors};
+use crate::system::names::{PipelineModel, name_vectors};
 use crate::system::{LinkingModel, Target, encoding};
 use crate::tensor::matrix::Matrix;
 
@@ -48,7 +48,7 @@ impl DualModel {
     fn detector(&self) -> Result<Arc<dyn LinkingModel>> {
         match &self.detector {
             Some(detector) => Ok(detector.clone()),
-            None => Ok(Arc::new(NameModel::embedded()?)),
+            None => Ok(Arc::new(PipelineModel::embedded()?)),
         }
     }
 
@@ -130,7 +130,7 @@ pub fn dual_linker(
 /// # Errors
 /// If the bundle is damaged.
 pub fn name_evidence(kb: &KnowledgeBase, bundle: &DualBundle, subset: Option<&Subset>) -> Result<Arc<NameEvidence>> {
-    let of_names = |nested: Bundle| -> Result<NameScorer> {
+    let of_names = |nested: NameEncoderBundle| -> Result<NameScorer> {
         let names = nested.name_encoder()?;
         let index = name_vectors(kb, &nested, &names);
         Ok(NameScorer::new(names, index))

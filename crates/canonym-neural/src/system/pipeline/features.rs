@@ -7,6 +7,7 @@ use crate::models::decision::{
     BLOCKS, Decision, Factors, MISSPELT, N_DISTINCT, OTHER, PROCESS, SENSE, SPECIES, UNNAMED, UNTYPED, block_of,
     probability,
 };
+use crate::models::joint::{log_odds, logistic};
 use crate::models::tagger::typed::LabelSet;
 
 /// Minimum tagger probability, by entity type, for linking a mention without a dictionary match. Each costs a search. Diseases and
@@ -84,8 +85,8 @@ fn soften(probability: f32) -> f32 {
 /// form tell its sense better than the tagger does. In research articles, for which the model was fitted, the inventory counts half.
 fn average(of_model: f32, of_senses: f32, research: f32) -> f32 {
     let weight = 0.5 * (1.0 - 0.5 * research);
-    let log_odds = (1.0 - weight) * logit(of_model) + weight * logit(of_senses);
-    1.0 / (1.0 + (-log_odds).exp())
+    let of_both = (1.0 - weight) * log_odds(of_model) + weight * log_odds(of_senses);
+    logistic(of_both)
 }
 
 /// Blocks of the types whose names the context does not outweigh in research articles either.
@@ -116,11 +117,6 @@ fn is_term(name: &str) -> bool {
 /// Minimum tagger probability of an unlinked mention.
 const MIN_UNLINKED: f32 = 0.3;
 
-pub(super) fn logit(probability: f32) -> f32 {
-    let kept = probability.clamp(1e-4, 1.0 - 1e-4);
-    (kept / (1.0 - kept)).ln()
-}
-
 /// The features of a proposal; `marks` are the tagger's probabilities for the concept's own name, by label set.
 pub(super) fn factors(proposal: &SpanProposal, marks: &[f32], label_sets: &[LabelSet]) -> Factors {
     let linked = proposal.link.candidates.first().map_or(0.0, |best| best.p_link);
@@ -133,14 +129,14 @@ pub(super) fn factors(proposal: &SpanProposal, marks: &[f32], label_sets: &[Labe
     let flag = |yes: bool| f32::from(u8::from(yes));
     let values: [f32; N_DISTINCT] = [
         1.0,
-        logit(of_type / total.max(1e-6)),
-        logit(proposal.any),
-        logit(linked),
+        log_odds(of_type / total.max(1e-6)),
+        log_odds(proposal.any),
+        log_odds(linked),
         flag(read.is_some()),
-        read.map_or(0.0, |(_, score)| logit(score)),
+        read.map_or(0.0, |(_, score)| log_odds(score)),
         flag(exact.is_some_and(|matched| matched.n_words > 1)),
         flag(exact.is_some_and(|matched| matched.n_words == 1)),
-        sense.map_or(0.0, logit),
+        sense.map_or(0.0, log_odds),
         proposal.inside,
         proposal.inside_name,
     ];

@@ -8,7 +8,7 @@ use canonym_core::text::Span;
 use canonym_core::text::tokens::Token;
 
 use super::SpanProposal;
-use crate::layers::crf::bilou::{MAX_TOKENS, Marked};
+use crate::layers::crf::bilou::{MAX_TOKENS, TaggedSpan};
 
 /// Marks tagger-only spans that contain a word used in another sense, as in `rash decision`. `sensed` is in text order.
 pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseMatch]) {
@@ -22,7 +22,7 @@ pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseM
 
 /// For each proposal, finds the highest probability of a longer tagger mention that contains it, and the highest among those with a
 /// dictionary match.
-pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut marked: Vec<Marked>) {
+pub(super) fn find_longer(proposals: &mut [SpanProposal], tokens: &[Token], mut marked: Vec<TaggedSpan>) {
     marked.sort_unstable_by_key(|mark| mark.first);
     let named = proposals.iter().filter(|proposal| proposal.dictionary_match.is_some() && !proposal.is_nested());
     let names: HashSet<Span> = named.map(|proposal| proposal.span).collect();
@@ -90,7 +90,7 @@ mod tests {
     fn the_likeliest_longer_mention_is_found() {
         let text = "severe chronic kidney disease today";
         let tokens = tokenize(text);
-        let mark = |first, last, probability| Marked { first, last, probability };
+        let mark = |first, last, probability| TaggedSpan { first, last, probability };
         let mut proposals = vec![
             SpanProposal::new(text, vec![Span::new(15, 29)], &[]),
             SpanProposal::new(text, vec![Span::new(30, 35)], &[]),

@@ -15,7 +15,7 @@ use canonym_core::text::words::is_prefix;
 
 use super::features::min_proposed;
 use super::{Pipeline, Scratch, SpanProposal, nesting};
-use crate::layers::crf::bilou::Marked;
+use crate::layers::crf::bilou::TaggedSpan;
 use crate::models::decision::Factors;
 use crate::models::tagger::features::TokenFeatures;
 use crate::models::tagger::infer::TaggedWindow;
@@ -30,7 +30,7 @@ type Tokens = (usize, usize);
 #[derive(Debug, Default)]
 struct TaggerMarks {
     /// By label set: mentions of at least [`MIN_TAGGED`], in text order.
-    mentions: Vec<Vec<Marked>>,
+    mentions: Vec<Vec<TaggedSpan>>,
     /// By label set: those that are proposed, in text order.
     likely: Vec<Vec<Tokens>>,
     /// Spans whose probabilities are kept, sorted.
