@@ -47,8 +47,17 @@ pub struct CandidateRecord {
     pub id: String,
     /// The preferred name.
     pub name: String,
-    /// Calibrated probability that the concept is correct; for a detected mention, that the span is a mention as well.
-    pub score: f32,
+    /// Calibrated probability that the concept is correct, given that the span is a mention.
+    pub p_link: f32,
+    /// Calibrated probability that the span is a mention and the concept is correct; `None` for a given mention.
+    pub p_both: Option<f32>,
+}
+
+impl CandidateRecord {
+    /// The score of the output: p(mention and concept) of a detected mention, p(link) of a given one.
+    pub fn score(&self) -> f32 {
+        self.p_both.unwrap_or(self.p_link)
+    }
 }
 
 /// A name and a value: a BioC infon, a brat attribute, or the context of a mention.
@@ -87,7 +96,7 @@ pub struct Annotation {
     pub score: Option<f32>,
     /// Probability that the span is a mention; `None` in gold and for given mentions.
     pub p_mention: Option<f32>,
-    /// Probability that the best candidate is correct, given that the span is a mention; `None` in gold and for given mentions.
+    /// Probability that the best candidate is correct, given that the span is a mention; `None` in gold and without candidates.
     pub p_link: Option<f32>,
     /// Whether the system did not link the mention (NIL).
     pub nil: bool,

@@ -14,6 +14,7 @@ use crate::corpus::format::Frame;
 use crate::corpus::json_stream::JsonStream;
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Residue};
 use crate::input::Input;
+use crate::numbers::rounded;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Mention, Section, Span};
 
@@ -232,7 +233,7 @@ fn fresh(annotation: &Annotation, map: &OffsetMap<'_>, text: &str) -> TexooAnnot
         length: unit(hull.end) - unit(hull.start),
         text: Some(hull.of(text).to_owned()),
         source: named("source", if linked { PREDICTED } else { GOLD }),
-        confidence: annotation.score.map_or(1.0, |score| (f64::from(score) * 10_000.0).round() / 10_000.0),
+        confidence: annotation.score.map_or(1.0, rounded),
         concept: best.or_else(ids).filter(|_| !annotation.nil),
         kind: (!annotation.semantic_type.is_empty()).then(|| annotation.semantic_type.clone()),
         class: named("class", CLASS),

@@ -342,7 +342,7 @@ pub(crate) fn explain_ranked(
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
         let (calibration, p_link) = (&fusion.calibration, candidate.p_link);
         let parts = contributions(ranking, fusion.lexical, calibration, &one.scored, margin, p_link, others);
-        explained(kb, name, one.scored.name, candidate.concept, p_link, parts)
+        explained(kb, name, one.scored.name, candidate, parts)
     };
     let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
     add_differences(&mut candidates);
@@ -370,7 +370,7 @@ pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &
             parts.push(contribution("mention_prior", sentence, f64::from(candidate.p_link), more));
         }
         let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
-        Some(explained(kb, name, best, candidate.concept, candidate.p_link, parts))
+        Some(explained(kb, name, best, candidate, parts))
     };
     explanation.candidates = link.candidates.iter().filter_map(explain).collect();
     add_differences(&mut explanation.candidates);

@@ -119,8 +119,9 @@ fn assign(
     curator: &Person,
 ) -> ApiResult<()> {
     if of.parent.is_some() {
-        return Err(ApiError::bad("this project holds the copies of an annotator")
-            .hint("assign documents in the project above it"));
+        return Err(
+            ApiError::bad("this project contains an annotator's copies").hint("assign documents in the parent project")
+        );
     }
     let annotators = annotators(transaction, &new.people)?;
     let n_each = new.n_annotators.unwrap_or(annotators.len());
@@ -131,7 +132,7 @@ fn assign(
     let mut wanted = assignments::unassigned(transaction, of.id)?;
     wanted.truncate(new.n_documents.unwrap_or(usize::MAX));
     if wanted.is_empty() {
-        return Err(ApiError::bad("every unfinished document has its annotators").hint("import more documents first"));
+        return Err(ApiError::bad("all unfinished documents are already assigned").hint("import more documents first"));
     }
     let mut places = HashMap::new();
     for person in &annotators {

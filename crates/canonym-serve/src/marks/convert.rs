@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::numbers::rounded;
 
-use super::{CandidateRow, MarkState, Named, Original, Source, State, context, rounded, span_pairs};
+use super::{CandidateRow, MarkState, Named, Original, Source, State, context, span_pairs};
 use crate::times::{Millis, rfc3339};
 
 /// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
@@ -192,8 +193,13 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         }
     };
     let model = |value: Option<f64>| value.filter(|_| is_open).map(|value| value as f32);
-    let record =
-        |row: &CandidateRow| CandidateRecord { id: row.id.clone(), name: row.name.clone(), score: row.score as f32 };
+    let record = |(row, p_link): (&CandidateRow, f64)| CandidateRecord {
+        id: row.id.clone(),
+        name: row.name.clone(),
+        p_link: p_link as f32,
+        p_both: mark.p_mention.map(|_| row.score as f32),
+    };
+    let candidates = mark.candidates.iter().zip(mark.candidate_p_links()).filter(|_| is_open);
     let attribute = |(name, value)| Attribute { name, value };
     let mut attributes: Vec<Attribute> = original.attributes.into_iter().map(attribute).collect();
     context::set_attributes(&mut attributes, &mark.contexts);
@@ -209,7 +215,7 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         p_mention: model(mark.p_mention),
         p_link: model(mark.p_link),
         nil: is_open && mark.is_nil,
-        candidates: if is_open { mark.candidates.iter().map(record).collect() } else { Vec::new() },
+        candidates: candidates.map(record).collect(),
         codes: Vec::new(),
     }
 }

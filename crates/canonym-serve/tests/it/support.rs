@@ -144,7 +144,7 @@ impl RuleEngine {
         let name = |id: &str| self.kb.preferred_name(self.kb.find(id).unwrap()).to_owned();
         concepts
             .iter()
-            .map(|(id, score)| CandidateRecord { id: (*id).to_owned(), name: name(id), score: *score })
+            .map(|(id, score)| CandidateRecord { id: (*id).to_owned(), name: name(id), p_link: *score, p_both: None })
             .collect()
     }
 }
