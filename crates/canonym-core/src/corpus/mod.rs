@@ -35,7 +35,7 @@ pub mod uima;
 pub use check::{Occurrences, Oddity, OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};
 
-use crate::text::{Document, Section, Span};
+use crate::text::{Document, Mention, Section, Span};
 
 /// Maximum size of a document and of a line: 64 MiB.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
@@ -111,6 +111,18 @@ pub struct Annotation {
 }
 
 impl Annotation {
+    /// Its spans as a given mention, without type.
+    pub fn mention(&self) -> Mention {
+        Mention { spans: self.spans.clone(), semantic_type: None, p_mention: 1.0 }
+    }
+
+    /// The range from the first to the last byte, including gaps.
+    pub fn hull(&self) -> Span {
+        let first = self.spans.first().expect("an annotation has a span");
+        let last = self.spans.last().expect("an annotation has a span");
+        Span { start: first.start, end: last.end }
+    }
+
     /// Id of the linked concept; `None` if not linked.
     pub fn concept_id(&self) -> Option<&str> {
         self.candidates.first().filter(|_| !self.nil).map(|best| best.id.as_str())

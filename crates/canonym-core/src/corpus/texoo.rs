@@ -16,7 +16,7 @@ use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Resi
 use crate::input::Input;
 use crate::numbers::rounded;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Mention, Section, Span};
+use crate::text::{Document, Section, Span};
 
 /// Source of manual annotations.
 const GOLD: &str = "GOLD";
@@ -219,7 +219,7 @@ fn original(annotation: &TexooAnnotation, map: &OffsetMap<'_>, text: &str) -> Op
 }
 
 fn fresh(annotation: &Annotation, map: &OffsetMap<'_>, text: &str) -> TexooAnnotation {
-    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 }.hull();
+    let hull = annotation.hull();
     let unit = |byte: u32| map.byte_to_utf16(byte as usize).expect("spans lie on character boundaries") as u64;
     let linked = annotation.is_linked();
     let best = annotation.candidates.first().map(|best| best.id.clone());

@@ -331,9 +331,7 @@ fn take_texts(batch: &mut [AnnotatedDocument]) -> Vec<Document> {
 }
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
-    let mention =
-        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-    document.annotations.iter().map(mention).collect()
+    document.annotations.iter().map(Annotation::mention).collect()
 }
 
 fn marked<'a>(documents: &'a [AnnotatedDocument], mentions: &'a [Vec<Mention>]) -> Vec<LinkInput<'a>> {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use canonym_core::eval::ranking::Ranks;
 use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
@@ -433,8 +434,9 @@ pub const DEFAULT_COSINE_WEIGHT: f32 = 3.0;
 /// Accuracy at 1: fraction of queries whose best candidate is correct.
 pub fn accuracy(queries: &[LabelledQuery], fusion: &Fusion) -> f64 {
     let best = best_rows(queries, fusion);
-    let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
-    n_right as f64 / queries.len().max(1) as f64
+    let rank = |(query, best): (&LabelledQuery, Option<usize>)| best.filter(|row| query[*row].1).map(|_| 0);
+    let ranks: Vec<Option<usize>> = queries.iter().zip(best).map(rank).collect();
+    Ranks::of(&ranks).accuracy_at(1)
 }
 
 /// [`accuracy`] for each cosine weight, such as [`COSINE_WEIGHTS`].

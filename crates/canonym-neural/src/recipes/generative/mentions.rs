@@ -99,8 +99,7 @@ impl MentionExamples {
                     report.n_unknown += 1;
                     continue;
                 };
-                let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-                chosen.push((document, mention, *concept));
+                chosen.push((document, annotation.mention(), *concept));
             }
         }
         let example = |(document, mention, concept): &(&AnnotatedDocument, Mention, u32)| {
