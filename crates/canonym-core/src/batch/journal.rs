@@ -99,6 +99,6 @@ mod tests {
         let path = folder.path().join("run.journal");
         std::fs::write(&path, "{\"output\":7}\n").unwrap();
         let error = Journal::open(&path).unwrap_err();
-        assert!(error.to_string().contains("run.journal:1: not a line of a run journal"), "{error}");
+        assert!(error.to_string().contains("run.journal:1: invalid line in the run journal"), "{error}");
     }
 }

@@ -131,6 +131,7 @@ impl RuleEngine {
                 text: word.to_owned(),
                 semantic_type: "Disorder".to_owned(),
                 score: Some(*score),
+                p_mention: Some(*score),
                 nil: concepts.is_empty(),
                 candidates: self.records(concepts),
                 ..Annotation::default()
