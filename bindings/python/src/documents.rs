@@ -415,7 +415,7 @@ impl Mention {
 
 /// A concept that a mention or name may mean.
 #[pyclass(frozen, get_all, eq, module = "canonym")]
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Candidate {
     /// Id of the concept.
     pub id: String,
@@ -425,6 +425,13 @@ pub struct Candidate {
     pub score: f64,
     /// Probability that the concept is meant if this is a mention.
     pub p_link: f64,
+}
+
+/// `p_link` is not compared: rows of Arrow tables hold only the score, to which it is proportional.
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        (&self.id, &self.name, self.score) == (&other.id, &other.name, other.score)
+    }
 }
 
 #[pymethods]

@@ -269,7 +269,7 @@ fn sources_of_several_formats_are_merged() {
             kept     3  concepts
                      8  names
                      7  distinct names, ignoring case and punctuation
-                     1  semantic types
+                     1  semantic type
                      2  source vocabularies
             dropped  2  concept: semantic type (first: shapes.tsv:2)
         "#]],
@@ -467,7 +467,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
             built    a.kb ([SIZE] KiB) in [TIME] s
             format   tsv
             read     5 records
-            kept     1  concepts
+            kept     1  concept
                      3  names
                      3  distinct names, ignoring case and punctuation
             merged   2  row: duplicate id (first: shapes.tsv:3)
@@ -485,7 +485,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
             built    b.kb ([SIZE] KiB) in [TIME] s
             format   obo
             read     3 records
-            kept     1  concepts
+            kept     1  concept
                      2  names
                      2  distinct names, ignoring case and punctuation
             merged   1  term: duplicate id (first: shapes.obo:10)
