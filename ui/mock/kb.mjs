@@ -102,8 +102,8 @@ export function link(text, nested = false) {
 export function candidatesOf(mention, concept) {
   const sure = 0.55 + (([...mention].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) * 37) % 43) / 100;
   const others = search(mention, 5).filter((one) => one.id !== concept.id).slice(0, 3);
-  const rest = others.map((one, row) => ({ id: one.id, name: one.name, score: Number(((1 - sure) / (row + 1.6)).toFixed(2)) }));
-  return [{ id: concept.id, name: concept.name, score: Number(sure.toFixed(2)) }, ...rest];
+  const candidate = (one, p) => ({ id: one.id, name: one.name, score: Number(p.toFixed(2)), p_link: Number(p.toFixed(2)) });
+  return [candidate(concept, sure), ...others.map((one, row) => candidate(one, (1 - sure) / (row + 1.6)))];
 }
 
 export function explain(annotation) {
@@ -116,7 +116,7 @@ export function explain(annotation) {
         { feature: 'grams', sentence: 'Shared character n-grams', value: 0.8 - row * 0.3, log_odds: 1.2 - row * 0.8 },
         { feature: 'offset', sentence: 'Baseline', value: 1, log_odds: -1.4 },
       ].filter((part) => part.log_odds);
-      return { id: one.id, name: one.name, scope: row ? 'related' : 'exact', how: row ? 'n-gram' : 'exact', score: one.score, words: [], only_in_mention: [], only_in_name: [], contributions };
+      return { id: one.id, name: one.name, scope: row ? 'related' : 'exact', how: row ? 'n-gram' : 'exact', score: one.score, p_link: one.p_link, words: [], only_in_mention: [], only_in_name: [], contributions };
     }),
   };
 }

@@ -42,7 +42,7 @@ function routes(method, path, { query, body, bytes }) {
     if (!page) throw new Failure(404, 'not_found', `concept ${path[2]} not found`, 'search for it by name');
     return page;
   }
-  if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score })) };
+  if (is('GET', ['kb', 'concepts', '*', 'near'])) return { concepts: kb.search(kb.conceptPage(path[2])?.name ?? '', 9).filter((one) => one.id !== path[2]).map(({ id, name, score }) => ({ id, name, score, p_link: score })) };
   if (is('GET', ['kb', 'tree'])) return kb.tree(query.get('under'));
   if (is('GET', ['kb', 'types'])) return { types: [...new Set([...kb.concepts.values()].flatMap((one) => one.types))].sort() };
   if (is('GET', ['kb', 'lint'])) return kb.lint();

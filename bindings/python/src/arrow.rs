@@ -12,8 +12,8 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use canonym::{AnnotatedDocument, Document as Text};
 use canonym_core::corpus::contexts::VALUES as CONTEXTS;
-use canonym_core::corpus::jsonl::rounded;
 use canonym_core::corpus::table::{COLUMNS, rows};
+use canonym_core::numbers::rounded;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
@@ -88,7 +88,7 @@ fn mentions(documents: &[WithSpans<'_>]) -> Result<RecordBatch, ArrowError> {
                 let columns = candidates.values();
                 push_texts(columns, [&candidate.id, &candidate.name]);
                 let score = columns.field_builder::<Float64Builder>(2).expect("a number");
-                score.append_value(rounded(candidate.score));
+                score.append_value(rounded(candidate.score()));
                 columns.append(true);
             }
             candidates.append(true);

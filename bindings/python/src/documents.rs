@@ -1,13 +1,14 @@
 //! Linked documents, their mentions and candidates. Values are made when they are asked for.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use canonym::{AnnotatedDocument, Annotation, CorpusFormat, Explanation, Reader};
 use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::format::encode;
-use canonym_core::corpus::jsonl::rounded;
 use canonym_core::corpus::table::code_points;
 use canonym_core::input::Source;
+use canonym_core::numbers::rounded;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
@@ -46,7 +47,7 @@ pub fn from_json(py: Python<'_>, line: String, label: &str) -> PyResult<Annotate
     threads::work(py, || {
         let source = Source::from_bytes(label, line.into_bytes());
         let document = Reader::from_source(&source, Some(CorpusFormat::Jsonl))?.next();
-        document.unwrap_or_else(|| Err(canonym::Error::invalid("an empty line is not a document")))
+        document.unwrap_or_else(|| Err(canonym::Error::parse(Path::new(label), 1, "an empty line is not a document")))
     })
 }
 
@@ -319,7 +320,7 @@ impl Mention {
         self.annotation().p_mention.map(rounded)
     }
 
-    /// Probability of the concept if this is a mention; `None` if it was given.
+    /// Probability of the concept if this is a mention; `None` without candidates.
     #[getter]
     fn p_link(&self) -> Option<f64> {
         self.annotation().p_link.map(rounded)
@@ -331,7 +332,8 @@ impl Mention {
         let candidate = |one: &canonym::CandidateRecord| Candidate {
             id: one.id.clone(),
             name: one.name.clone(),
-            score: rounded(one.score),
+            score: rounded(one.score()),
+            p_link: rounded(one.p_link),
         };
         self.annotation().candidates.iter().map(candidate).collect()
     }
@@ -413,29 +415,39 @@ impl Mention {
 
 /// A concept that a mention or name may mean.
 #[pyclass(frozen, get_all, eq, module = "canonym")]
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Candidate {
     /// Id of the concept.
     pub id: String,
     /// Its preferred name.
     pub name: String,
-    /// Probability that the concept is meant.
+    /// Probability that the concept is meant; of a detected mention, that it is a mention as well.
     pub score: f64,
+    /// Probability that the concept is meant if this is a mention.
+    pub p_link: f64,
+}
+
+/// `p_link` is not compared: rows of Arrow tables hold only the score, to which it is proportional.
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        (&self.id, &self.name, self.score) == (&other.id, &other.name, other.score)
+    }
 }
 
 #[pymethods]
 impl Candidate {
     #[new]
-    fn new(id: String, name: String, score: f64) -> Candidate {
-        Candidate { id, name, score }
+    #[pyo3(signature = (id, name, score, p_link=None))]
+    fn new(id: String, name: String, score: f64, p_link: Option<f64>) -> Candidate {
+        Candidate { id, name, score, p_link: p_link.unwrap_or(score) }
     }
 
     fn __repr__(&self) -> String {
         format!("<Candidate {} {} ({:.2})>", self.id, self.name, self.score)
     }
 
-    fn __getnewargs__(&self) -> (&str, &str, f64) {
-        (&self.id, &self.name, self.score)
+    fn __getnewargs__(&self) -> (&str, &str, f64, f64) {
+        (&self.id, &self.name, self.score, self.p_link)
     }
 }
 

@@ -13,16 +13,11 @@ pub const TYPE_HINT: &str = "pass texts, or the column that holds them";
 
 /// The name of the exception class.
 fn class(error: &Error) -> &'static str {
-    match error {
+    match error.root() {
         Error::Io { .. } => "FileError",
         Error::Parse { .. } | Error::Artifact { .. } | Error::Damaged { .. } => "FormatError",
         Error::Limit { .. } => "LimitError",
         Error::Mismatch { .. } => "MismatchError",
-        Error::Busy { .. }
-        | Error::Unavailable { .. }
-        | Error::Cancelled { .. }
-        | Error::Diverged { .. }
-        | Error::Seen { .. } => "Error",
         Error::Usage { .. }
         | Error::Invalid { .. }
         | Error::NotFound { .. }
@@ -30,7 +25,7 @@ fn class(error: &Error) -> &'static str {
         | Error::Config { .. }
         | Error::NoData { .. }
         | Error::Exists { .. } => "UsageError",
-        Error::Context { source, .. } => source.downcast_ref().map_or("Error", class),
+        _ => "Error",
     }
 }
 

@@ -85,7 +85,8 @@ impl Report {
 
     #[staticmethod]
     fn _read(py: Python<'_>, json: &str) -> PyResult<Report> {
-        let report = serde_json::from_str(json).map_err(|error| canonym::Error::invalid(error.to_string()));
+        let report =
+            serde_json::from_str(json).map_err(|error| canonym::Error::damaged(format!("invalid report: {error}")));
         report.map(Report).or_raise(py)
     }
 

@@ -144,7 +144,7 @@ impl KnowledgeBase {
         let config = build_config(py, one_or_many(sources)?, options)?;
         let (_, report) = threads::cancellable(py, |is_cancelled| {
             let mut progress = |_| match is_cancelled.load(Ordering::Relaxed) {
-                true => Err(Error::invalid("interrupted")),
+                true => Err(Error::cancelled("interrupted")),
                 false => Ok(()),
             };
             canonym::build_kb(&config, &out, &mut progress)
@@ -225,7 +225,7 @@ impl KnowledgeBase {
             name: self.kb.preferred_name(hit.concept).to_owned(),
             matched: self.kb.name(hit.name).to_owned(),
             kind: hit.kind.name().to_owned(),
-            similarity: canonym_core::corpus::jsonl::rounded(hit.similarity),
+            similarity: canonym_core::numbers::rounded(hit.similarity),
         };
         threads::work(py, || Ok(search(&self.kb, query.trim(), top_k).iter().map(hit).collect()))
     }

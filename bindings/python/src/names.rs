@@ -1,8 +1,8 @@
 //! `NameLink`: a name that was linked without a text.
 
 use canonym::{Explanation, KnowledgeBase, Link};
-use canonym_core::corpus::jsonl::rounded;
 use canonym_core::kb::translate::Translator;
+use canonym_core::numbers::rounded;
 use canonym_neural::system::terminology;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -35,6 +35,7 @@ impl NameLink {
             id: terminology::shown_id(kb, one.concept, raw),
             name: kb.preferred_name(one.concept).to_owned(),
             score: rounded(one.p_link),
+            p_link: rounded(one.p_link),
         };
         let candidates: Vec<Candidate> = link.candidates.iter().map(candidate).collect();
         if let Some(explanation) = &mut explanation {
@@ -76,6 +77,12 @@ impl NameLink {
         self.candidates.first().map_or(0.0, |best| best.score)
     }
 
+    /// The same as `score`, by the name that links of mentions have it under; `None` without candidates.
+    #[getter]
+    fn p_link(&self) -> Option<f64> {
+        self.candidates.first().map(|best| best.p_link)
+    }
+
     /// Whether the name was left unlinked.
     #[getter]
     fn nil(&self) -> bool {
@@ -104,7 +111,7 @@ impl NameLink {
 
     fn __repr__(&self) -> String {
         match self.best() {
-            Some(Candidate { id, name, score }) => format!("<NameLink {} {id} {name} ({score:.2})>", self.query),
+            Some(Candidate { id, name, score, .. }) => format!("<NameLink {} {id} {name} ({score:.2})>", self.query),
             None => format!("<NameLink {} unlinked>", self.query),
         }
     }

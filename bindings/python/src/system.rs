@@ -134,7 +134,8 @@ impl System {
         };
         // Models that only link given mentions say so when they are asked to detect some.
         match work(py, || Ok(system.detecting().map(drop)))? {
-            Ok(()) | Err(Error::Usage { .. }) => Ok(system),
+            Ok(()) => Ok(system),
+            Err(error) if matches!(error.root(), Error::Usage { .. }) => Ok(system),
             Err(error) => Err(error).or_raise(py),
         }
     }

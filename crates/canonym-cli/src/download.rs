@@ -272,7 +272,7 @@ fn finish(request: &Request<'_>, mut file: File, mut facts: Facts) -> anyhow::Re
                 "checksum mismatch for {}: got {own}, but {} says {}",
                 request.url, expected.from, expected.digest
             );
-            return Err(Error::invalid(message)
+            return Err(Error::mismatch(message)
                 .with_hint("the download was deleted; try again, or check the expected checksum")
                 .into());
         }

@@ -22,9 +22,9 @@ pub enum IndexCommand {
     /// Embed all names of a knowledge base and write them to a file, or update the file that is there.
     ///
     /// `link`, `map` and other commands use the file `K.index` beside `K.kb`. An update embeds only names that are new.
-    /// A build that was interrupted goes on where it stopped.
+    /// An interrupted build resumes where it stopped.
     Build(BuildArguments),
-    /// Show what an index was built of.
+    /// Show how an index was built.
     Info(InfoArguments),
 }
 
@@ -40,8 +40,8 @@ pub struct BuildArguments {
     /// File to write or update [default: `K.index` beside `K.kb`].
     #[arg(long, value_name = "FILE.index")]
     out: Option<PathBuf>,
-    /// Precision of the vectors: `f16`, or `int8` in half the space, which confuses names that are nearly
-    /// equally similar.
+    /// Precision of the vectors: `f16`, or `int8` in half the space; the order of nearly equally similar names may
+    /// change.
     #[arg(long, value_enum, value_name = "f16|int8", default_value = "f16", hide_possible_values = true)]
     precision: PrecisionValue,
     /// Number of threads [default: all cores].
@@ -63,9 +63,9 @@ pub struct InfoArguments {
 /// The values of `--precision`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PrecisionValue {
-    /// Two bytes a value.
+    /// Two bytes per value.
     F16,
-    /// One byte a value.
+    /// One byte per value.
     Int8,
 }
 

@@ -89,8 +89,8 @@ pub struct LinkArguments {
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
     explain: bool,
-    /// The input was linked with this older knowledge base: link only documents again that a changed name or concept can
-    /// touch, and keep the links of all others.
+    /// Relink only documents that a changed name or concept may affect; all others keep their links. OLD.kb is the
+    /// older knowledge base that the input was linked with.
     #[arg(long, value_name = "OLD.kb", conflicts_with_all = ["text", "explain", "rerank"])]
     changed_only: Option<PathBuf>,
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub struct LinkArguments {
     /// compressed. A name ending in `/` is a run folder, with one output per input file, that `--resume` continues.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Continue the interrupted run in this folder, alone or with the options that it was started with.
+    /// Continue the interrupted run in this folder, alone, or with the original options.
     #[arg(long, value_name = "RUN_FOLDER", conflicts_with_all = ["output", "text"])]
     resume: Option<PathBuf>,
     /// Compress the outputs in a run folder: gz or zst.

@@ -26,7 +26,8 @@ const BATCH: usize = 4096;
 /// Arguments of `canonym map`.
 #[derive(Debug, clap::Args)]
 pub struct MapArguments {
-    /// File of names, one per line; `-` is standard input. With `--to sssom`, a line may be an id, a tab and a name.
+    /// File of names, one per line; `-` is standard input. With `--to sssom`, a line may also be
+    /// `ID<TAB>NAME`.
     file: PathBuf,
     /// Compiled knowledge base [default: the embedded `starter`].
     #[arg(long, value_name = "FILE.kb")]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-pub use canonym_core::numbers::{bytes, counted, thousands};
+pub use canonym_core::numbers::{bytes, counted, singular_if_one, thousands};
 use canonym_core::records::sink::Target;
 use serde::Serialize;
 

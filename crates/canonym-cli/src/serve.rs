@@ -38,7 +38,7 @@ pub struct ServeArguments {
     /// Address of a proxy whose `X-Forwarded-For` header is trusted. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
-    /// Certificate of the server and of its issuers in PEM, to speak TLS without a proxy. Renewed files are read again.
+    /// Certificate of the server and of its issuers in PEM, to speak TLS without a proxy. Reloaded when the file changes.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// Private key of the certificate in PEM.
@@ -58,7 +58,7 @@ pub struct ServeArguments {
 /// Limits of requests; more than they allow is answered with 413 or 429.
 #[derive(Debug, clap::Args)]
 struct Limits {
-    /// Requests that may wait to be linked; more are answered with 429.
+    /// Maximum number of queued linking requests; further ones get status 429.
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_queue: u32,
     /// Size of a linking request, in MiB.

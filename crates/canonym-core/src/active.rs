@@ -59,8 +59,10 @@ pub struct Ranked {
     pub why: Option<String>,
 }
 
-/// The confidence of one mention under a strategy, from p(mention) and the margin between its two best concepts.
-pub fn confidence(strategy: Strategy, p_mention: f64, margin: f64) -> f64 {
+/// The confidence of one mention under a strategy, from p(mention) and the margin between its two best concepts. A mention without p(mention)
+/// was not detected by a model, and counts as certain.
+pub fn confidence(strategy: Strategy, p_mention: Option<f64>, margin: f64) -> f64 {
+    let p_mention = p_mention.unwrap_or(1.0);
     match strategy {
         Strategy::Margin => margin,
         Strategy::Recognition => p_mention,
@@ -68,13 +70,10 @@ pub fn confidence(strategy: Strategy, p_mention: f64, margin: f64) -> f64 {
     }
 }
 
-/// Difference of p(link) between the two best candidates; p(link) of a single candidate, 0 without candidates.
-///
-/// `scores` are in descending order. Scores of detected mentions include p(mention), so they are scaled to the `p_link` of the best.
-pub fn margin(scores: &[f64], p_link: Option<f64>) -> f64 {
-    let at = |row: usize| scores.get(row).copied().unwrap_or(0.0);
-    let scale = p_link.filter(|_| at(0) > 0.0).map_or(1.0, |p_link| p_link / at(0));
-    (at(0) - at(1)).max(0.0) * scale
+/// Difference of p(link) between the two best candidates; p(link) of a single candidate, 0 without candidates. `p_link` is in descending order.
+pub fn margin(p_link: &[f64]) -> f64 {
+    let at = |row: usize| p_link.get(row).copied().unwrap_or(0.0);
+    (at(0) - at(1)).max(0.0)
 }
 
 /// A document to annotate.
@@ -173,18 +172,13 @@ mod tests {
     #[test]
     fn confidence_is_the_score_of_the_mention_plus_the_margin() {
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        let of = |mention, scores: &[f64]| confidence(Strategy::LeastConfident, mention, margin(scores, None));
+        let of = |mention, p_link: &[f64]| confidence(Strategy::LeastConfident, Some(mention), margin(p_link));
         assert!(close(of(0.90, &[0.81, 0.79]), 0.92));
         assert!(close(of(0.60, &[0.95, 0.40]), 1.15));
         assert!(close(of(0.5, &[0.4]), 0.9));
         assert!(close(of(0.5, &[]), 0.5));
-    }
-
-    #[test]
-    fn margins_of_detected_mentions_are_differences_of_link_probabilities() {
-        // p(mention) .5: the scores .4 and .1 belong to p(link) .8 and .2.
-        assert!((margin(&[0.4, 0.1], Some(0.8)) - 0.6).abs() < 1e-9);
-        assert_eq!(margin(&[0.0], Some(0.8)), 0.0);
+        assert!(close(confidence(Strategy::LeastConfident, None, margin(&[0.8, 0.2])), 1.6));
+        assert!(close(confidence(Strategy::Recognition, None, 0.1), 1.0));
     }
 
     #[test]

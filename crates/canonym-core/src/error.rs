@@ -10,6 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error while reading, building, opening or linking.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// An I/O operation on a path failed.
     #[error("cannot {action} {}", path.display())]
@@ -149,6 +150,14 @@ pub enum Error {
         /// How to fix it.
         hint: Option<String>,
     },
+    /// A process that was started for a part of the work failed, such as a training by the server.
+    #[error("{message}")]
+    Process {
+        /// What it wrote to standard error, or how it ended.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
     /// The loss of a training is not finite any more.
     #[error("{message}")]
     Diverged {
@@ -192,6 +201,7 @@ macro_rules! hinted {
             | Error::Busy { $hint, .. }
             | Error::Unavailable { $hint, .. }
             | Error::Cancelled { $hint, .. }
+            | Error::Process { $hint, .. }
             | Error::Diverged { $hint, .. }
             | Error::Invalid { $hint, .. }
     };
@@ -279,6 +289,11 @@ impl Error {
         Error::Cancelled { message: message.into(), hint: None }
     }
 
+    /// An [`Error::Process`] without hint.
+    pub fn process(message: impl Into<String>) -> Error {
+        Error::Process { message: message.into(), hint: None }
+    }
+
     /// An [`Error::Diverged`] without hint.
     pub fn diverged(message: impl Into<String>) -> Error {
         Error::Diverged { message: message.into(), hint: None }
@@ -303,6 +318,15 @@ impl Error {
         self
     }
 
+    /// The innermost error of this crate, inside all [`Error::Context`]: the one whose variant is the kind of the error. An [`Error::Context`]
+    /// around an error of another crate is returned as it is.
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::Context { source, .. } => source.downcast_ref::<Error>().map_or(self, Error::root),
+            _ => self,
+        }
+    }
+
     /// The message, followed by the messages of its sources.
     pub fn with_causes(&self) -> String {
         let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
@@ -311,28 +335,26 @@ impl Error {
 
     /// The file that the error is about, if it is about one.
     pub fn path(&self) -> Option<&Path> {
-        match self {
+        match self.root() {
             Error::Io { path, .. } | Error::Parse { path, .. } | Error::Artifact { path, .. } => Some(path),
             Error::Limit { path, .. } => path.as_deref(),
-            Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::path),
             _ => None,
         }
     }
 
     /// The line of the file, from 1, if known.
     pub fn line(&self) -> Option<u64> {
-        match self {
+        match self.root() {
             Error::Parse { line, .. } => Some(*line),
-            Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::line),
             _ => None,
         }
     }
 
     /// How to fix the error, if known.
     pub fn hint(&self) -> Option<&str> {
-        match self {
+        match self.root() {
             hinted!(hint) | Error::Limit { hint, .. } => hint.as_deref(),
-            Error::Context { source, .. } => source.downcast_ref::<Error>().and_then(Error::hint),
+            Error::Context { .. } => None,
             Error::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound => {
                     Some("check the path; relative paths are resolved from the current folder")
@@ -362,5 +384,27 @@ impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for std::result
 
     fn with_context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T> {
         self.map_err(|error| Error::Context { message: message().into(), source: Box::new(error) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_path_line_and_hint_are_those_of_the_innermost_error() {
+        let error = Error::parse(Path::new("a.tsv"), 3, "no id").with_hint("add one");
+        let wrapped = Err::<(), _>(error).context("cannot read names").context("cannot build").unwrap_err();
+        assert!(matches!(wrapped.root(), Error::Parse { .. }));
+        assert_eq!((wrapped.path(), wrapped.line()), (Some(Path::new("a.tsv")), Some(3)));
+        assert_eq!(wrapped.hint(), Some("add one"));
+        assert_eq!(wrapped.with_causes(), "cannot build: cannot read names: a.tsv:3: no id");
+    }
+
+    #[test]
+    fn context_around_an_error_of_another_crate_is_its_own_root() {
+        let wrapped = Err::<(), _>(std::fmt::Error).context("cannot write").unwrap_err();
+        assert!(matches!(wrapped.root(), Error::Context { message, .. } if message == "cannot write"));
+        assert_eq!((wrapped.path(), wrapped.hint()), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers as people read them: counts with thousands separators and nouns, and sizes in bytes.
+//! Numbers as they are written: probabilities with four decimals, counts with thousands separators and nouns, and sizes in bytes.
 
 /// A number with thousands separators.
 pub fn thousands(number: u64) -> String {
@@ -17,6 +17,29 @@ pub fn thousands(number: u64) -> String {
 pub fn counted(number: u64, noun: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{} {noun}{end}", thousands(number))
+}
+
+/// A phrase for things that are counted, in the singular if there is one: `names changed` becomes `name changed`. The first word that ends in
+/// an `s` is the noun.
+pub fn singular_if_one(number: u64, plural: &str) -> String {
+    let words = plural.split_inclusive([' ', ',']);
+    let noun = words.clone().position(|word| word.trim_end_matches([' ', ',']).ends_with('s'));
+    let word = |(row, word): (usize, &str)| {
+        let stem = word.trim_end_matches([' ', ',']);
+        let end = &word[stem.len()..];
+        match stem.strip_suffix("ies") {
+            _ if number != 1 || Some(row) != noun => word.to_owned(),
+            Some(stem) => format!("{stem}y{end}"),
+            None => format!("{}{end}", &stem[..stem.len() - 1]),
+        }
+    };
+    words.enumerate().map(word).collect()
+}
+
+/// A probability or score with four decimals, as it is written everywhere: this hides floating-point noise.
+pub fn rounded(value: impl Into<f64>) -> f64 {
+    // The sum makes -0 a 0.
+    (value.into() * 1e4).round() / 1e4 + 0.0
 }
 
 /// A size in bytes, KiB, MiB, GiB or TiB: `1.5 MiB`.
@@ -45,6 +68,24 @@ mod tests {
             [0, 1023, 1024, 1_048_575, 3 << 30].map(bytes),
             ["0 bytes", "1023 bytes", "1.0 KiB", "1.0 MiB", "3.0 GiB"]
         );
+    }
+
+    #[test]
+    fn the_noun_of_a_phrase_agrees_with_its_number() {
+        let one = |plural| singular_if_one(1, plural);
+        assert_eq!(one("concepts added"), "concept added");
+        assert_eq!(one("preferred names changed"), "preferred name changed");
+        assert_eq!(one("distinct names, ignoring case"), "distinct name, ignoring case");
+        assert_eq!(one("source vocabularies"), "source vocabulary");
+        assert_eq!(one("sheep"), "sheep");
+        assert_eq!(singular_if_one(2, "names shared by several concepts"), "names shared by several concepts");
+        assert_eq!(one("names shared by several concepts"), "name shared by several concepts");
+    }
+
+    #[test]
+    fn scores_have_four_decimals() {
+        assert_eq!([0.1_f32, 0.123_45, 1.0, -0.000_01].map(rounded), [0.1, 0.1235, 1.0, 0.0]);
+        assert!(rounded(-1e-9_f64).is_sign_positive());
     }
 
     #[test]

@@ -189,10 +189,9 @@ impl From<serde_json::Error> for ApiError {
 impl From<canonym_core::Error> for ApiError {
     fn from(error: canonym_core::Error) -> ApiError {
         let hint = error.hint().map(str::to_owned);
-        match &error {
+        match error.root() {
             canonym_core::Error::Io { .. } | canonym_core::Error::Artifact { .. } => ApiError::internal(&error),
-            canonym_core::Error::Context { .. } => ApiError { hint, ..ApiError::bad(error.with_causes()) },
-            _ => ApiError { hint, ..ApiError::bad(error.to_string()) },
+            _ => ApiError { hint, ..ApiError::bad(error.with_causes()) },
         }
     }
 }

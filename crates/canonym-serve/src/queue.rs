@@ -8,14 +8,14 @@ use crate::marks::MarkState;
 pub fn measure(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::Margin => "margin",
-        Strategy::Recognition => "p_mention",
-        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => "p_mention + margin",
+        Strategy::Recognition => "coalesce(p_mention, 1.0)",
+        Strategy::LeastConfident | Strategy::Diversity | Strategy::Random => "coalesce(p_mention, 1.0) + margin",
     }
 }
 
 /// The confidence of one mark under a strategy.
 pub fn confidence(strategy: Strategy, mark: &MarkState) -> f64 {
-    active::confidence(strategy, mark.p_mention().unwrap_or(0.0), mark.margin().unwrap_or(0.0))
+    active::confidence(strategy, mark.p_mention, mark.margin().unwrap_or(0.0))
 }
 
 /// The confidence of the least certain open prediction, and the reason why the document comes next.
@@ -39,9 +39,10 @@ pub fn reason(strategy: Strategy, open: &[&MarkState], was_read: bool) -> (Optio
         Strategy::Margin if mark.candidates.len() > 1 => format!("smallest margin: {}", candidates()),
         Strategy::LeastConfident if mark.candidates.len() > 1 => format!("uncertain: {}", candidates()),
         Strategy::Margin | Strategy::LeastConfident => candidates(),
-        Strategy::Recognition => {
-            format!("uncertain mention: “{text}” ({})", hundredths(mark.p_mention().unwrap_or(0.0)))
-        }
+        Strategy::Recognition => match mark.p_mention {
+            Some(p_mention) => format!("uncertain mention: “{text}” ({})", hundredths(p_mention)),
+            None => format!("“{text}” has no mention probability"),
+        },
         Strategy::Diversity => "different from annotated documents".to_owned(),
         Strategy::Random => "random order".to_owned(),
     };
@@ -62,6 +63,7 @@ mod tests {
             id: format!("X:{row}"),
             name: format!("name {row}"),
             score: *score,
+            p_link: None,
         };
         MarkState {
             spans: vec![(0, 1)],
@@ -74,7 +76,7 @@ mod tests {
             is_unsure: false,
             contexts: Vec::new(),
             score: Some(score),
-            p_mention: None,
+            p_mention: Some(score),
             p_link: None,
             candidates: candidates.iter().enumerate().map(candidate).collect(),
             by: None,

@@ -81,7 +81,7 @@ export interface components {
             nil: boolean;
             /**
              * Format: double
-             * @description Probability that the best candidate is correct, given that the span is a mention; missing for a given mention.
+             * @description Probability that the best candidate is correct, given that the span is a mention; missing without candidates.
              */
             p_link?: number | null;
             /**
@@ -195,6 +195,11 @@ export interface components {
             id: string;
             /** @description The preferred name. */
             name: string;
+            /**
+             * Format: double
+             * @description The probability that the concept is correct, given the mention; missing in older events.
+             */
+            p_link?: number | null;
             /**
              * Format: double
              * @description The probability that mention and concept are correct, 0 to 1.

@@ -10,7 +10,7 @@ use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report};
 use canonym_core::kb::sources::{SourceArgument, bare_prefix, named_format};
 
-use crate::output::{Sheet, bytes, counted, thousands};
+use crate::output::{Sheet, bytes, counted, singular_if_one};
 use crate::progress;
 use canonym_neural::status;
 use canonym_neural::system::terminology::STARTER_TABLE;
@@ -53,7 +53,7 @@ pub struct BuildArguments {
     /// Keep obsolete and suppressible entries.
     #[arg(long)]
     keep_obsolete: bool,
-    /// Make cross-references alternative ids, too, by which concepts are found and joined.
+    /// Also use cross-references as alternative ids for lookup and joins.
     #[arg(long)]
     xrefs: bool,
     /// Add SSSOM mappings (TSV) as cross-references of the concepts that they are about.
@@ -185,8 +185,9 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     ];
     let lists = [(meta.types.len(), "semantic types"), (meta.sources.len(), "source vocabularies")];
     kept.extend(lists.iter().filter(|(n, _)| *n > 0).map(|(n, what)| (*n as u64, (*what).to_owned())));
-    sheet.line("read", format!("{} records", thousands(report.n_read)));
-    sheet.counts("kept", &kept);
+    sheet.line("read", counted(report.n_read, "record"));
+    let kept = kept.iter().map(|(n, what)| (*n, singular_if_one(*n, what)));
+    sheet.counts("kept", &kept.collect::<Vec<_>>());
     if meta.options.iter().any(|option| option.starts_with("--join ")) {
         sheet.line("joined", format!("{} with an equivalent one", counted(report.n_joined, "concept")));
     }

@@ -10,7 +10,7 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::diff::{Change, ChangeKind, Summary, diff};
 
 use crate::errors;
-use crate::output::{self, Lines, Sheet, counted, thousands};
+use crate::output::{self, Lines, Sheet, counted, singular_if_one, thousands};
 
 /// Default of `--limit` for text output.
 const DEFAULT_LIMIT: u64 = 20;
@@ -111,9 +111,9 @@ fn sheet(old: &KnowledgeBase, new: &KnowledgeBase, summary: &Summary) -> String 
     let mut sheet = Sheet::default();
     sheet.line("old", describe(old));
     sheet.line("new", describe(new));
-    let mut counts = vec![(summary.n_equal, "concepts unchanged".to_owned())];
-    counts.extend(summary.counts.iter().map(|(what, n)| (*n, what.clone())));
-    sheet.counts("counts", &counts);
+    let unchanged = (summary.n_equal, "concepts unchanged");
+    let counts = std::iter::once(unchanged).chain(summary.counts.iter().map(|(what, n)| (*n, what.as_str())));
+    sheet.counts("counts", &counts.map(|(n, what)| (n, singular_if_one(n, what))).collect::<Vec<_>>());
     sheet.text()
 }
 

@@ -10,7 +10,7 @@ use canonym_core::kb::format::SourceFile;
 use canonym_core::kb::{KnowledgeBase, Scope, code_system};
 use serde::Serialize;
 
-use crate::output::{self, Sheet, bytes, thousands};
+use crate::output::{self, Sheet, bytes, singular_if_one, thousands};
 
 /// Arguments of `canonym kb info`.
 #[derive(Debug, clap::Args)]
@@ -128,13 +128,13 @@ fn sheet(info: &Info<'_>) -> Sheet {
         (info.n_concepts, "concepts"),
         (info.n_names, "names"),
         (info.n_forms, "distinct names, ignoring case and punctuation"),
-        (info.counts.n_shared_forms, "of these shared by several concepts"),
+        (info.counts.n_shared_forms, "names shared by several concepts"),
         (info.counts.n_definitions, "concepts with a definition"),
         (info.counts.n_with_parents, "concepts with a parent"),
         (info.counts.n_alternative_ids, "alternative ids"),
         (info.n_xrefs, "cross-references"),
     ];
-    sheet.counts("counts", &counts.map(|(n, what)| (n, what.to_owned())));
+    sheet.counts("counts", &counts.map(|(n, what)| (n, singular_if_one(n, what))));
     let order = [Scope::Preferred, Scope::Exact, Scope::Narrow, Scope::Broad, Scope::Related].map(Scope::name);
     let scopes = order.iter().filter_map(|word| scopes.get(*word).map(|n| (*n, (*word).to_owned())));
     sheet.counts("names", &scopes.collect::<Vec<_>>());

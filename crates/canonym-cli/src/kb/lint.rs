@@ -22,7 +22,7 @@ pub struct LintArguments {
     /// Examples per check.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     limit: u32,
-    /// Exit with status 1 if there are findings, other than notes that the source has no definitions or types.
+    /// Exit with status 1 if there are findings; missing definitions or types in the source do not count.
     #[arg(long)]
     strict: bool,
     /// Print as JSON.

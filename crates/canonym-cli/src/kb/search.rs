@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::kb::search::{SearchHit, search};
+use canonym_core::numbers::rounded;
 use serde::Serialize;
 
 use crate::{output, progress};
@@ -63,7 +64,7 @@ fn hit<'a>(kb: &'a KnowledgeBase, found: &SearchHit) -> Hit<'a> {
         name: kb.preferred_name(found.concept),
         matched: kb.name(found.name),
         found: found.kind.name(),
-        similarity: (f64::from(found.similarity) * 1e4).round() / 1e4,
+        similarity: rounded(found.similarity),
     }
 }
 

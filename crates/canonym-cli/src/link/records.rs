@@ -24,7 +24,7 @@ pub struct RecordArguments {
     /// CONCEPT.csv of the OMOP vocabulary, for concept ids in `--to omop-note-nlp`; without it they are 0.
     #[arg(long, value_name = "CONCEPT.csv")]
     pub omop_concepts: Option<PathBuf>,
-    /// CONCEPT_RELATIONSHIP.csv of the OMOP vocabulary, which leads from codes to standard concepts.
+    /// CONCEPT_RELATIONSHIP.csv of the OMOP vocabulary, to map codes to standard concepts.
     #[arg(long, value_name = "FILE.csv", requires = "omop_concepts")]
     pub omop_relationships: Option<PathBuf>,
     /// Resources of semantic types for `--to fhir`: TYPE=condition, observation, medication or none; `*` is every type

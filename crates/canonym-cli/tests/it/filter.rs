@@ -22,10 +22,10 @@ fn filters_choose_the_concepts_that_are_given() {
     expect![[r#"
         status 0
         --- stdout
-        {"query":"circle","nil":false,"candidates":[{"id":"X:S1","name":"Circle","score":0.9945}]}
+        {"query":"circle","nil":false,"candidates":[{"id":"X:S1","name":"Circle","score":0.9945,"p_link":0.9945}]}
         status 0
         --- stdout
-        {"query":"circle","nil":true,"candidates":[{"id":"X:S4","name":"Triangle","score":0.0895}]}
+        {"query":"circle","nil":true,"candidates":[{"id":"X:S4","name":"Triangle","score":0.0895,"p_link":0.0895}]}
         --- stderr
         2 of 4 concepts match the filters
         status 1

@@ -269,7 +269,7 @@ fn sources_of_several_formats_are_merged() {
             kept     3  concepts
                      8  names
                      7  distinct names, ignoring case and punctuation
-                     1  semantic types
+                     1  semantic type
                      2  source vocabularies
             dropped  2  concept: semantic type (first: shapes.tsv:2)
         "#]],
@@ -467,7 +467,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
             built    a.kb ([SIZE] KiB) in [TIME] s
             format   tsv
             read     5 records
-            kept     1  concepts
+            kept     1  concept
                      3  names
                      3  distinct names, ignoring case and punctuation
             merged   2  row: duplicate id (first: shapes.tsv:3)
@@ -485,7 +485,7 @@ fn repeated_ids_and_rows_without_names_are_counted_with_the_first_place() {
             built    b.kb ([SIZE] KiB) in [TIME] s
             format   obo
             read     3 records
-            kept     1  concepts
+            kept     1  concept
                      2  names
                      2  distinct names, ignoring case and punctuation
             merged   1  term: duplicate id (first: shapes.obo:10)
@@ -513,7 +513,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
     expect![[r#"
         status 1
         --- stderr
-        error: page.tsv:1: this is a web page (HTML) and no terminology
+        error: page.tsv:1: this is a web page (HTML), not a terminology
         hint: download the file that the page offers; some sites need a login first
     "#]]
     .assert_eq(&build("page.tsv", &[]));
@@ -525,11 +525,11 @@ fn web_pages_and_tables_with_commas_are_refused() {
     expect![[r#"
         status 1
         --- stderr
-        error: shapes.csv:1: a table with commas or semicolons (CSV) is not read
+        error: shapes.csv:1: CSV is not supported as a terminology format
         hint: save the table as TSV (separated by tabs): id, name, synonyms separated by |, types separated by |, definition
     "#]]
     .assert_eq(&build("shapes.csv", &[]));
-    assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: a table with commas"));
+    assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: CSV is not supported"));
     let told = build("shapes.txt", &["--format", "tsv"]);
     assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table as TSV"), "{told}");
     // Whatever the name, the reason is the same; running text is no table.
@@ -538,7 +538,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
     place.write("prose.txt", "A ring, a box.\nNo disc, no cone.\n");
     for source in ["shapes.tsv", "rows.txt", "shapes.txt"] {
         let told = build(source, &[]);
-        assert!(told.contains(&format!("{source}:1: a table with commas or semicolons (CSV) is not read")), "{told}");
+        assert!(told.contains(&format!("{source}:1: CSV is not supported as a terminology format")), "{told}");
         assert!(told.contains("hint: save the table as TSV (separated by tabs)"), "{told}");
     }
     assert!(build("prose.txt", &[]).contains("cannot tell the format of prose.txt"));

@@ -29,14 +29,14 @@ fn diff_lists_what_came_went_and_changed() {
         --- stdout
         old     shapes, 4 concepts
         new     later, 4 concepts
-        counts  1  concepts unchanged
-                1  concepts added
+        counts  1  concept unchanged
+                1  concept added
                 2  concepts changed
-                1  concepts removed
+                1  concept removed
                 2  names added
                 3  names removed
-                1  preferred names changed
-                1  types added
+                1  preferred name changed
+                1  type added
         ~ X:S1  Circle
             - names: ring shape
         ~ X:S2  Regular quadrilateral
@@ -57,14 +57,14 @@ fn diff_lists_what_came_went_and_changed() {
         --- stdout
         old     shapes, 4 concepts
         new     later, 4 concepts
-        counts  1  concepts unchanged
-                1  concepts added
+        counts  1  concept unchanged
+                1  concept added
                 2  concepts changed
-                1  concepts removed
+                1  concept removed
                 2  names added
                 3  names removed
-                1  preferred names changed
-                1  types added
+                1  preferred name changed
+                1  type added
         ~ X:S1  Circle
             - names: ring shape
         and 3 more (use `--limit` to show more)

@@ -19,8 +19,8 @@ fn info_tells_what_a_file_holds() {
             counts           4  concepts
                             11  names
                             10  distinct names, ignoring case and punctuation
-                             0  of these shared by several concepts
-                             1  concepts with a definition
+                             0  names shared by several concepts
+                             1  concept with a definition
                              0  concepts with a parent
                              0  alternative ids
                              0  cross-references

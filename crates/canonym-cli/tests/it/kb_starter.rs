@@ -47,7 +47,7 @@ fn a_terminology_without_such_ids_is_built_as_it_is() {
         &built,
         &[
             "starter  no names added; the starter uses ids such as MESH:D005334 (`--prefix MESH` adds the prefix)\n",
-            "kept     1  concepts\n",
+            "kept     1  concept\n",
         ],
     );
     let prefixed = ["kb", "build", "own.tsv", "--prefix", "MESH", "--out", "own.kb"];

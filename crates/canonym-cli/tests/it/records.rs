@@ -349,17 +349,17 @@ fn map_gives_codes_of_another_system_and_sssom() {
     place.check(&[&map[..], &["--to-system", "SNOMEDCT"]].concat(), expect![[r#"
         status 0
         --- stdout
-        {"query":"gout","nil":false,"candidates":[{"id":"WARD:1","name":"gout","score":0.9951,"codes":[{"id":"SNOMEDCT:90560007","predicate":"skos:exactMatch"}]}]}
-        {"query":"cough, dry","nil":false,"candidates":[{"id":"WARD:2","name":"dry cough","score":0.9923,"codes":[]}]}
-        {"query":"nothing of the kind","nil":true,"candidates":[{"id":"WARD:3","name":"colchicine","score":0.013,"codes":[]}]}
+        {"query":"gout","nil":false,"candidates":[{"id":"WARD:1","name":"gout","score":0.9951,"p_link":0.9951,"codes":[{"id":"SNOMEDCT:90560007","predicate":"skos:exactMatch"}]}]}
+        {"query":"cough, dry","nil":false,"candidates":[{"id":"WARD:2","name":"dry cough","score":0.9923,"p_link":0.9923,"codes":[]}]}
+        {"query":"nothing of the kind","nil":true,"candidates":[{"id":"WARD:3","name":"colchicine","score":0.013,"p_link":0.013,"codes":[]}]}
     "#]]);
     place.write("more.sssom.tsv", "#curie_map: {}\nsubject_id\tpredicate_id\tobject_id\nward:1\tskos:narrowMatch\tLOINC:1-8\nWARD:2\tx:y\tLOINC:2\n");
     place.check(&[&map[..], &["--to-system", "LOINC", "--mappings", "more.sssom.tsv"]].concat(), expect![[r#"
         status 0
         --- stdout
-        {"query":"gout","nil":false,"candidates":[{"id":"WARD:1","name":"gout","score":0.9951,"codes":[{"id":"LOINC:1-8","predicate":"skos:narrowMatch"}]}]}
-        {"query":"cough, dry","nil":false,"candidates":[{"id":"WARD:2","name":"dry cough","score":0.9923,"codes":[]}]}
-        {"query":"nothing of the kind","nil":true,"candidates":[{"id":"WARD:3","name":"colchicine","score":0.013,"codes":[]}]}
+        {"query":"gout","nil":false,"candidates":[{"id":"WARD:1","name":"gout","score":0.9951,"p_link":0.9951,"codes":[{"id":"LOINC:1-8","predicate":"skos:narrowMatch"}]}]}
+        {"query":"cough, dry","nil":false,"candidates":[{"id":"WARD:2","name":"dry cough","score":0.9923,"p_link":0.9923,"codes":[]}]}
+        {"query":"nothing of the kind","nil":true,"candidates":[{"id":"WARD:3","name":"colchicine","score":0.013,"p_link":0.013,"codes":[]}]}
         --- stderr
         skipped 1 mapping: another predicate
     "#]]);

@@ -53,8 +53,8 @@ impl Journal {
         let mut records = Vec::new();
         for (line, number) in bytes[..complete].split_inclusive(|byte| *byte == b'\n').zip(1..) {
             records.push(serde_json::from_slice(line).map_err(|error| {
-                Error::parse(path, number, format!("not a line of a run journal: {error}"))
-                    .with_hint("remove this line; the file that it was about is linked again")
+                Error::parse(path, number, format!("invalid line in the run journal: {error}"))
+                    .with_hint("remove this line; its file will be linked again")
             })?);
         }
         let cut = file.set_len(complete as u64).and_then(|()| file.seek(SeekFrom::End(0)));
@@ -99,6 +99,6 @@ mod tests {
         let path = folder.path().join("run.journal");
         std::fs::write(&path, "{\"output\":7}\n").unwrap();
         let error = Journal::open(&path).unwrap_err();
-        assert!(error.to_string().contains("run.journal:1: not a line of a run journal"), "{error}");
+        assert!(error.to_string().contains("run.journal:1: invalid line in the run journal"), "{error}");
     }
 }

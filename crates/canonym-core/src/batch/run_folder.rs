@@ -147,7 +147,7 @@ impl RunFolder {
             Error::artifact(&run_file, message).with_hint("start a new run with `--output` and a new folder")
         };
         let stored: Stored =
-            serde_json::from_slice(&bytes).map_err(|error| damaged(format!("not the settings of a run: {error}")))?;
+            serde_json::from_slice(&bytes).map_err(|error| damaged(format!("invalid run settings: {error}")))?;
         match stored.run_format {
             FORMAT => Ok(stored.settings),
             format => Err(damaged(format!("it has format {format}; this version reads {FORMAT}"))),

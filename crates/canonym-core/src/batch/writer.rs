@@ -303,7 +303,7 @@ impl SkipList {
         let what = counted(self.n, "bad document");
         if n_linked == 0 {
             let message = format!("no document could be linked: {what} skipped");
-            return Err(Error::invalid(message).with_hint(format!("see {path} for the reasons")));
+            return Err(Error::no_data(message).with_hint(format!("see {path} for the reasons")));
         }
         Ok(Some(format!("skipped {what}, listed in {path}")))
     }

@@ -12,7 +12,7 @@ use crate::corpus::check::quote;
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, MAX_DOCUMENT_BYTES};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Mention, Span};
+use crate::text::{Document, Span};
 use crate::{Error, Result};
 
 /// Attribute with the original offsets of a query, such as `28|57`.
@@ -168,7 +168,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
 }
 
 fn offsets_of(annotation: &Annotation, map: &OffsetMap<'_>) -> String {
-    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 }.hull();
+    let hull = annotation.hull();
     let code_point =
         |byte: u32| map.byte_to_char(byte as usize).expect("spans lie on character boundaries of the text");
     format!("{}|{}", code_point(hull.start), code_point(hull.end))

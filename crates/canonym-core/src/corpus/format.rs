@@ -360,7 +360,7 @@ fn repeated_id(path: &Path, line: Option<u64>, id: &str) -> Error {
     let message = format!("document {} has the id of an earlier document", quote(id));
     let error = match line {
         Some(line) => Error::parse(path, line, message),
-        None => Error::invalid(format!("{}: {message}", path.display())),
+        None => Error::mismatch(format!("{}: {message}", path.display())),
     };
     error.with_hint("give each document an id of its own")
 }

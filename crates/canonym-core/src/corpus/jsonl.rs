@@ -16,12 +16,10 @@ use crate::corpus::{
     AnnotatedDocument, Annotation, Argument, Attribute, CandidateRecord, CodeRecord, Relation, join_passages,
 };
 use crate::input::Input;
+use crate::numbers::rounded;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Section, Span};
 use crate::{Error, Result};
-
-/// Scores are rounded to multiples of 1 / `SCORE_UNITS`, which hides floating-point noise.
-const SCORE_UNITS: f64 = 10_000.0;
 
 /// Hint on the shape of a line.
 const SHAPE: &str = "each line is one JSON object with `id`, `text` and `annotations`";
@@ -255,7 +253,7 @@ fn section(map: &OffsetMap<'_>, line: SectionLine) -> std::result::Result<Sectio
 impl AnnotationLine {
     fn with_spans(self, spans: Vec<Span>, text: &str) -> Annotation {
         let covered = || spans.iter().map(|span| span.of(text)).collect::<Vec<&str>>().join(" ");
-        let candidates: Vec<CandidateRecord> = self.candidates.unwrap_or_default().into_iter().map(record).collect();
+        let candidates = records(self.candidates.unwrap_or_default(), self.p_mention, self.p_link);
         let nil = self.nil.unwrap_or(false);
         let ids = match candidates.first() {
             _ if nil => Vec::new(),
@@ -285,12 +283,24 @@ impl AnnotationLine {
     }
 }
 
-fn record(line: CandidateLine) -> CandidateRecord {
-    CandidateRecord {
-        id: line.id.into_text(),
-        name: line.name.unwrap_or_default(),
-        score: line.score.unwrap_or_default(),
-    }
+/// The candidates of a mention. Their scores include p(mention) if the mention was detected; p(link) is proportional to the score.
+fn records(lines: Vec<CandidateLine>, p_mention: Option<f32>, p_link: Option<f32>) -> Vec<CandidateRecord> {
+    let best = lines.first().and_then(|best| best.score).filter(|score| *score > 0.0);
+    let scale = match (p_mention, p_link, best) {
+        (Some(_), Some(p_link), Some(best)) => p_link / best,
+        (Some(p_mention), _, _) if p_mention > 0.0 => 1.0 / p_mention,
+        _ => 1.0,
+    };
+    let record = |line: CandidateLine| {
+        let score = line.score.unwrap_or_default();
+        CandidateRecord {
+            id: line.id.into_text(),
+            name: line.name.unwrap_or_default(),
+            p_link: (score * scale).min(1.0),
+            p_both: p_mention.map(|_| score),
+        }
+    };
+    lines.into_iter().map(record).collect()
 }
 
 fn json_error(path: &Path, number: u64, error: &serde_json::Error) -> Error {
@@ -448,7 +458,7 @@ fn annotation_out<'a, E>(
     let candidates = annotation.candidates.iter().map(|candidate| CandidateOut {
         id: &candidate.id,
         name: &candidate.name,
-        score: rounded(candidate.score),
+        score: rounded(candidate.score()),
     });
     // The ids follow from the candidates, or from `nil`.
     let ids_are_said = annotation.nil || !annotation.candidates.is_empty() || (linked && annotation.ids.is_empty());
@@ -468,11 +478,6 @@ fn annotation_out<'a, E>(
         attributes: attributes_out(&annotation.attributes),
         explanation,
     }
-}
-
-/// A score as it is written, without floating-point noise.
-pub fn rounded(score: f32) -> f64 {
-    (f64::from(score) * SCORE_UNITS).round() / SCORE_UNITS + 0.0
 }
 
 #[cfg(test)]

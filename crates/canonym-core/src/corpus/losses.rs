@@ -333,7 +333,7 @@ mod tests {
             attributes: vec![Attribute::default(); 2],
             ..annotation(&[(0, 6)])
         };
-        let candidate = CandidateRecord { id: "D1".to_owned(), name: "x".to_owned(), score: 0.5 };
+        let candidate = CandidateRecord { id: "D1".to_owned(), name: "x".to_owned(), p_link: 0.5, p_both: None };
         let linked = Annotation { score: Some(0.5), candidates: vec![candidate], ..annotation(&[(7, 19)]) };
         let document = AnnotatedDocument {
             document: Document {

@@ -35,7 +35,7 @@ pub mod uima;
 pub use check::{Occurrences, Oddity, OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};
 
-use crate::text::{Document, Section, Span};
+use crate::text::{Document, Mention, Section, Span};
 
 /// Maximum size of a document and of a line: 64 MiB.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
@@ -47,8 +47,17 @@ pub struct CandidateRecord {
     pub id: String,
     /// The preferred name.
     pub name: String,
-    /// Calibrated probability that the concept is correct; for a detected mention, that the span is a mention as well.
-    pub score: f32,
+    /// Calibrated probability that the concept is correct, given that the span is a mention.
+    pub p_link: f32,
+    /// Calibrated probability that the span is a mention and the concept is correct; `None` for a given mention.
+    pub p_both: Option<f32>,
+}
+
+impl CandidateRecord {
+    /// The score of the output: p(mention and concept) of a detected mention, p(link) of a given one.
+    pub fn score(&self) -> f32 {
+        self.p_both.unwrap_or(self.p_link)
+    }
 }
 
 /// A name and a value: a BioC infon, a brat attribute, or the context of a mention.
@@ -87,7 +96,7 @@ pub struct Annotation {
     pub score: Option<f32>,
     /// Probability that the span is a mention; `None` in gold and for given mentions.
     pub p_mention: Option<f32>,
-    /// Probability that the best candidate is correct, given that the span is a mention; `None` in gold and for given mentions.
+    /// Probability that the best candidate is correct, given that the span is a mention; `None` in gold and without candidates.
     pub p_link: Option<f32>,
     /// Whether the system did not link the mention (NIL).
     pub nil: bool,
@@ -102,6 +111,18 @@ pub struct Annotation {
 }
 
 impl Annotation {
+    /// Its spans as a given mention, without type.
+    pub fn mention(&self) -> Mention {
+        Mention { spans: self.spans.clone(), semantic_type: None, p_mention: 1.0 }
+    }
+
+    /// The range from the first to the last byte, including gaps.
+    pub fn hull(&self) -> Span {
+        let first = self.spans.first().expect("an annotation has a span");
+        let last = self.spans.last().expect("an annotation has a span");
+        Span { start: first.start, end: last.end }
+    }
+
     /// Id of the linked concept; `None` if not linked.
     pub fn concept_id(&self) -> Option<&str> {
         self.candidates.first().filter(|_| !self.nil).map(|best| best.id.as_str())

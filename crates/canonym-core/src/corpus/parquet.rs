@@ -14,9 +14,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use crate::corpus::jsonl::rounded;
 use crate::corpus::table::{MentionRow, code_points, rows};
 use crate::corpus::{AnnotatedDocument, contexts};
+use crate::numbers::rounded;
 use crate::{Error, Result};
 
 /// Maximum rows of a row group.
@@ -109,7 +109,7 @@ impl Columns {
         self.flags[1..].iter_mut().zip(row.contexts).for_each(|(column, has)| column.push(has));
         self.candidate[0].push_list(row.candidates.iter().map(|one| bytes(&one.id)));
         self.candidate[1].push_list(row.candidates.iter().map(|one| bytes(&one.name)));
-        self.candidate_score.push_list(row.candidates.iter().map(|one| rounded(one.score)));
+        self.candidate_score.push_list(row.candidates.iter().map(|one| rounded(one.score())));
         self.codes[0].push_list(row.codes.iter().map(|one| bytes(&one.id)));
         self.codes[1].push_list(row.codes.iter().map(|one| bytes(&one.predicate)));
         self.n_rows += 1;
@@ -240,7 +240,8 @@ mod tests {
     }
 
     fn mention() -> Annotation {
-        let candidate = |id: &str, score| CandidateRecord { id: id.into(), name: "dry cough".into(), score };
+        let candidate =
+            |id: &str, score| CandidateRecord { id: id.into(), name: "dry cough".into(), p_link: score, p_both: None };
         Annotation {
             spans: vec![Span::new(3, 6), Span::new(7, 12)],
             text: "dry cough".into(),

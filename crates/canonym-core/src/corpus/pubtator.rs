@@ -16,7 +16,7 @@ use crate::corpus::check::{Checker, Located, column, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Oddity, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Mention, Span};
+use crate::text::{Document, Span};
 use crate::{Error, Result};
 
 /// Written for a mention that a system did not link.
@@ -280,8 +280,7 @@ pub(super) fn write(annotated: &AnnotatedDocument, out: &mut Vec<u8>) -> Result<
 }
 
 fn annotation_line(document: &Document, map: &OffsetMap<'_>, annotation: &Annotation) -> Result<String> {
-    let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-    let hull = mention.hull();
+    let hull = annotation.hull();
     let covered = hull.of(&document.text);
     let text = if annotation.spans.len() > 1 || annotation.text.is_empty() { covered } else { &annotation.text };
     let (start, end) = (code_point(map, hull.start), code_point(map, hull.end));

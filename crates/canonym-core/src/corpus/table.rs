@@ -22,8 +22,8 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::corpus::contexts::is_context;
-use crate::corpus::jsonl::rounded;
 use crate::corpus::{AnnotatedDocument, Annotation, CandidateRecord, CodeRecord, contexts};
+use crate::numbers::rounded;
 use crate::text::offsets::OffsetMap;
 
 /// The columns, in order.
@@ -141,7 +141,7 @@ pub fn csv_records(document: &AnnotatedDocument) -> Vec<String> {
 
 fn csv_record(row: &MentionRow<'_>) -> String {
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    let candidate = |one: &CandidateRecord| json!({"id": one.id, "name": one.name, "score": rounded(one.score)});
+    let candidate = |one: &CandidateRecord| json!({"id": one.id, "name": one.name, "score": rounded(one.score())});
     let code = |one: &CodeRecord| json!({"id": one.id, "predicate": one.predicate});
     let list = |values: Vec<Value>| Value::Array(values).to_string();
     let mut record = String::new();
@@ -207,7 +207,8 @@ mod tests {
     #[test]
     fn mentions_are_rows() {
         let mut all = document("β breast\tand ovarian\ncancer");
-        let candidate = CandidateRecord { id: "X:1|Y:2".into(), name: "breast \"cancer\"".into(), score: 0.5 };
+        let candidate =
+            CandidateRecord { id: "X:1|Y:2".into(), name: "breast \"cancer\"".into(), p_link: 0.5, p_both: None };
         let linked = Annotation {
             spans: vec![Span::new(3, 9), Span::new(22, 28)],
             text: "breast cancer".into(),

@@ -14,8 +14,9 @@ use crate::corpus::format::Frame;
 use crate::corpus::json_stream::JsonStream;
 use crate::corpus::{AnnotatedDocument, Annotation, Attribute, CorpusFormat, Residue};
 use crate::input::Input;
+use crate::numbers::rounded;
 use crate::text::offsets::OffsetMap;
-use crate::text::{Document, Mention, Section, Span};
+use crate::text::{Document, Section, Span};
 
 /// Source of manual annotations.
 const GOLD: &str = "GOLD";
@@ -218,7 +219,7 @@ fn original(annotation: &TexooAnnotation, map: &OffsetMap<'_>, text: &str) -> Op
 }
 
 fn fresh(annotation: &Annotation, map: &OffsetMap<'_>, text: &str) -> TexooAnnotation {
-    let hull = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 }.hull();
+    let hull = annotation.hull();
     let unit = |byte: u32| map.byte_to_utf16(byte as usize).expect("spans lie on character boundaries") as u64;
     let linked = annotation.is_linked();
     let best = annotation.candidates.first().map(|best| best.id.clone());
@@ -232,7 +233,7 @@ fn fresh(annotation: &Annotation, map: &OffsetMap<'_>, text: &str) -> TexooAnnot
         length: unit(hull.end) - unit(hull.start),
         text: Some(hull.of(text).to_owned()),
         source: named("source", if linked { PREDICTED } else { GOLD }),
-        confidence: annotation.score.map_or(1.0, |score| (f64::from(score) * 10_000.0).round() / 10_000.0),
+        confidence: annotation.score.map_or(1.0, rounded),
         concept: best.or_else(ids).filter(|_| !annotation.nil),
         kind: (!annotation.semantic_type.is_empty()).then(|| annotation.semantic_type.clone()),
         class: named("class", CLASS),

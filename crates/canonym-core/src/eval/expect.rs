@@ -330,7 +330,7 @@ mod tests {
     use crate::corpus::CandidateRecord;
 
     fn linked(text: &str, id: &str) -> Annotation {
-        let candidate = CandidateRecord { id: id.to_owned(), name: format!("name of {id}"), score: 1.0 };
+        let candidate = CandidateRecord { id: id.to_owned(), name: format!("name of {id}"), p_link: 1.0, p_both: None };
         Annotation { text: text.to_owned(), nil: id.is_empty(), candidates: vec![candidate], ..Annotation::default() }
     }
 

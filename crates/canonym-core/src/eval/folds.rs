@@ -84,7 +84,7 @@ fn numbers(report: &Report) -> Vec<Number> {
 
 /// Combines the reports of folds. It is an error if there are none or if their policies differ.
 pub fn over_reports(reports: &[Report]) -> Result<Folds> {
-    let Some(first) = reports.first() else { return Err(Error::invalid("no fold reports given")) };
+    let Some(first) = reports.first() else { return Err(Error::no_data("no fold reports given")) };
     if let Some(row) = reports.iter().position(|report| report.policy != first.policy) {
         let message = format!("fold {} was scored with different options than fold 1", row + 1);
         return Err(Error::mismatch(message).with_hint("evaluate every fold with the same options"));

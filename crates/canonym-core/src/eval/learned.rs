@@ -182,9 +182,11 @@ fn format_1() -> u32 {
 /// Older formats are read, newer ones are not: what they add could hide a seen document.
 fn known_format<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<u32, D::Error> {
     let format = u32::deserialize(from)?;
-    let newer =
-        || format!("it has format {format}, and this program reads up to {FORMAT}; use a newer version of canonym");
-    if format <= FORMAT { Ok(format) } else { Err(serde::de::Error::custom(newer())) }
+    if format <= FORMAT { Ok(format) } else { Err(serde::de::Error::custom(newer_format(format))) }
+}
+
+fn newer_format(format: u32) -> String {
+    format!("training record has format {format}; this version reads up to {FORMAT}")
 }
 
 impl Learned {
@@ -273,10 +275,19 @@ impl Learned {
     /// The record in the JSON of a model, if any.
     pub fn of_json(json: &str) -> Result<Option<Learned>> {
         #[derive(Deserialize)]
-        struct Holder {
-            learned: Option<Learned>,
+        struct Holder<T> {
+            learned: Option<T>,
         }
-        let holder: Holder = serde_json::from_str(json).map_err(unreadable)?;
+        #[derive(Deserialize)]
+        struct Numbered {
+            #[serde(default = "format_1")]
+            format: u32,
+        }
+        let numbered: Holder<Numbered> = serde_json::from_str(json).map_err(unreadable)?;
+        if let Some(Numbered { format }) = numbered.learned.filter(|record| record.format > FORMAT) {
+            return Err(Error::damaged(newer_format(format)).with_hint("use a newer version of canonym"));
+        }
+        let holder: Holder<Learned> = serde_json::from_str(json).map_err(unreadable)?;
         Ok(holder.learned)
     }
 
@@ -289,7 +300,7 @@ impl Learned {
 }
 
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::damaged(format!("the record of what a model learned from: {error}"))
+    Error::damaged(format!("invalid training record: {error}"))
 }
 
 /// Overlap of the training documents of a model with evaluated documents.

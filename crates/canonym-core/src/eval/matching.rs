@@ -165,6 +165,14 @@ pub struct Score {
     pub f1: f64,
 }
 
+impl Score {
+    /// F-beta: recall weighs `beta` times as much as precision. 0 if both are 0.
+    pub fn f_beta(&self, beta: f64) -> f64 {
+        let square = beta * beta;
+        ratio((1.0 + square) * self.precision * self.recall, square * self.precision + self.recall)
+    }
+}
+
 /// Macro average over documents; documents without gold and predictions are excluded.
 pub fn macro_score(documents: &[Counts]) -> Score {
     let judged = documents.iter().filter(|counts| counts.n_gold + counts.n_pred > 0);

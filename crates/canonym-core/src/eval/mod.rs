@@ -47,7 +47,6 @@ pub mod significance;
 pub mod slices;
 pub mod strata;
 pub mod table;
-pub mod tagging;
 pub mod unknown;
 pub mod warnings;
 

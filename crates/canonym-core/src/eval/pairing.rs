@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_best_candidate_is_the_prediction() -> Result<()> {
-        let candidate = |id: &str| CandidateRecord { id: id.into(), name: String::new(), score: 0.5 };
+        let candidate = |id: &str| CandidateRecord { id: id.into(), name: String::new(), p_link: 0.5, p_both: None };
         let mut link = annotation(0, 5, "GOLD");
         link.candidates = vec![candidate("MESH:D1|OMIM:2"), candidate("D3")];
         let mut nil = link.clone();

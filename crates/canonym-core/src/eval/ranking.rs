@@ -34,6 +34,39 @@ pub struct RankedMention {
     pub name: String,
 }
 
+/// Measures over the ranks of the first right answers to queries, from 0; `None` for a query without a right answer. For figures of training
+/// and selection; [`rank`] evaluates under a policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranks<'a>(&'a [Option<usize>]);
+
+impl<'a> Ranks<'a> {
+    /// The measures of `ranks`.
+    pub fn of(ranks: &'a [Option<usize>]) -> Ranks<'a> {
+        Ranks(ranks)
+    }
+
+    /// Accuracy@k: share of queries with a right answer among the first `k`; recall@k if one answer is right. 0 without queries.
+    pub fn accuracy_at(self, k: usize) -> f64 {
+        self.share(self.0.iter().flatten().filter(|rank| **rank < k).count())
+    }
+
+    /// Share of queries with a right answer at any rank.
+    pub fn recall(self) -> f64 {
+        self.share(self.0.iter().flatten().count())
+    }
+
+    /// Mean reciprocal rank, 0 for a query without a right answer.
+    pub fn mrr(self) -> f64 {
+        let reciprocals = self.0.iter().flatten().map(|rank| 1.0 / (*rank as f64 + 1.0));
+        // A sum of nothing would be -0.
+        reciprocals.fold(0.0, |sum: f64, one| sum + one) / self.0.len().max(1) as f64
+    }
+
+    fn share(self, n: usize) -> f64 {
+        n as f64 / self.0.len().max(1) as f64
+    }
+}
+
 /// What is ranked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -382,6 +415,15 @@ fn scores(outcomes: &[&Outcome], n_documents: usize, config: &RankingConfig, rng
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn ranks_of_queries_without_a_right_answer_count_as_wrong() {
+        let ranks = super::Ranks::of(&[Some(0), Some(3), None, Some(1)]);
+        assert_eq!((ranks.accuracy_at(1), ranks.accuracy_at(2), ranks.recall()), (0.25, 0.5, 0.75));
+        assert_eq!(ranks.mrr(), (1.0 + 0.25 + 0.5) / 4.0);
+        let none = super::Ranks::of(&[]);
+        assert_eq!((none.accuracy_at(1), none.recall(), none.mrr()), (0.0, 0.0, 0.0));
+    }
+
     use super::*;
 
     fn mention(gold: &str, parts: &[&[&str]]) -> RankedMention {

@@ -86,7 +86,7 @@ impl Bm25Linker {
             let others = ranked.iter().filter(|one| one.concept != ranked_of.concept);
             let sum: f64 = others.map(|one| (f64::from(one.score) - top).exp()).sum::<f64>() + (-top).exp();
             parts.push(contribution("others", "other candidates (normalisation)", 1.0, -(sum.ln() + top)));
-            explained(&self.kb, name, ranked_of.name, candidate.concept, candidate.p_link, parts)
+            explained(&self.kb, name, ranked_of.name, candidate, parts)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).map(explain).collect();
         add_differences(&mut candidates);

@@ -14,7 +14,8 @@ use super::recognise::scan::ScanScratch;
 use super::recognise::{DictionaryAnnotator, DictionaryMatch, accept, expanded};
 use super::{Candidate, Link, LinkedMention};
 use crate::index::grams::GramScratch;
-use crate::kb::{ConceptId, KnowledgeBase, NameId};
+use crate::kb::{KnowledgeBase, NameId};
+use crate::numbers::rounded;
 use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{canonical, fold, root};
@@ -70,9 +71,11 @@ pub struct Explained {
     pub only_in_mention: Vec<String>,
     /// Words of the name that are missing in the mention.
     pub only_in_name: Vec<String>,
-    /// The probability.
+    /// The score that is explained: p(mention and concept) of a detected mention, p(link) of a given one.
     pub score: f64,
-    /// The log-odds of the probability, the sum of the contributions.
+    /// Probability that the concept is correct, given that the span is a mention.
+    pub p_link: f64,
+    /// The log-odds of the score, the sum of the contributions.
     pub log_odds: f64,
     /// The non-zero contributions, largest first.
     pub contributions: Vec<Contribution>,
@@ -135,7 +138,7 @@ impl LexicalLinker {
             let margin = if rank == 0 { top - next } else { scored.score - top };
             let (calibration, p_link) = (&self.model.calibration, candidate.p_link);
             let contributions = contributions(&self.model, 1.0, calibration, scored, margin, p_link, &[]);
-            explained(&self.kb, name, scored.name, candidate.concept, p_link, contributions)
+            explained(&self.kb, name, scored.name, candidate, contributions)
         };
         let mut candidates: Vec<Explained> = ranked.iter().zip(&link.candidates).enumerate().map(explained).collect();
         add_differences(&mut candidates);
@@ -227,13 +230,13 @@ impl DictionaryAnnotator {
                 None => (0..accept::N).map(of_feature).collect(),
             };
             let p_both = linked.p_both_of(candidate);
-            explained(&self.kb, &compared, sense.name, candidate.concept, p_both, contributions)
+            explained(&self.kb, &compared, sense.name, candidate, contributions).detected(p_both)
         };
         let mut candidates: Vec<Explained> = matched.senses.iter().zip(&linked.link.candidates).map(explain).collect();
         add_differences(&mut candidates);
         let definitions = definitions(text, map, &used);
         let coordinated = matched.spans.len() > 1;
-        let threshold = Some(rounded(f64::from(self.threshold())));
+        let threshold = Some(rounded(self.threshold()));
         (linked, Explanation { compared, sense_of, definitions, coordinated, threshold, candidates })
     }
 }
@@ -261,13 +264,12 @@ pub fn definitions(text: &str, map: &OffsetMap<'_>, uses: &[(Span, Span)]) -> Ve
     uses.iter().map(definition).collect()
 }
 
-/// The explanation of a candidate: agreement of its name with the mention, and the terms of its log-odds.
+/// The explanation of a candidate of a given mention: agreement of `name` with it, and the terms of the log-odds of p(link).
 pub fn explained(
     kb: &KnowledgeBase,
     mention: &str,
     name: NameId,
-    concept: ConceptId,
-    score: f32,
+    candidate: &Candidate,
     mut contributions: Vec<Contribution>,
 ) -> Explained {
     let sum: f64 = contributions.iter().map(|one| one.log_odds).sum();
@@ -277,14 +279,15 @@ pub fn explained(
     let scope = kb.scope(name).name();
     let Compared { how, words, only_in_mention, only_in_name } = compare(mention, written);
     Explained {
-        id: kb.id(concept).to_owned(),
+        id: kb.id(candidate.concept).to_owned(),
         name: written.to_owned(),
         scope,
         how,
         words,
         only_in_mention,
         only_in_name,
-        score: rounded(f64::from(score)),
+        score: rounded(candidate.p_link),
+        p_link: rounded(candidate.p_link),
         log_odds: rounded(sum),
         contributions,
         behind_first: Vec::new(),
@@ -292,6 +295,11 @@ pub fn explained(
 }
 
 impl Explained {
+    /// The same for a candidate of a detected mention, whose contributions are those of p(mention and concept).
+    pub fn detected(self, p_both: f32) -> Explained {
+        Explained { score: rounded(p_both), ..self }
+    }
+
     /// Adds a contribution.
     pub fn add(&mut self, part: Contribution) {
         let sum = self.log_odds + part.log_odds;
@@ -403,11 +411,6 @@ fn probability(log_odds: f64) -> f64 {
 fn log_odds(probability: f64) -> f64 {
     let probability = probability.clamp(1e-9, 1.0 - 1e-9);
     (probability / (1.0 - probability)).ln()
-}
-
-/// Rounds to the precision used in files.
-fn rounded(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::explain::{Agreement, agreement};
 use super::{Candidate, Link};
 use crate::kb::code_system::{iri_start, prefixes, version};
 use crate::kb::{ConceptId, KnowledgeBase, Predicate, Scope};
+use crate::numbers::rounded;
 
 /// The columns.
 pub const COLUMNS: [&str; 10] = [
@@ -154,7 +155,7 @@ pub fn rows(kb: &KnowledgeBase, subject: Subject<'_>, link: &Link, n: usize) -> 
 }
 
 fn confidence(candidate: &Candidate) -> String {
-    ((f64::from(candidate.p_link) * 1e4).round() / 1e4).to_string()
+    rounded(candidate.p_link).to_string()
 }
 
 fn push_row(text: &mut String, subject: Subject<'_>, others: [&str; 7]) {

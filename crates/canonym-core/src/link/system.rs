@@ -28,7 +28,7 @@ use super::lexical::{LexicalLinker, LinkConfig};
 use super::model::LexicalModel;
 use super::recognise::accept::AcceptModel;
 use super::recognise::{DictionaryAnnotator, Nested, RecogniseConfig};
-use super::{Annotator, LeakyAnnotator, Link, LinkInput, LinkedMention, Linker};
+use super::{Annotator, Candidate, LeakyAnnotator, Link, LinkInput, LinkedMention, Linker};
 use crate::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use crate::index::bm25::Bm25Config;
 use crate::kb::subset::Subset;
@@ -333,9 +333,7 @@ fn take_texts(batch: &mut [AnnotatedDocument]) -> Vec<Document> {
 }
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
-    let mention =
-        |annotation: &Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-    document.annotations.iter().map(mention).collect()
+    document.annotations.iter().map(Annotation::mention).collect()
 }
 
 /// Links the given mentions of documents; their spans and types stay.
@@ -363,7 +361,8 @@ fn with_links(
             annotation.ids.clear();
             annotation.parts.clear();
             annotation.score = Some(link.candidates.first().map_or(0.0, |best| best.p_link));
-            (annotation.p_mention, annotation.p_link) = (None, None);
+            annotation.p_mention = None;
+            annotation.p_link = link.candidates.first().map(|best| best.p_link);
             annotation.nil = link.nil;
             annotation.candidates = records(kb, &link, raw_ids);
         }
@@ -385,18 +384,19 @@ pub fn annotation(kb: &KnowledgeBase, document: &Document, linked: &LinkedMentio
             .link
             .candidates
             .iter()
-            .map(|one| record(kb, one.concept, linked.p_both_of(one), raw))
+            .map(|one| record(kb, one, Some(linked.p_both_of(one)), raw))
             .collect(),
         ..Annotation::default()
     }
 }
 
 fn records(kb: &KnowledgeBase, link: &Link, raw: bool) -> Vec<CandidateRecord> {
-    link.candidates.iter().map(|one| record(kb, one.concept, one.p_link, raw)).collect()
+    link.candidates.iter().map(|one| record(kb, one, None, raw)).collect()
 }
 
-fn record(kb: &KnowledgeBase, concept: ConceptId, score: f32, raw: bool) -> CandidateRecord {
-    CandidateRecord { id: shown_id(kb, concept, raw), name: kb.preferred_name(concept).to_owned(), score }
+fn record(kb: &KnowledgeBase, candidate: &Candidate, p_both: Option<f32>, raw: bool) -> CandidateRecord {
+    let Candidate { concept, p_link, .. } = *candidate;
+    CandidateRecord { id: shown_id(kb, concept, raw), name: kb.preferred_name(concept).to_owned(), p_link, p_both }
 }
 
 /// The concept id for display: as stored, or as in the source if `raw`.

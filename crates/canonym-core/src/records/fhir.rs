@@ -21,12 +21,12 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::Asserted;
 pub use super::fhir_types::{Resource, ResourceTypes};
-use crate::corpus::jsonl::rounded;
 use crate::corpus::losses::{Loss, Losses};
 use crate::corpus::table::{CodePoints, code_points};
 use crate::corpus::{AnnotatedDocument, Annotation};
 use crate::kb::KnowledgeBase;
 use crate::kb::code_system::{Coding, canonical_id, canonical_prefix, coding_of_id};
+use crate::numbers::rounded;
 use crate::text::Document;
 use crate::text::analysis::Analysis;
 use crate::text::context::allergens::Allergens;

@@ -7,6 +7,7 @@ use crate::kb::translate::Translator;
 use crate::link::explain::Explanation;
 use crate::link::system::shown_id;
 use crate::link::{Candidate, Link};
+use crate::numbers::rounded;
 
 /// How lines are made.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ struct Row<'a> {
     id: String,
     name: &'a str,
     score: f64,
+    p_link: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     codes: Option<Vec<Code>>,
 }
@@ -62,7 +64,8 @@ impl NameLines<'_> {
         Row {
             id: shown_id(self.kb, candidate.concept, self.raw_ids),
             name: self.kb.preferred_name(candidate.concept),
-            score: (f64::from(candidate.p_link) * 1e4).round() / 1e4,
+            score: rounded(candidate.p_link),
+            p_link: rounded(candidate.p_link),
             codes: self.translator.as_ref().map(codes),
         }
     }

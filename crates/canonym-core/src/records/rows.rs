@@ -97,7 +97,8 @@ mod tests {
     fn part_offsets_are_separated_and_tabs_become_spaces() {
         let document =
             Document { id: "7".into(), text: "β breast\tand ovarian\ncancer".into(), ..Document::default() };
-        let candidate = CandidateRecord { id: "X:1".into(), name: "breast \"cancer\"".into(), score: 0.5 };
+        let candidate =
+            CandidateRecord { id: "X:1".into(), name: "breast \"cancer\"".into(), p_link: 0.5, p_both: None };
         let found = Annotation {
             spans: vec![Span::new(3, 9), Span::new(22, 28)],
             text: "breast\tcancer".into(),

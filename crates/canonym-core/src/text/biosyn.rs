@@ -47,7 +47,7 @@ pub fn read_typos(path: &Path) -> Result<HashMap<String, String>> {
     if size > MAX_TYPO_FILE {
         return Err(Error::limit(
             path,
-            format!("a file of misspellings has at most {MAX_TYPO_FILE} bytes, this one {size}"),
+            format!("the file of misspellings has {size} bytes; the limit is {MAX_TYPO_FILE}"),
         ));
     }
     let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;

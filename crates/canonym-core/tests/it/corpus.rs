@@ -159,7 +159,7 @@ prop_compose! {
         let annotations = choices.into_iter().filter_map(|(choice, word, nil, score, n_candidates)| {
             let spans = spans_of(&text, &choice);
             let score = score as f32 / 10_000.0;
-            let candidate = CandidateRecord { id: word.clone(), name: text.clone(), score };
+            let candidate = CandidateRecord { id: word.clone(), name: text.clone(), p_link: score, p_both: None };
             let gold = n_candidates == 0 && !nil;
             let known = if nil { Vec::new() } else { vec![word.clone()] };
             (!spans.is_empty()).then(|| Annotation {

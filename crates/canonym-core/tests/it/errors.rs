@@ -64,7 +64,8 @@ fn linked(id: &str, text: &str, annotations: &[&str]) -> AnnotatedDocument {
         let candidate = |(row, id): (usize, &str)| CandidateRecord {
             id: id.to_owned(),
             name: name(id).unwrap_or_default(),
-            score: 0.9 / (row + 1) as f32,
+            p_link: 0.9 / (row + 1) as f32,
+            p_both: None,
         };
         annotation.nil = ids == "-1";
         annotation.candidates = ids.split(',').filter(|id| *id != "-1").enumerate().map(candidate).collect();

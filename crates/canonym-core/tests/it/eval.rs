@@ -199,7 +199,8 @@ fn no_predictions_score_zero() {
 /// Two documents, one of them without predictions; one link is right, one mention is nil on one side only.
 fn small() -> (Vec<AnnotatedDocument>, Vec<AnnotatedDocument>) {
     let candidates = |ids: &[&str]| {
-        let record = |id: &&str| CandidateRecord { id: (*id).to_owned(), name: String::new(), score: 0.5 };
+        let record =
+            |id: &&str| CandidateRecord { id: (*id).to_owned(), name: String::new(), p_link: 0.5, p_both: None };
         ids.iter().map(record).collect()
     };
     let link = |spans: &[(usize, usize)], ids: &[&str]| Annotation {

@@ -3,6 +3,7 @@
 use crate::index::FlatIndex;
 use crate::models::rescnn::infer::ResCnnEncoder;
 use crate::tensor::random;
+use canonym_core::eval::ranking::Ranks;
 
 /// Names per part of a batch.
 pub(super) const PART: usize = 128;
@@ -43,9 +44,9 @@ pub(super) fn intersect(left: &[u32], right: &[u32]) -> bool {
 pub(super) fn accuracy_at_1(encoder: &ResCnnEncoder, queries: &Names, names: &Names) -> f64 {
     let index = FlatIndex::new(encoder.encode(&names.input_ids));
     let found = index.search(&encoder.encode(&queries.input_ids), 1);
-    let right = |(hits, gold): &(&Vec<crate::index::Hit>, &Vec<u32>)| {
-        hits.first().is_some_and(|hit| intersect(gold, &names.concepts[hit.row as usize]))
+    let rank = |(hits, gold): (&Vec<crate::index::Hit>, &Vec<u32>)| {
+        hits.iter().position(|hit| intersect(gold, &names.concepts[hit.row as usize]))
     };
-    let n_right = found.iter().zip(&queries.concepts).filter(right).count();
-    n_right as f64 / queries.input_ids.len().max(1) as f64
+    let ranks: Vec<Option<usize>> = found.iter().zip(&queries.concepts).map(rank).collect();
+    Ranks::of(&ranks).accuracy_at(1)
 }

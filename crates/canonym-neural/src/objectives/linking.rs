@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use canonym_core::eval::ranking::Ranks;
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -484,12 +485,12 @@ impl Objective for Linking<'_> {
         let index = FlatIndex::by_inner_product(self.name_vectors(&encoder, parameters)?.as_ref().clone());
         let found = index.search(&vectors(&encoder, self.held_out)?, 1);
         let targets = self.held_out.iter().flat_map(|text| &text.mentions);
-        let is_right = |(hits, target): &(Vec<crate::index::Hit>, &Target)| {
-            hits.first().is_some_and(|hit| self.is_of(hit.row, &target.concepts))
+        let rank = |(hits, target): (&Vec<crate::index::Hit>, &Target)| {
+            hits.iter().position(|hit| self.is_of(hit.row, &target.concepts))
         };
-        let n_asked = targets.clone().filter(|target| target.is_linked).count();
-        let n_right = found.into_iter().zip(targets).filter(is_right).count();
-        Ok(Some(n_right as f64 / n_asked.max(1) as f64))
+        let linked = found.iter().zip(targets).filter(|(_, target)| target.is_linked);
+        let ranks: Vec<Option<usize>> = linked.map(rank).collect();
+        Ok(Some(Ranks::of(&ranks).accuracy_at(1)))
     }
 
     fn save_state(&self) -> Vec<u8> {

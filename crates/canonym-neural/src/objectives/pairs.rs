@@ -5,6 +5,7 @@
 //! also report a cross-encoder, marked †, whose candidates always include the correct one; this is up to the caller.
 
 use canonym_core::Result;
+use canonym_core::eval::ranking::Ranks;
 use serde::{Deserialize, Serialize};
 
 use crate::autograd::Tape;
@@ -66,13 +67,13 @@ impl Questions {
     /// Fraction of mentions whose correct candidate has the highest score; the first wins a tie. Mentions without a correct candidate count
     /// as errors.
     pub fn accuracy(&self, scorer: &PairScorer) -> Result<f64> {
-        let mut n_right = 0;
-        for (at, mention) in self.mentions.iter().enumerate() {
-            let Some(right) = mention.right else { continue };
+        let rank = |(at, mention): (usize, &Question)| -> Result<Option<usize>> {
+            let Some(right) = mention.right else { return Ok(None) };
             let scores = scorer.scores(&self.pairs(at))?;
-            n_right += usize::from(best(&scores) == Some(right));
-        }
-        Ok(n_right as f64 / self.mentions.len().max(1) as f64)
+            Ok((best(&scores) == Some(right)).then_some(0))
+        };
+        let ranks: Vec<Option<usize>> = self.mentions.iter().enumerate().map(rank).collect::<Result<_>>()?;
+        Ok(Ranks::of(&ranks).accuracy_at(1))
     }
 }
 

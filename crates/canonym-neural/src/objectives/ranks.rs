@@ -1,6 +1,7 @@
 //! Ranking metrics of a dual encoder on given mentions.
 
 use canonym_core::Result;
+use canonym_core::eval::ranking::Ranks;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ const TOGETHER: usize = 256;
 
 /// Ranking metrics over all concepts that have a name.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Ranks {
+pub struct RankMetrics {
     /// Mentions with a gold concept, including those whose concept has no name; the latter are always wrong.
     pub n_mentions: usize,
     /// Accuracy@1: fraction with the nearest concept correct.
@@ -27,22 +28,16 @@ pub struct Ranks {
     pub mean_reciprocal_rank: f64,
 }
 
-impl Ranks {
+impl RankMetrics {
     /// Metrics from the results of [`ranks`].
-    pub fn of(ranks: &[Option<usize>]) -> Ranks {
-        let n = ranks.len().max(1) as f64;
-        let fraction = |below: usize| ranks.iter().flatten().filter(|rank| **rank < below).count() as f64 / n;
-        Ranks {
+    pub fn of(ranks: &[Option<usize>]) -> RankMetrics {
+        let measures = Ranks::of(ranks);
+        RankMetrics {
             n_mentions: ranks.len(),
-            accuracy_at_1: fraction(1),
-            recall_at_10: fraction(10),
-            recall_at_20: fraction(20),
-            mean_reciprocal_rank: ranks
-                .iter()
-                .flatten()
-                .map(|rank| 1.0 / (*rank as f64 + 1.0))
-                .fold(0.0, |sum: f64, one| sum + one)
-                / n,
+            accuracy_at_1: measures.accuracy_at(1),
+            recall_at_10: measures.accuracy_at(10),
+            recall_at_20: measures.accuracy_at(20),
+            mean_reciprocal_rank: measures.mrr(),
         }
     }
 }
@@ -109,7 +104,7 @@ mod tests {
         let ranked = |factors: [f32; 4]| {
             let rows = Matrix::new(4, 12, factors.iter().flat_map(|factor| scaled(*factor)).collect());
             let names = Names { input_ids: vec![vec![1]; 4], concepts: vec![vec![0], vec![1], vec![1], vec![2]] };
-            Ranks::of(&ranks(&encoder, &rows, &texts, &names).unwrap())
+            RankMetrics::of(&ranks(&encoder, &rows, &texts, &names).unwrap())
         };
         let first = ranked([0.5, 0.1, 0.9, 0.6]);
         assert_eq!((first.n_mentions, first.accuracy_at_1, first.mean_reciprocal_rank), (2, 0.5, 0.5));

@@ -23,6 +23,7 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation, OnMismatch, Reader};
 use canonym_core::error::Context;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::eval::learned::{Learned, Role::Trained, Role::Tuned, Seen};
+use canonym_core::eval::ranking::Ranks;
 use canonym_core::kb::compile::hash_file;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::bm25::Bm25Linker;
@@ -315,13 +316,12 @@ impl CorpusQuery<'_> {
         let links = self.linker.link(&LinkInput::all(&analysed, &mentions))?;
         let mut questions = Questions::default();
         let mut rows: HashMap<String, u32> = HashMap::new();
-        let (mut at, mut n_right, mut n_found) = (0, 0, 0);
+        let (mut at, mut ranks) = (0, Vec::with_capacity(found.n_mentions));
         for ((document, gold), links) in documents.iter().zip(&gold).zip(links) {
             for ((mention, gold), mut link) in gold.iter().zip(links) {
                 let right = self.right(&mut link, *gold);
                 found.n_unknown += usize::from(gold.is_none());
-                n_right += usize::from(right == Some(0));
-                n_found += usize::from(right.is_some());
+                ranks.push(right);
                 let (total, next) = (found.n_mentions, at + 1);
                 if n == 0 || at * n / total != next * n / total {
                     let text = &document.document.text;
@@ -337,8 +337,8 @@ impl CorpusQuery<'_> {
                 at = next;
             }
         }
-        let fraction = |n: usize| n as f64 / found.n_mentions.max(1) as f64;
-        (found.accuracy_at_1, found.recall) = (fraction(n_right), fraction(n_found));
+        let ranks = Ranks::of(&ranks);
+        (found.accuracy_at_1, found.recall) = (ranks.accuracy_at(1), ranks.recall());
         Ok((questions, found))
     }
 
@@ -346,8 +346,7 @@ impl CorpusQuery<'_> {
     fn gold(&self, annotation: &Annotation) -> Option<(Mention, Option<ConceptId>)> {
         let ids = IdSet::parse(&annotation.ids);
         let id = ids.first().filter(|_| annotation.parts.is_empty() && !annotation.spans.is_empty())?;
-        let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-        Some((mention, self.kb.find(id)))
+        Some((annotation.mention(), self.kb.find(id)))
     }
 
     /// Index of the correct candidate, which is inserted if the experiment says so.

@@ -19,7 +19,7 @@ use crate::models::dual_encoder::{DualEncoderConfig, ENDS, MentionVector, NAME, 
 use crate::models::fusion::Fusion;
 use crate::objectives::Names;
 use crate::objectives::linking::{Linking, LinkingConfig, Target, TrainingText};
-use crate::objectives::ranks::{Ranks, ranks};
+use crate::objectives::ranks::{RankMetrics, ranks};
 use crate::system::concept_rows::ConceptRows;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
@@ -143,10 +143,10 @@ struct Report {
     train: CorpusReport,
     dev: CorpusReport,
     /// Linking of given held-out mentions among all concepts, by embeddings alone.
-    linking: Option<Ranks>,
+    linking: Option<RankMetrics>,
     /// The same for mentions whose concept occurs in the training set, and for the others.
-    linking_seen: Option<Ranks>,
-    linking_unseen: Option<Ranks>,
+    linking_seen: Option<RankMetrics>,
+    linking_unseen: Option<RankMetrics>,
     /// Accuracy@1 of lexical and of hybrid linking.
     fused: BTreeMap<&'static str, f64>,
     /// Accuracy by weight of the dense score.
@@ -319,8 +319,8 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let vectors = dual_vectors(&kb, &bundle)?;
         let all = ranks(&encoder, &vectors, &dev.training_texts, &names)?;
         let (seen, unseen) = apart(&all, &dev.training_texts, &train.training_texts);
-        report.linking = Some(Ranks::of(&all));
-        (report.linking_seen, report.linking_unseen) = (Some(Ranks::of(&seen)), Some(Ranks::of(&unseen)));
+        report.linking = Some(RankMetrics::of(&all));
+        (report.linking_seen, report.linking_unseen) = (Some(RankMetrics::of(&seen)), Some(RankMetrics::of(&unseen)));
     }
     let chosen_on = if tune.documents.is_empty() { &dev.documents } else { &tune.documents };
     if !chosen_on.is_empty() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use canonym_core::Result;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::chart::Chart;
+use canonym_core::eval::ranking::Ranks;
 use canonym_core::kb::{FormId, KnowledgeBase};
 use serde::Serialize;
 
@@ -82,7 +83,7 @@ impl Prober<'_> {
         let parts = mentions.iter().flat_map(|mention| &mention.parts);
         let queries: Vec<String> = parts.map(|part| change(&part.query)).collect();
         let mut found = self.index.search(&self.names.encode(&queries), 1).into_iter();
-        let mut n_right = 0;
+        let mut ranks = Vec::with_capacity(mentions.len());
         for mention in mentions {
             let right = mention.parts.iter().filter(|part| {
                 let hit = found.next().and_then(|hits| hits.first().copied());
@@ -92,9 +93,9 @@ impl Prober<'_> {
                     ids.any(|id| id.split('|').any(|id| part.ids.contains(bare(id))))
                 })
             });
-            n_right += usize::from(right.count() == mention.parts.len());
+            ranks.push((right.count() == mention.parts.len()).then_some(0));
         }
-        n_right as f64 / mentions.len().max(1) as f64
+        Ranks::of(&ranks).accuracy_at(1)
     }
 }
 

@@ -112,8 +112,10 @@ fn link_name(linker: &NameLinker, kb: &KnowledgeBase, name: &str) -> Result<Anno
     let record = |candidate: &Candidate| CandidateRecord {
         id: terminology::shown_id(kb, candidate.concept, false),
         name: kb.preferred_name(candidate.concept).to_owned(),
-        score: candidate.p_link,
+        p_link: candidate.p_link,
+        p_both: None,
     };
     let candidates = link.candidates.iter().map(record).collect();
-    Ok(Annotation { text: name.to_owned(), nil: link.nil, candidates, ..Annotation::default() })
+    let p_link = link.candidates.first().map(|best| best.p_link);
+    Ok(Annotation { text: name.to_owned(), p_link, nil: link.nil, candidates, ..Annotation::default() })
 }

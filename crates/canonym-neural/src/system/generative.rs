@@ -332,7 +332,7 @@ impl Linker for GenerativeLinker {
             let explain = |(candidate, one): (&Candidate, &GeneratedConcept)| {
                 let name = one.name.or_else(|| self.kb.names(one.concept).next())?;
                 let parts = self.contributions(one, candidate.p_link);
-                Some(explained(&self.kb, &compared, name, one.concept, candidate.p_link, parts))
+                Some(explained(&self.kb, &compared, name, candidate, parts))
             };
             let candidates = link.candidates.iter().zip(found).filter_map(explain).collect();
             (link, Explanation { compared: compared.clone(), candidates, ..Explanation::default() })

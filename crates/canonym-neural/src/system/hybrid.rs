@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use canonym_core::eval::ranking::Ranks;
 use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, FormId, KnowledgeBase};
@@ -342,7 +343,7 @@ pub(crate) fn explain_ranked(
         let others = if fusion.name == 0.0 { &[dense][..] } else { &[dense, by_name] };
         let (calibration, p_link) = (&fusion.calibration, candidate.p_link);
         let parts = contributions(ranking, fusion.lexical, calibration, &one.scored, margin, p_link, others);
-        explained(kb, name, one.scored.name, candidate.concept, p_link, parts)
+        explained(kb, name, one.scored.name, candidate, parts)
     };
     let mut candidates: Vec<Explained> = evidence.iter().zip(&link.candidates).enumerate().map(explain).collect();
     add_differences(&mut candidates);
@@ -370,7 +371,7 @@ pub fn explain_prior(kb: &KnowledgeBase, name: &str, link: &Link, explanation: &
             parts.push(contribution("mention_prior", sentence, f64::from(candidate.p_link), more));
         }
         let best = candidate.name.or_else(|| kb.names(candidate.concept).next())?;
-        Some(explained(kb, name, best, candidate.concept, candidate.p_link, parts))
+        Some(explained(kb, name, best, candidate, parts))
     };
     explanation.candidates = link.candidates.iter().filter_map(explain).collect();
     add_differences(&mut explanation.candidates);
@@ -433,8 +434,9 @@ pub const DEFAULT_COSINE_WEIGHT: f32 = 3.0;
 /// Accuracy at 1: fraction of queries whose best candidate is correct.
 pub fn accuracy(queries: &[LabelledQuery], fusion: &Fusion) -> f64 {
     let best = best_rows(queries, fusion);
-    let n_right = queries.iter().zip(best).filter(|(query, best)| best.is_some_and(|row| query[row].1)).count();
-    n_right as f64 / queries.len().max(1) as f64
+    let rank = |(query, best): (&LabelledQuery, Option<usize>)| best.filter(|row| query[*row].1).map(|_| 0);
+    let ranks: Vec<Option<usize>> = queries.iter().zip(best).map(rank).collect();
+    Ranks::of(&ranks).accuracy_at(1)
 }
 
 /// [`accuracy`] for each cosine weight, such as [`COSINE_WEIGHTS`].

@@ -260,7 +260,7 @@ impl MultitaskLinker {
             let odds = f64::from(log_odds(candidate.p_link));
             let part =
                 contribution("concept", "probability of the class in this context", f64::from(candidate.p_link), odds);
-            Some(explained(&self.kb, &compared, name, candidate.concept, candidate.p_link, vec![part]))
+            Some(explained(&self.kb, &compared, name, candidate, vec![part]))
         };
         let candidates = link.candidates.iter().filter_map(explain).collect();
         Explanation { compared, candidates, ..Explanation::default() }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use canonym_core::artifact::AtomicFile;
 use canonym_core::error::Context;
-use canonym_core::eval::thousands;
 use canonym_core::input::Source;
 use canonym_core::kb::format::Meta;
 use canonym_core::kb::import::{ImportConfig, Report, SourceFormat, import_sources};
 use canonym_core::kb::{ConceptId, KnowledgeBase, KnowledgeBaseBuilder};
 pub use canonym_core::link::system::shown_id;
+use canonym_core::numbers::counted;
 use canonym_core::{Error, Result};
 
 use crate::index::cache::cache_folder;
@@ -48,8 +48,8 @@ pub fn open_shared(path: &Path) -> Result<Arc<KnowledgeBase>> {
 fn opened(open: impl FnOnce() -> Result<KnowledgeBase>) -> Result<Arc<KnowledgeBase>> {
     let stage = Stage::start();
     let kb = open().context("cannot open the knowledge base")?;
-    let (n_concepts, n_names) = (thousands(kb.n_concepts() as u64), thousands(kb.n_names() as u64));
-    stage.done(format_args!("opened {}: {n_concepts} concepts, {n_names} names", kb.meta().name));
+    let (concepts, names) = (counted(kb.n_concepts() as u64, "concept"), counted(kb.n_names() as u64, "name"));
+    stage.done(format_args!("opened {}: {concepts}, {names}", kb.meta().name));
     Ok(Arc::new(kb))
 }
 

@@ -40,11 +40,21 @@ pub async fn list(
 ) -> ApiResult<axum::Json<Assignments>> {
     let limit = PAGE_LIMIT.check(query.limit, "limit")?;
     let from = offset(query.cursor.as_deref())?;
-    let page = app.blocking(move |app| app.store.read(|connection| shown(app, connection, project, (from, limit))));
+    let page = app.blocking(move |app| {
+        app.store.read(|connection| shown(app, connection, project, Page { offset: from, limit }))
+    });
     Ok(axum::Json(page.await?))
 }
 
-fn shown(app: &App, connection: &Connection, project: i64, (from, limit): (usize, usize)) -> ApiResult<Assignments> {
+/// Which assigned documents are listed.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    offset: usize,
+    limit: usize,
+}
+
+fn shown(app: &App, connection: &Connection, project: i64, page: Page) -> ApiResult<Assignments> {
+    let Page { offset: from, limit } = page;
     projects::check(connection, project)?;
     let names = people::names(connection)?;
     let name = |person: i64| names.get(&person).cloned().unwrap_or_default();
@@ -100,7 +110,9 @@ pub async fn add(
             assign(app, transaction, &of, &new, &curator)
         })?;
         app.store.truncate_log();
-        let page = app.store.read(|connection| shown(app, connection, project, (0, PAGE_LIMIT.default)))?;
+        let page = app
+            .store
+            .read(|connection| shown(app, connection, project, Page { offset: 0, limit: PAGE_LIMIT.default }))?;
         let what = format!("project {project}: {} documents to {} people", page.n_assigned, page.people.len());
         app.audit.record(app.now(), &curator.name, Some(client.0), "assigned", &what);
         Ok(page)
@@ -119,8 +131,9 @@ fn assign(
     curator: &Person,
 ) -> ApiResult<()> {
     if of.parent.is_some() {
-        return Err(ApiError::bad("this project holds the copies of an annotator")
-            .hint("assign documents in the project above it"));
+        return Err(
+            ApiError::bad("this project contains an annotator's copies").hint("assign documents in the parent project")
+        );
     }
     let annotators = annotators(transaction, &new.people)?;
     let n_each = new.n_annotators.unwrap_or(annotators.len());
@@ -131,7 +144,7 @@ fn assign(
     let mut wanted = assignments::unassigned(transaction, of.id)?;
     wanted.truncate(new.n_documents.unwrap_or(usize::MAX));
     if wanted.is_empty() {
-        return Err(ApiError::bad("every unfinished document has its annotators").hint("import more documents first"));
+        return Err(ApiError::bad("all unfinished documents are already assigned").hint("import more documents first"));
     }
     let mut places = HashMap::new();
     for person in &annotators {
@@ -240,7 +253,9 @@ pub async fn withdraw(
             }
             Ok(())
         })?;
-        let page = app.store.read(|connection| shown(app, connection, project, (0, PAGE_LIMIT.default)))?;
+        let page = app
+            .store
+            .read(|connection| shown(app, connection, project, Page { offset: 0, limit: PAGE_LIMIT.default }))?;
         let what = format!("project {project}: unfinished documents of person {person}");
         app.audit.record(app.now(), &curator.name, Some(client.0), "withdrawn", &what);
         Ok(page)
@@ -301,7 +316,7 @@ fn collect_document(
     }
     assignments::set_collected(transaction, original)?;
     if let Some(person) = assigned.last().map(|one| one.person) {
-        version = finish_if_resolved(app, transaction, original, (person, None))?.unwrap_or(version);
+        version = finish_if_resolved(app, transaction, original, Finisher { person, batch: None })?.unwrap_or(version);
     }
     Ok(Some((stored.project, DocumentVersion { id: original, version })))
 }
@@ -327,12 +342,19 @@ fn take_comments(
     Ok(())
 }
 
+/// Who finishes a document, and the batch that it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finisher {
+    pub person: i64,
+    pub batch: Option<i64>,
+}
+
 /// Finishes a document whose answers were taken over once no conflict is left; returns its version.
 pub(super) fn finish_if_resolved(
     app: &App,
     transaction: &Transaction<'_>,
     document: i64,
-    (person, batch): (i64, Option<i64>),
+    Finisher { person, batch }: Finisher,
 ) -> ApiResult<Option<i64>> {
     let is_collected = assignments::of_document(transaction, document)?.iter().any(|one| one.is_collected);
     if !is_collected

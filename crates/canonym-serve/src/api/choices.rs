@@ -7,6 +7,7 @@ use axum::extract::State;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::search::{MatchKind, SearchHit, search};
 use canonym_core::kb::subset::Subset;
+use canonym_core::numbers::rounded;
 use canonym_core::text::normalise::fold;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
@@ -95,7 +96,7 @@ pub async fn choices(
             let how = if hit.kind == MatchKind::Id { "exact" } else { hit.kind.name() };
             // The model's score of a concept takes precedence over the similarity of its name.
             let score = model_candidates.iter().find(|row| row.id == kb.id(hit.concept)).map(|row| row.score);
-            let score = score.unwrap_or(crate::marks::rounded(hit.similarity));
+            let score = score.unwrap_or(rounded(hit.similarity));
             list.push(kb.id(hit.concept), Some(score), how);
         }
         let mut choices = app.store.read(|connection| {
@@ -226,7 +227,7 @@ impl ChoiceList<'_> {
             name: kb.name(hit.name).to_owned(),
             scope: kb.scope(hit.name).name(),
             how: hit.kind.name(),
-            similarity: crate::marks::rounded(hit.similarity),
+            similarity: rounded(hit.similarity),
         });
         let shown = concept(kb, found);
         let scoped = |name| ScopedName { name: kb.name(name).to_owned(), scope: kb.scope(name).name() };

@@ -7,8 +7,9 @@ use axum::extract::State;
 use canonym_core::text::offsets::OffsetMap;
 use rusqlite::Connection;
 
-use super::assignments::finish_if_resolved;
+use super::assignments::{Finisher, finish_if_resolved};
 use super::decisions::document_state;
+use super::groups::add_to_batch;
 use super::{Json, PathParam};
 use crate::abort;
 use crate::error::{ApiError, ApiResult};
@@ -168,19 +169,21 @@ fn resolve(
                 let changes = state.decide(&decision)?;
                 let event = NewEvent {
                     document: stored.id,
-                    batch: decided.batch,
                     person: Some(person.id),
                     at: app.now(),
                     kind: decision.name(),
                     ..NewEvent::default()
                 };
-                version = events::add(transaction, &event, &changes)?;
-                decided.batch = decided.batch.or(Some(version));
-                decided.n_mentions += 1;
+                version = add_to_batch(transaction, event, &changes, &mut decided)?;
             }
             events::set_next_mark(transaction, state.next_mark)?;
             if version != stored.version {
-                let finished = finish_if_resolved(app, transaction, stored.id, (person.id, decided.batch))?;
+                let finished = finish_if_resolved(
+                    app,
+                    transaction,
+                    stored.id,
+                    Finisher { person: person.id, batch: decided.batch },
+                )?;
                 decided.n_documents += 1;
                 versions.push(DocumentVersion { id: stored.id, version: finished.unwrap_or(version) });
             }

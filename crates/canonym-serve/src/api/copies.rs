@@ -40,7 +40,7 @@ pub async fn add(
             members::copy(transaction, from, to)?;
             members::add(transaction, to, person.id)?;
             if request.content != CopyContent::Settings {
-                copy_documents(app, transaction, (from, to), request.content, &person)?;
+                copy_documents(app, transaction, Projects { from, to }, request.content, &person)?;
             }
             projects::get(transaction, to)
         })?;
@@ -53,11 +53,18 @@ pub async fn add(
     Ok((StatusCode::CREATED, axum::Json(project)))
 }
 
+/// The project that is copied, and its copy.
+#[derive(Debug, Clone, Copy)]
+struct Projects {
+    from: i64,
+    to: i64,
+}
+
 /// Copies documents as an import: histories and comments stay with the original.
 fn copy_documents(
     app: &App,
     transaction: &Transaction<'_>,
-    (from, to): (i64, i64),
+    Projects { from, to }: Projects,
     content: CopyContent,
     person: &Person,
 ) -> ApiResult<()> {

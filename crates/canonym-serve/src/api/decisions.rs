@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use rusqlite::{Connection, Transaction};
 
-use super::assignments;
+use super::assignments::{self, Finisher};
 use super::show::{document, marks};
 use super::{Json, OptionalJson, PathParam};
 use crate::abort;
@@ -87,7 +87,12 @@ pub async fn decide(
             }
             events::set_next_mark(transaction, next)?;
             if request.decisions.iter().any(|decision| matches!(decision, Decision::Settle { .. })) {
-                written.extend(assignments::finish_if_resolved(app, transaction, id, (person.id, batch))?);
+                written.extend(assignments::finish_if_resolved(
+                    app,
+                    transaction,
+                    id,
+                    Finisher { person: person.id, batch },
+                )?);
             }
             let spreads = made
                 .iter()

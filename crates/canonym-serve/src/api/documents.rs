@@ -4,6 +4,7 @@ use canonym_core::active::{Ranked, Strategy, Unreviewed, farthest_first, rank, s
 use std::sync::Arc;
 
 use axum::extract::State;
+use canonym_core::numbers::rounded;
 use rusqlite::Connection;
 use serde::Deserialize;
 
@@ -167,7 +168,7 @@ pub async fn queue(
                 let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
                     document: DocumentRow { locked_by, ..row(connection, &stored)? },
-                    confidence: confidence.map(|confidence| (confidence * 1e4).round() / 1e4),
+                    confidence: confidence.map(rounded),
                     reason: ranked.why.unwrap_or(why),
                 })
             };

@@ -57,7 +57,7 @@ async fn run(app: &Arc<App>, resource: String, name: &str, request: Request<Body
 
 /// Any other path below `/fhir`.
 pub async fn unknown() -> Response {
-    respond(Err(ApiError::not_found("this path is not supported").hint("see /fhir/metadata for what is")))
+    respond(Err(ApiError::not_found("this path is not supported").hint("see /fhir/metadata for supported operations")))
 }
 
 /// 406 unless the client accepts JSON. `_format` takes precedence over the header, as FHIR has it.

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::numbers::rounded;
 use canonym_core::text::normalise::fold;
 use canonym_core::text::offsets::OffsetMap;
 use canonym_core::text::{Document, Span};
@@ -17,7 +18,6 @@ use super::{bytes, json};
 use crate::batcher::LinkMode;
 use crate::engine::{Engine, LinkOptions, Nil};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::rounded;
 use crate::spans::to_pairs;
 use crate::state::App;
 use crate::wire::{
@@ -97,7 +97,7 @@ fn concepts_in_context(engine: &dyn Engine, document: AnnotatedDocument) -> ApiR
 }
 
 fn concepts(kb: &KnowledgeBase, mention: &Annotation) -> Vec<(ConceptId, f32)> {
-    mention.candidates.iter().filter_map(|one| Some((kb.find(&one.id)?, one.score))).collect()
+    mention.candidates.iter().filter_map(|one| Some((kb.find(&one.id)?, one.score()))).collect()
 }
 
 /// `POST /annotate`: the mentions of a text that are linked.

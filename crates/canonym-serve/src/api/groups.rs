@@ -192,21 +192,31 @@ fn decide_on_group(
             let changes = state.decide(&decision)?;
             let event = NewEvent {
                 document: stored.id,
-                batch: decided.batch,
                 person: Some(person.id),
                 at: app.now(),
                 kind: decision.name(),
                 model: model.as_deref(),
                 ..NewEvent::default()
             };
-            version = events::add(transaction, &event, &changes)?;
-            decided.batch = decided.batch.or(Some(version));
-            decided.n_mentions += 1;
+            version = add_to_batch(transaction, event, &changes, &mut decided)?;
         }
         decided.n_documents += 1;
         versions.push(DocumentVersion { id: stored.id, version });
     }
     Ok((decided, versions))
+}
+
+/// Stores the decision on a mention as an event of the batch, which its first event starts; returns the version of the document.
+pub(super) fn add_to_batch(
+    transaction: &Transaction<'_>,
+    event: NewEvent<'_>,
+    changes: &Changes,
+    decided: &mut GroupDecided,
+) -> ApiResult<i64> {
+    let version = events::add(transaction, &NewEvent { batch: decided.batch, ..event }, changes)?;
+    decided.batch = decided.batch.or(Some(version));
+    decided.n_mentions += 1;
+    Ok(version)
 }
 
 /// `POST /projects/{p}/groups/undo`: undoes a decision on a group in all documents where its annotations have not changed since.

@@ -124,7 +124,9 @@ fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<Upload
         Some(name) => Some(name.parse::<CorpusFormat>()?),
     };
     if format == Some(CorpusFormat::Biosyn) {
-        return Err(ApiError::bad("BioSyn files have no document text").hint("use a format with document text"));
+        return Err(
+            ApiError::bad("BioSyn files have no document text").hint("use PubTator, BioC, brat, JSONL or plain text")
+        );
     }
     let name = query.filename.as_deref().unwrap_or_default().rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(120).collect();

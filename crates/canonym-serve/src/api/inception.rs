@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use canonym_core::corpus::uima::{Cas, Prediction, features_of};
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::{KnowledgeBase, code_system};
+use canonym_core::numbers::rounded;
 use canonym_core::text::{Document, Span};
 
 use super::link::check_text;
@@ -16,7 +17,6 @@ use super::{bytes, json};
 use crate::batcher::LinkMode;
 use crate::engine::{LinkOptions, Nil};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::rounded;
 use crate::state::App;
 use crate::wire::{PredictRequest, Predicted};
 

@@ -7,12 +7,13 @@ use axum::extract::State;
 use canonym_core::kb::search::{nearest_ids, search};
 use canonym_core::kb::subset::Subset;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::numbers::rounded;
 use serde::Deserialize;
 
 use super::{Bounds, PathParam, QueryParams};
 use crate::engine::LinkOptions;
 use crate::error::{ApiError, ApiResult};
-use crate::marks::{CandidateRow, Named, rounded};
+use crate::marks::{CandidateRow, Named};
 use crate::state::App;
 use crate::wire::{Concept, ConceptPage, Hit, Hits, Near, NewScope, SemanticTypes, TreeLevel, TreeNode};
 
@@ -170,6 +171,7 @@ pub async fn near(
             id: kb.id(one.concept).to_owned(),
             name: kb.preferred_name(one.concept).to_owned(),
             score: rounded(one.p_link),
+            p_link: Some(rounded(one.p_link)),
         };
         Ok(others.take(top_k).map(row).collect())
     });

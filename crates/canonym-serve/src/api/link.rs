@@ -13,6 +13,7 @@ use canonym_core::kb::{ConceptId, KnowledgeBase, code_system};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::recognise::Nested;
 use canonym_core::link::{Candidate, Link};
+use canonym_core::numbers::rounded;
 use canonym_core::text::Document;
 use canonym_core::text::offsets::OffsetMap;
 
@@ -20,7 +21,7 @@ use super::{Bounds, bytes, json};
 use crate::batcher::LinkMode;
 use crate::engine::{Engine, LinkOptions, Mentions, Nil};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::{CandidateRow, rounded};
+use crate::marks::CandidateRow;
 use crate::spans::{from_pairs, surface};
 use crate::state::App;
 use crate::wire::{
@@ -287,6 +288,7 @@ pub async fn map(State(app): State<Arc<App>>, person: Person, request: Request<B
                 id: kb.id(candidate.concept).to_owned(),
                 name: kb.preferred_name(candidate.concept).to_owned(),
                 score: rounded(candidate.p_link),
+                p_link: Some(rounded(candidate.p_link)),
             },
             codes: translator.as_ref().map(|translator| codes(kb, translator, candidate.concept)),
         };

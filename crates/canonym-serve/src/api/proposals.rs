@@ -108,7 +108,7 @@ pub async fn add(
             let id = proposals::add(transaction, project, &StoredProposal { document, evidence, ..wanted.clone() })?;
             proposals::get(transaction, project, id)
         })?;
-        let n_predicted = spread_in(app, project, &spread_of_proposal(&stored), (None, None))?;
+        let n_predicted = spread_in(app, project, &spread_of_proposal(&stored), None)?;
         let proposal = app.store.read(|connection| {
             let names = people::names(connection)?;
             shown(connection, project, stored.clone(), &names)

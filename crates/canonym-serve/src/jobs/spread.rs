@@ -39,7 +39,7 @@ pub fn run_spreads(app: &App) -> bool {
     for task in &tasks {
         let done = match task {
             SpreadTask::Decision { project, document, spread, batch } => {
-                spread_decision(app, (*project, *document), spread, *batch)
+                spread_decision(app, *project, spread, Origin { document: *document, batch: *batch })
             }
             SpreadTask::Withdraw { project, batch } => withdraw(app, *project, *batch),
         };
@@ -51,26 +51,31 @@ pub fn run_spreads(app: &App) -> bool {
     !tasks.is_empty()
 }
 
+/// Where the decision was made that is spread.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// Its document, to which it is not spread.
+    pub document: i64,
+    /// The batch of its event.
+    pub batch: i64,
+}
+
 /// Spreads the concept of a reviewed mention, unless people gave the same text another concept in this project.
-fn spread_decision(app: &App, (project, home): (i64, i64), spread: &Spread, batch: i64) -> ApiResult<()> {
+fn spread_decision(app: &App, project: i64, spread: &Spread, origin: Origin) -> ApiResult<()> {
     let is_unambiguous = app
         .store
         .read(|connection| Ok(!groups::has_other_concept(connection, project, &spread.text, &spread.concept.id)?))?;
     if is_unambiguous {
-        spread_in(app, project, spread, (Some(home), Some(batch)))?;
+        spread_in(app, project, spread, Some(origin))?;
     }
     Ok(())
 }
 
-/// Spreads a concept in the unfinished documents of a project other than `home`; returns how many predictions it added or changed.
-pub fn spread_in(
-    app: &App,
-    project: i64,
-    spread: &Spread,
-    (home, batch): (Option<i64>, Option<i64>),
-) -> ApiResult<usize> {
+/// Spreads a concept in the unfinished documents of a project other than that of its origin; returns how many predictions it added or changed.
+pub fn spread_in(app: &App, project: i64, spread: &Spread, origin: Option<Origin>) -> ApiResult<usize> {
+    let batch = origin.map(|origin| origin.batch);
     let mut wanted = app.store.read(|connection| documents_with(connection, project, &spread.text))?;
-    wanted.retain(|document| Some(*document) != home);
+    wanted.retain(|document| origin.is_none_or(|origin| origin.document != *document));
     let (mut n_changed, mut versions) = (0, Vec::new());
     if wanted.is_empty() {
         return Ok(0);

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::numbers::rounded;
 
-use super::{CandidateRow, MarkState, Named, Original, Source, State, context, rounded, span_pairs};
+use super::{CandidateRow, MarkState, Named, Original, Source, State, context, span_pairs};
 use crate::times::{Millis, rfc3339};
 
 /// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
@@ -96,14 +97,28 @@ pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: De
     };
     let is_pred = source == Source::Pred;
     MarkState {
-        spans: span_pairs(&annotation.spans),
-        text: annotation.text.clone(),
-        kind: annotation.semantic_type.clone(),
         source,
         state: if is_pred { State::Open } else { State::Accepted },
         is_nil: concept.is_none() && is_marked_nil,
         concept,
         is_unsure: value(&annotation.attributes, UNSURE) == Some("true"),
+        model: value(&annotation.attributes, MODEL).filter(|_| is_pred).map(str::to_owned),
+        original: Some(original),
+        ..open_mark(annotation, at)
+    }
+}
+
+/// An unreviewed mark with the spans and scores of an annotation, without concept.
+fn open_mark(annotation: &Annotation, at: Millis) -> MarkState {
+    MarkState {
+        spans: span_pairs(&annotation.spans),
+        text: annotation.text.clone(),
+        kind: annotation.semantic_type.clone(),
+        source: Source::Pred,
+        state: State::Open,
+        concept: None,
+        is_nil: false,
+        is_unsure: false,
         contexts: context::from_attributes(pairs(&annotation.attributes)),
         score: annotation.score.map(rounded),
         p_mention: annotation.p_mention.map(rounded),
@@ -111,10 +126,10 @@ pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: De
         candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
         by: None,
         at,
-        model: value(&annotation.attributes, MODEL).filter(|_| is_pred).map(str::to_owned),
+        model: None,
         spread_from: None,
         is_deleted: false,
-        original: Some(original),
+        original: None,
     }
 }
 
@@ -133,25 +148,10 @@ fn concept_of(kb: &KnowledgeBase, ids: &[&str]) -> Option<Named> {
 pub fn from_model(annotation: &Annotation, model: &str, at: Millis) -> MarkState {
     let best = annotation.candidates.first().filter(|_| !annotation.nil);
     MarkState {
-        spans: span_pairs(&annotation.spans),
-        text: annotation.text.clone(),
-        kind: annotation.semantic_type.clone(),
-        source: Source::Pred,
-        state: State::Open,
         concept: best.map(|best| Named { id: best.id.clone(), name: best.name.clone() }),
         is_nil: annotation.nil,
-        is_unsure: false,
-        contexts: context::from_attributes(pairs(&annotation.attributes)),
-        score: annotation.score.map(rounded),
-        p_mention: annotation.p_mention.map(rounded),
-        p_link: annotation.p_link.map(rounded),
-        candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
-        by: None,
-        at,
         model: Some(model.to_owned()),
-        spread_from: None,
-        is_deleted: false,
-        original: None,
+        ..open_mark(annotation, at)
     }
 }
 
@@ -192,8 +192,13 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         }
     };
     let model = |value: Option<f64>| value.filter(|_| is_open).map(|value| value as f32);
-    let record =
-        |row: &CandidateRow| CandidateRecord { id: row.id.clone(), name: row.name.clone(), score: row.score as f32 };
+    let record = |(row, p_link): (&CandidateRow, f64)| CandidateRecord {
+        id: row.id.clone(),
+        name: row.name.clone(),
+        p_link: p_link as f32,
+        p_both: mark.p_mention.map(|_| row.score as f32),
+    };
+    let candidates = mark.candidates.iter().zip(mark.candidate_p_links()).filter(|_| is_open);
     let attribute = |(name, value)| Attribute { name, value };
     let mut attributes: Vec<Attribute> = original.attributes.into_iter().map(attribute).collect();
     context::set_attributes(&mut attributes, &mark.contexts);
@@ -209,7 +214,7 @@ pub fn to_file(mark: &MarkState) -> Annotation {
         p_mention: model(mark.p_mention),
         p_link: model(mark.p_link),
         nil: is_open && mark.is_nil,
-        candidates: if is_open { mark.candidates.iter().map(record).collect() } else { Vec::new() },
+        candidates: candidates.map(record).collect(),
         codes: Vec::new(),
     }
 }

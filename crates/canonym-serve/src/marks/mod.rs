@@ -14,6 +14,7 @@ pub mod spread;
 
 use canonym_core::active::margin;
 use canonym_core::corpus::CandidateRecord;
+use canonym_core::numbers::rounded;
 use canonym_core::text::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -86,18 +87,21 @@ pub struct CandidateRow {
     pub name: String,
     /// The probability that mention and concept are correct, 0 to 1.
     pub score: f64,
+    /// The probability that the concept is correct, given the mention; missing in older events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_link: Option<f64>,
 }
 
 impl CandidateRow {
     /// A candidate with its score rounded as in files.
     pub fn new(record: &CandidateRecord) -> CandidateRow {
-        CandidateRow { id: record.id.clone(), name: record.name.clone(), score: rounded(record.score) }
+        CandidateRow {
+            id: record.id.clone(),
+            name: record.name.clone(),
+            score: rounded(record.score()),
+            p_link: Some(rounded(record.p_link)),
+        }
     }
-}
-
-/// A score rounded to four decimals.
-pub fn rounded(score: f32) -> f64 {
-    (f64::from(score) * 1e4).round() / 1e4
 }
 
 /// Fields of an imported annotation that the API does not show, kept for export.
@@ -198,16 +202,17 @@ impl MarkState {
         self.model.is_some() || self.original.is_some()
     }
 
-    /// The model's probability that the span is a mention; its score if that is all it stored.
-    pub fn p_mention(&self) -> Option<f64> {
-        self.p_mention.or(self.score)
+    /// The model's p(link) of each candidate. Where older events have only its score, p(link) is proportional to that.
+    pub fn candidate_p_links(&self) -> Vec<f64> {
+        let best = self.candidates.first().map_or(0.0, |best| best.score);
+        let scale = self.p_link.filter(|_| best > 0.0).map_or(1.0, |p_link| p_link / best);
+        self.candidates.iter().map(|one| one.p_link.unwrap_or(one.score * scale)).collect()
     }
 
-    /// The margin between the first two candidates; the probability of the first if there is only one.
+    /// The margin of p(link) between the first two candidates; p(link) of the first if there is only one.
     pub fn margin(&self) -> Option<f64> {
         self.candidates.first()?;
-        let scores: Vec<f64> = self.candidates.iter().take(2).map(|candidate| candidate.score).collect();
-        Some(margin(&scores, self.p_link))
+        Some(margin(&self.candidate_p_links()))
     }
 }
 

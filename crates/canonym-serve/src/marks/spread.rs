@@ -109,7 +109,7 @@ fn relinked(mark: &MarkState, spread: &Spread, at: Millis) -> MarkState {
 }
 
 fn candidate(spread: &Spread) -> CandidateRow {
-    CandidateRow { id: spread.concept.id.clone(), name: spread.concept.name.clone(), score: 1.0 }
+    CandidateRow { id: spread.concept.id.clone(), name: spread.concept.name.clone(), score: 1.0, p_link: Some(1.0) }
 }
 
 #[cfg(test)]

@@ -78,6 +78,8 @@ pub struct Scored {
     pub name: String,
     /// Probability that it is correct, 0 to 1.
     pub score: f64,
+    /// The same, given that the span is a mention.
+    pub p_link: f64,
 }
 
 /// Arguments of `ground_terms`.

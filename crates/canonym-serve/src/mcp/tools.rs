@@ -5,6 +5,7 @@ use std::sync::Arc;
 use canonym_core::corpus::{AnnotatedDocument, Annotation, contexts};
 use canonym_core::kb::search::{MatchKind, children, nearest_ids, search};
 use canonym_core::kb::{ConceptId, KnowledgeBase};
+use canonym_core::numbers::rounded;
 use canonym_core::text::Document;
 use canonym_core::text::offsets::OffsetMap;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -20,7 +21,6 @@ use super::shapes::{
 };
 use crate::engine::{Engine, LinkOptions, check_kb};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::rounded;
 use crate::spans::to_pairs;
 
 /// The maximum length of a text, in bytes.
@@ -142,7 +142,8 @@ fn mention(map: &OffsetMap<'_>, annotation: &Annotation) -> MentionOut {
     let candidate = |one: &canonym_core::corpus::CandidateRecord| Scored {
         id: one.id.clone(),
         name: one.name.clone(),
-        score: rounded(one.score),
+        score: rounded(one.score()),
+        p_link: rounded(one.p_link),
     };
     let context = annotation.attributes.iter().filter(|attribute| contexts::is_context(attribute));
     MentionOut {
@@ -171,6 +172,7 @@ fn ground(engine: &dyn Engine, arguments: GroundArgs) -> ApiResult<GroundedOut> 
             id: kb.id(one.concept).to_owned(),
             name: kb.preferred_name(one.concept).to_owned(),
             score: rounded(one.p_link),
+            p_link: rounded(one.p_link),
         };
         GroundedTerm {
             term,

@@ -121,7 +121,7 @@ fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
         _ => Value::Null,
     };
     if value.is_array() {
-        return Err(error(id, -32600, "batches are not part of the protocol; send one message a line"));
+        return Err(error(id, -32600, "batch requests are not supported; send one message per line"));
     }
     let is_notification = value.get("id").is_none();
     match serde_json::from_value(value) {

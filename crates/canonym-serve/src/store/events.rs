@@ -102,8 +102,8 @@ fn apply(connection: &Connection, project: i64, document: i64, event: i64, chang
             event,
             body,
             mark.kind,
-            finite(mark.p_mention()),
-            finite(mark.margin()),
+            mark.p_mention.filter(|value| value.is_finite()),
+            mark.margin().filter(|value| value.is_finite()).unwrap_or(0.0),
             mark.was_read()
         ])?;
         derived::count_mark(connection, project, change.id, 1)?;
@@ -114,11 +114,6 @@ fn apply(connection: &Connection, project: i64, document: i64, event: i64, chang
             .execute(params![document, after])?;
     }
     Ok(())
-}
-
-/// A finite number; 0 otherwise.
-fn finite(value: Option<f64>) -> f64 {
-    value.filter(|value| value.is_finite()).unwrap_or(0.0)
 }
 
 /// Rebuilds the marks and everything else that is derived from events.

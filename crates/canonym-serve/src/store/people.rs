@@ -63,7 +63,7 @@ pub fn put(connection: &Connection, name: &str, role: Role, password: &str, at: 
         ON CONFLICT (name) DO UPDATE SET role = ?2, password = ?3, is_active = 1";
     connection.execute(sql, params![name, role.name(), password, at])?;
     let person = by_name(connection, name)?.map(|(person, _)| person);
-    let person = person.ok_or_else(|| ApiError::internal(&"the person is gone"))?;
+    let person = person.ok_or_else(|| ApiError::internal(&"the account no longer exists"))?;
     remove_keys(connection, person.id, "")?;
     Ok(person)
 }

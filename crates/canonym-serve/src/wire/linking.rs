@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use canonym_core::corpus::contexts::is_context;
 use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::link::explain::Explanation;
+use canonym_core::numbers::rounded;
 use canonym_core::text::offsets::OffsetMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::engine::Nil;
-use crate::marks::{CandidateRow, Named, rounded};
+use crate::marks::{CandidateRow, Named};
 use crate::spans::{Pairs, to_pairs};
 
 /// A text to link.
@@ -118,7 +119,7 @@ pub struct AnnotationOut {
     /// Probability that the span is a mention; missing for a given mention.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_mention: Option<f64>,
-    /// Probability that the best candidate is correct, given that the span is a mention; missing for a given mention.
+    /// Probability that the best candidate is correct, given that the span is a mention; missing without candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_link: Option<f64>,
     /// Whether it is unlinked.

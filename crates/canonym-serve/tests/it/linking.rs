@@ -18,8 +18,11 @@ async fn single_text_is_linked_and_invalid_requests_are_rejected() {
         "id": "text",
         "text": "🧪 e\u{301}: delirium",
         "annotations": [{
-            "spans": [[6, 14]], "text": "delirium", "type": "Disorder", "score": 0.9, "nil": false,
-            "candidates": [{"id": "T:2", "name": "Delirium", "score": 0.81}, {"id": "T:3", "name": "Confusion", "score": 0.79}],
+            "spans": [[6, 14]], "text": "delirium", "type": "Disorder", "score": 0.9, "p_mention": 0.9, "nil": false,
+            "candidates": [
+                {"id": "T:2", "name": "Delirium", "score": 0.81, "p_link": 0.81},
+                {"id": "T:3", "name": "Confusion", "score": 0.79, "p_link": 0.79},
+            ],
         }],
     });
     assert_eq!(linked, expected);
@@ -104,7 +107,10 @@ async fn slow_request_times_out() {
 async fn names_are_mapped_and_concepts_searched() {
     let server = Server::temporary();
     let mapped = server.post("/map", json!({"names": ["delirium", "zzzz"], "top_k": 1})).await;
-    assert_eq!(mapped["results"][0]["candidates"][0], json!({"id": "T:2", "name": "Delirium", "score": 0.9}));
+    assert_eq!(
+        mapped["results"][0]["candidates"][0],
+        json!({"id": "T:2", "name": "Delirium", "score": 0.9, "p_link": 0.9})
+    );
     assert_eq!(mapped["results"][1], json!({"query": "zzzz", "nil": true, "candidates": []}));
     let explained = server.post("/map", json!({"names": ["delirium"], "explain": true})).await;
     assert_eq!(explained["results"][0]["explanation"]["compared"], "delirium");

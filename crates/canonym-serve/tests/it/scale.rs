@@ -164,7 +164,7 @@ async fn queries_of_large_projects_use_indexes() {
     let open = "m.is_deleted = 0 AND m.state = 'open' AND m.source = 'PRED'";
     for (sql, index) in [
         (
-            format!("SELECT min(p_mention + margin) FROM marks m WHERE m.document_id = 1 AND {open}"),
+            format!("SELECT min(coalesce(p_mention, 1.0) + margin) FROM marks m WHERE m.document_id = 1 AND {open}"),
             "COVERING INDEX marks_at_a_glance",
         ),
         ("SELECT 1 FROM marks m WHERE m.document_id = 1 AND m.was_read".to_owned(), "COVERING INDEX marks_at_a_glance"),

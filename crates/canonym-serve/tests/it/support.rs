@@ -131,6 +131,7 @@ impl RuleEngine {
                 text: word.to_owned(),
                 semantic_type: "Disorder".to_owned(),
                 score: Some(*score),
+                p_mention: Some(*score),
                 nil: concepts.is_empty(),
                 candidates: self.records(concepts),
                 ..Annotation::default()
@@ -144,7 +145,7 @@ impl RuleEngine {
         let name = |id: &str| self.kb.preferred_name(self.kb.find(id).unwrap()).to_owned();
         concepts
             .iter()
-            .map(|(id, score)| CandidateRecord { id: (*id).to_owned(), name: name(id), score: *score })
+            .map(|(id, score)| CandidateRecord { id: (*id).to_owned(), name: name(id), p_link: *score, p_both: None })
             .collect()
     }
 }

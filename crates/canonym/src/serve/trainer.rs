@@ -297,7 +297,7 @@ impl Trainer for ProcessTrainer {
             let reason = message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned();
             let reason = if reason.is_empty() { format!("training ended with {ended}") } else { reason };
             remove(&training.output)?;
-            return Err(Error::no_data(reason));
+            return Err(Error::process(reason));
         }
         let path = training.output.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;

@@ -118,7 +118,12 @@ fn changed_documents_are_regenerated() {
         text: "gout".to_owned(),
         semantic_type: "Rheumatic disease".to_owned(),
         score: Some(0.5),
-        candidates: vec![CandidateRecord { id: "MESH:D006073".to_owned(), name: "Gout".to_owned(), score: 0.5 }],
+        candidates: vec![CandidateRecord {
+            id: "MESH:D006073".to_owned(),
+            name: "Gout".to_owned(),
+            p_link: 0.5,
+            p_both: None,
+        }],
         attributes: vec![
             Attribute { name: "seen".to_owned(), value: String::new() },
             Attribute { name: "side".to_owned(), value: "left foot".to_owned() },

@@ -190,7 +190,7 @@ fn title_ends_at_its_section_or_at_the_first_line_break() {
 fn linked_mentions_are_written_as_hull_and_first_candidate() {
     let document = join_passages("1".to_owned(), Some("rod and\tcone cells"), None);
     let mut annotated = AnnotatedDocument { document, ..AnnotatedDocument::default() };
-    let candidate = CandidateRecord { id: "CL:1|CL:2".to_owned(), name: "rod".to_owned(), score: 0.5 };
+    let candidate = CandidateRecord { id: "CL:1|CL:2".to_owned(), name: "rod".to_owned(), p_link: 0.5, p_both: None };
     let found = Annotation {
         spans: vec![Span::new(0, 3), Span::new(13, 18)],
         text: "rod cells".to_owned(),

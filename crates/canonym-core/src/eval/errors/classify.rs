@@ -123,7 +123,7 @@ impl<'a> Classifier<'a> {
         let considered = |candidate: &crate::corpus::CandidateRecord| CaseCandidate {
             id: candidate.id.clone(),
             name: candidate.name.clone(),
-            score: candidate.score,
+            score: candidate.score(),
             is_gold: gold.is_some_and(|gold| self.policy.matches(&gold.ids, &IdSet::parse_one(&candidate.id))),
         };
         Case {

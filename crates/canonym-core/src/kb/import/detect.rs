@@ -199,7 +199,7 @@ pub(super) fn refuse_foreign(input: &Input, format: Option<SourceFormat>) -> Res
     let text = text.trim_start();
     let starts = |tag: &str| text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
     if starts("<!doctype html") || starts("<html") {
-        let error = Error::parse(input.path(), 1, "this is a web page (HTML) and no terminology");
+        let error = Error::parse(input.path(), 1, "this is a web page (HTML), not a terminology");
         return Err(error.with_hint("download the file that the page offers; some sites need a login first"));
     }
     let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
@@ -236,7 +236,7 @@ fn n_columns(line: &str, sign: char) -> Option<usize> {
 }
 
 fn is_csv(input: &Input) -> Error {
-    Error::parse(input.path(), 1, "a table with commas or semicolons (CSV) is not read").with_hint(tsv::FROM_CSV)
+    Error::parse(input.path(), 1, "CSV is not supported as a terminology format").with_hint(tsv::FROM_CSV)
 }
 
 fn unknown(path: &Path) -> Error {

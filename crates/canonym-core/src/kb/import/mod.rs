@@ -299,8 +299,8 @@ pub fn with_prefix(id: &str, config: &ImportConfig) -> String {
 /// An error if a release contains a table twice.
 fn check_unique<'a>(mut tables: impl Iterator<Item = &'a Source>) -> Result<()> {
     let (Some(one), Some(other)) = (tables.next(), tables.next()) else { return Ok(()) };
-    let error = Error::invalid(format!("{} and {} are the same table", one.path().display(), other.path().display()));
-    Err(error.with_hint("specify each table once, compressed or not"))
+    let message = format!("{} and {} are the same table", one.path().display(), other.path().display());
+    Err(Error::usage(message, "specify each table once, compressed or not"))
 }
 
 /// `config` with a default prefix.

@@ -33,7 +33,7 @@ fn mention(word: &str, id: &str, context: &str) -> AnnotatedDocument {
         text: word.to_owned(),
         score: Some(0.9),
         nil: id.is_empty(),
-        candidates: vec![CandidateRecord { id: id.to_owned(), name: word.to_owned(), score: 0.9 }],
+        candidates: vec![CandidateRecord { id: id.to_owned(), name: word.to_owned(), p_link: 0.9, p_both: None }],
         attributes: context
             .split_whitespace()
             .map(|value| match value {

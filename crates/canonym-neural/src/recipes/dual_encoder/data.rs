@@ -271,10 +271,6 @@ pub fn concepts_of(annotation: &Annotation, labels: &Labels) -> Vec<u32> {
     ids_of(annotation).iter().filter_map(|id| labels.get(bare(id))).flatten().copied().collect()
 }
 
-pub fn hull(annotation: &Annotation) -> Span {
-    Span { start: annotation.spans[0].start, end: annotation.spans[annotation.spans.len() - 1].end }
-}
-
 pub fn prepare(
     documents: Vec<AnnotatedDocument>,
     windower: &Windower,
@@ -284,7 +280,7 @@ pub fn prepare(
     let mut report = CorpusReport { n_documents: documents.len(), ..CorpusReport::default() };
     let (mut training_texts, mut ends) = (Vec::new(), Vec::with_capacity(documents.len()));
     for document in &documents {
-        let spans: Vec<Span> = document.annotations.iter().map(hull).collect();
+        let spans: Vec<Span> = document.annotations.iter().map(Annotation::hull).collect();
         let windows = windower.with_mentions(&Analysis::new(&document.document), &spans)?;
         let first = training_texts.len();
         for (window, rows) in windows.rows.iter().enumerate() {

@@ -14,16 +14,17 @@ use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::bootstrap::{BootstrapConfig, SplitMix64};
 use canonym_core::eval::matching::Counts;
 use canonym_core::eval::matching::{Measure, Score};
+use canonym_core::eval::ranking::Ranks;
 use canonym_core::eval::report::{EvalConfig, Report as EvalReport};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::link::lexical::LinkConfig;
-use canonym_core::link::{LinkInput, Linker};
+use canonym_core::link::{Link, LinkInput, Linker};
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::{Mention, Span};
 use serde::Serialize;
 
 use super::Report;
-use super::data::{Labels, concepts_of, hull, ids_of};
+use super::data::{Labels, concepts_of, ids_of};
 use super::joint::{DetectedSpan, JointReport, compared, evaluate_joint, gold_of, matched};
 use crate::system::detect_then_link::DetectThenLink;
 use crate::system::dual_encoder::model::{DualModel, name_evidence};
@@ -90,8 +91,7 @@ pub fn evaluate(
     let has_concept = |annotation: &&Annotation| !ids_of(annotation).is_empty();
     let gold: Vec<Vec<&Annotation>> =
         documents.iter().map(|document| document.annotations.iter().filter(has_concept).collect()).collect();
-    let mention =
-        |annotation: &&Annotation| Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
+    let mention = |annotation: &&Annotation| annotation.mention();
     let mentions: Vec<Vec<Mention>> = gold.iter().map(|gold| gold.iter().map(mention).collect()).collect();
     let marked = LinkInput::all(&texts, &mentions);
     let concepts = |annotation: &&Annotation| concepts_of(annotation, labels);
@@ -135,9 +135,11 @@ pub fn evaluate(
     bundle.manifest.fusion = fusion;
     if !evidence_of_names.prior.is_empty() {
         let links = linker(bundle)?.link(&marked)?;
-        let best = links.iter().flatten().map(|link| link.candidates.first().map(|best| best.concept.0));
-        let n_right = best.zip(&right).filter(|(best, right)| best.is_some_and(|best| right.contains(&best))).count();
-        report.fused.insert("mention_prior", n_right as f64 / right.len().max(1) as f64);
+        let rank = |(link, right): (&Link, &Vec<u32>)| {
+            link.candidates.iter().position(|candidate| right.contains(&candidate.concept.0))
+        };
+        let ranks: Vec<Option<usize>> = links.iter().flatten().zip(&right).map(rank).collect();
+        report.fused.insert("mention_prior", Ranks::of(&ranks).accuracy_at(1));
     }
     if bundle.manifest.model.search.is_some() {
         report.search = Some(search(bundle, &linker(bundle)?, &texts, documents, labels)?);
@@ -220,7 +222,7 @@ fn search(
     let score = links.score();
     bundle.manifest.min_span = min_span;
     let borders: Vec<Vec<Span>> =
-        documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect();
+        documents.iter().map(|document| document.annotations.iter().map(Annotation::hull).collect()).collect();
     let leaky = by_span(&linked(&borders)?);
     let joint = evaluate_joint(&all, &gold);
     // The joint model is kept only if it also helps under cross-validation.

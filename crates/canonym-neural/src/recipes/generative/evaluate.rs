@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::eval::Surface;
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::eval::ids::IdSet;
@@ -142,8 +142,7 @@ fn features(one: &GeneratedConcept) -> [f32; 4] {
 }
 
 fn mentions_of(document: &AnnotatedDocument) -> Vec<Mention> {
-    let mention = |spans: &Vec<_>| Mention { spans: spans.clone(), semantic_type: None, p_mention: 1.0 };
-    document.annotations.iter().map(|one| mention(&one.spans)).collect()
+    document.annotations.iter().map(Annotation::mention).collect()
 }
 
 impl Answers {

@@ -100,8 +100,7 @@ impl MentionExamples {
                     report.n_unknown += 1;
                     continue;
                 };
-                let mention = Mention { spans: annotation.spans.clone(), semantic_type: None, p_mention: 1.0 };
-                chosen.push((analysis, mention, *concept));
+                chosen.push((analysis, annotation.mention(), *concept));
             }
         }
         let example = |(document, mention, concept): &(&Analysis<'_>, Mention, u32)| {

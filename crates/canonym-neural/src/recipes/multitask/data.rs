@@ -14,7 +14,7 @@ use crate::models::multitask::tokenized::{Splitter, TokenizedText};
 use crate::models::multitask::{MultitaskConfig, Task};
 use crate::objectives::multitask::evaluate::{HeldOut, HeldOutSpan, UNKNOWN};
 use crate::objectives::multitask::{Example, GoldSpan, TextLabels};
-use crate::recipes::dual_encoder::data::{hull, ids_of};
+use crate::recipes::dual_encoder::data::ids_of;
 use crate::system::terminology::bare;
 
 /// What is counted in a corpus.
@@ -61,7 +61,7 @@ impl Classes {
     fn spans(&self, document: &AnnotatedDocument, text: &TokenizedText) -> Vec<Option<HeldOutSpan>> {
         let class_in = |classes: &HashMap<String, u32>, name: &str| classes.get(name).copied().unwrap_or(UNKNOWN);
         let span = |annotation: &Annotation| {
-            let (first, last) = text.words_of(hull(annotation))?;
+            let (first, last) = text.words_of(annotation.hull())?;
             let name = annotation.semantic_type.as_str();
             let class = (!name.is_empty()).then(|| class_in(&self.type_of, name));
             let concepts = bare_ids(annotation).map(|id| class_in(&self.concept_of, id)).collect();
@@ -84,7 +84,7 @@ fn bare_ids(annotation: &Annotation) -> impl Iterator<Item = &str> {
 
 /// The gold spans of each document.
 pub fn gold_boundaries(documents: &[AnnotatedDocument]) -> Vec<Vec<Span>> {
-    documents.iter().map(|document| document.annotations.iter().map(hull).collect()).collect()
+    documents.iter().map(|document| document.annotations.iter().map(Annotation::hull).collect()).collect()
 }
 
 /// Tokenises and labels documents.
@@ -98,7 +98,7 @@ impl Labeller<'_> {
     /// Training texts with labels. Gold boundaries are word boundaries; of overlapping mentions the longest is kept.
     pub fn examples(&self, documents: &[AnnotatedDocument]) -> Vec<Example> {
         let example = |document: &AnnotatedDocument| {
-            let hulls: Vec<Span> = document.annotations.iter().map(hull).collect();
+            let hulls: Vec<Span> = document.annotations.iter().map(Annotation::hull).collect();
             let text = self.splitter.read(&Analysis::new(&document.document), &hulls);
             let spans = kept(self.classes.spans(document, &text).into_iter().flatten().collect());
             Example { labels: self.labels(&text, &spans), text }

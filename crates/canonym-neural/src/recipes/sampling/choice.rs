@@ -3,6 +3,7 @@
 use canonym_core::Error;
 use canonym_core::active::{Ranked, Strategy, Unreviewed, confidence, farthest_first, margin, rank};
 use canonym_core::corpus::Annotation;
+use canonym_core::numbers::rounded;
 
 /// A way to choose the next documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Choice {
         let lowest = |of: &dyn Fn(&Prediction) -> f64| predicted.mentions.iter().map(of).reduce(f64::min);
         match self {
             Choice::Queue(strategy) => lowest(&|one| one.confidence(strategy)),
-            Choice::Published => lowest(&|one| one.recognition + margin(&one.cosines, None)),
+            Choice::Published => lowest(&|one| one.recognition + margin(&one.cosines)),
             Choice::Link => lowest(&Prediction::p_link),
             Choice::Entropy => lowest(&|one| -one.entropy()),
             Choice::ExpectedErrors => Some(-predicted.expected_errors()).filter(|errors| *errors < 0.0),
@@ -115,21 +116,17 @@ pub struct Prediction {
     pub cosines: [f64; 2],
 }
 
-/// Rounded as in stored predictions.
-fn rounded(score: f32) -> f64 {
-    (f64::from(score) * 1e4).round() / 1e4
-}
-
 impl Prediction {
     /// As the queue of the application computes it.
     fn confidence(&self, strategy: Strategy) -> f64 {
         let one = &self.annotation;
-        let scores: Vec<f64> = one.candidates.iter().map(|candidate| rounded(candidate.score)).collect();
-        confidence(strategy, self.p_mention(), margin(&scores, one.p_link.map(rounded)))
+        let p_link: Vec<f64> = one.candidates.iter().map(|candidate| rounded(candidate.p_link)).collect();
+        confidence(strategy, one.p_mention.map(rounded), margin(&p_link))
     }
 
+    /// 1 for a given mention.
     fn p_mention(&self) -> f64 {
-        self.annotation.p_mention.or(self.annotation.score).map_or(0.0, rounded)
+        self.annotation.p_mention.map_or(1.0, rounded)
     }
 
     fn p_link(&self) -> f64 {
@@ -138,7 +135,7 @@ impl Prediction {
 
     /// Entropy in nats over: no mention, a mention of each candidate, a mention of something else.
     fn entropy(&self) -> f64 {
-        let candidates: Vec<f64> = self.annotation.candidates.iter().map(|one| f64::from(one.score)).collect();
+        let candidates: Vec<f64> = self.annotation.candidates.iter().map(|one| f64::from(one.score())).collect();
         let p_mention = self.p_mention();
         let other = (p_mention - candidates.iter().sum::<f64>()).max(0.0);
         let outcomes = candidates.into_iter().chain([1.0 - p_mention, other]);
@@ -170,7 +167,12 @@ mod tests {
 
     /// A mention with p(mention), the recogniser's confidence, cosines, and candidates by p(mention and concept).
     fn mention(p_mention: f32, recognition: f64, cosines: [f64; 2], candidates: &[f32]) -> Prediction {
-        let record = |score: &f32| CandidateRecord { id: String::new(), name: String::new(), score: *score };
+        let record = |score: &f32| CandidateRecord {
+            id: String::new(),
+            name: String::new(),
+            p_link: *score / p_mention,
+            p_both: Some(*score),
+        };
         let best = candidates.first().copied().unwrap_or(0.0);
         let annotation = Annotation {
             p_mention: Some(p_mention),

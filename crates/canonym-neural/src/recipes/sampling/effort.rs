@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn annotation(start: u32, end: u32, id: &str) -> Annotation {
-        let candidate = CandidateRecord { id: id.to_owned(), name: String::new(), score: 0.9 };
+        let candidate = CandidateRecord { id: id.to_owned(), name: String::new(), p_link: 0.9, p_both: None };
         Annotation {
             spans: vec![Span { start: start as _, end: end as _ }],
             ids: vec![id.to_owned()],

@@ -2,6 +2,7 @@
 
 use canonym_core::link::explain::{Contribution, Explanation, contribution, definitions, explained, uses_in};
 use canonym_core::link::{Candidate, LinkedMention};
+use canonym_core::numbers::rounded;
 use canonym_core::text::Span;
 use canonym_core::text::analysis::Analysis;
 use canonym_core::text::offsets::OffsetMap;
@@ -80,11 +81,12 @@ impl Pipeline {
                 }
             };
             let name = candidate.name.or_else(|| self.kb.names(candidate.concept).next())?;
-            Some(explained(&self.kb, &compared, name, candidate.concept, linked.p_both_of(candidate), contributions))
+            let explained = explained(&self.kb, &compared, name, candidate, contributions);
+            Some(explained.detected(linked.p_both_of(candidate)))
         };
         let candidates = linked.link.candidates.iter().enumerate().filter_map(explain).collect();
         let definitions = definitions(text, map, &uses_in(&proposal.spans, uses));
-        let threshold = Some((f64::from(self.min_link(proposal)) * 1e4).round() / 1e4);
+        let threshold = Some(rounded(self.min_link(proposal)));
         let coordinated = proposal.spans.len() > 1;
         let sense_of = long_form.map(|_| linked.mention.surface(text));
         (linked, Explanation { compared, sense_of, definitions, coordinated, threshold, candidates })

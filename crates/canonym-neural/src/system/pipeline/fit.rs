@@ -102,9 +102,7 @@ pub fn fit_decision(corpora: &[LabelledCorpus], beta: f64) -> (Decision, Vec<Fig
     let weights = decision;
     let mean_link = |decision: &Decision, beta: f64| {
         let of = |(corpus, proposals): (&LabelledCorpus, &Left<'_>)| {
-            let Score { precision, recall, .. } = link_counts(corpus, proposals, decision).score();
-            let square = beta * beta;
-            corpus.weight as f64 * (1.0 + square) * precision * recall / (square * precision + recall).max(1e-9)
+            corpus.weight as f64 * link_counts(corpus, proposals, decision).score().f_beta(beta)
         };
         corpora.iter().zip(&left).map(of).sum::<f64>()
     };
