@@ -44,7 +44,7 @@ impl ReadArguments {
     pub fn config(&self, columns: &ColumnArguments, purpose: Purpose) -> ReadConfig {
         let ReadArguments { fix_offsets, skip_bad_offsets, tags } = *self;
         let columns = CsvColumns { id: columns.id_column.clone(), text: columns.text_column.clone() };
-        ReadConfig { fix_offsets, skip_bad_offsets, tags, columns, purpose, tell }
+        ReadConfig { fix_offsets, skip_bad_offsets, tags, columns, purpose, on_notice: tell }
     }
 }
 

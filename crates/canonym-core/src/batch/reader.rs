@@ -189,7 +189,7 @@ impl Batches {
         if self.config.skips {
             batch.skipped.push((number, Skipped::new(&error, file.input.path(), None)));
         } else {
-            (self.config.reading.tell)(Notice::Skipped(error));
+            (self.config.reading.on_notice)(Notice::Skipped(error));
             self.n_left_out += 1;
         }
         batch.ended.push(Ended { file: number, n_before: batch.documents.len(), is_whole: false });

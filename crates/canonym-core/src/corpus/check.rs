@@ -59,14 +59,14 @@ pub struct ReadCounts {
 
 /// Input that a reader accepts although it may be an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Oddity {
+pub enum Anomaly {
     /// A document with the id of an earlier one.
     RepeatedId,
     /// A PubTator document without a title line.
     NoTitle,
 }
 
-/// Occurrences of an oddity.
+/// Occurrences of an anomaly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Occurrences {
     /// Number of occurrences.
@@ -102,7 +102,7 @@ pub(super) struct Checker {
     /// Errors of the annotations dropped from the current document.
     pub dropped: Vec<Error>,
     /// Oddities accepted so far.
-    pub oddities: BTreeMap<Oddity, Occurrences>,
+    pub anomalies: BTreeMap<Anomaly, Occurrences>,
     /// Whether a repeated id is an error.
     pub refuses_repeated_ids: bool,
     /// Id of the document of the last error, if it was read.
@@ -112,10 +112,10 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    /// Counts an oddity.
-    pub fn count_oddity(&mut self, oddity: Oddity, document: &str, location: Option<String>) {
+    /// Counts an anomaly.
+    pub fn count_anomaly(&mut self, anomaly: Anomaly, document: &str, location: Option<String>) {
         let first = || Occurrences { n: 0, document: document.to_owned(), location };
-        self.oddities.entry(oddity).or_insert_with(first).n += 1;
+        self.anomalies.entry(anomaly).or_insert_with(first).n += 1;
     }
 
     /// Registers a document id. Returns whether the document is refused because its id is repeated; otherwise a
@@ -125,7 +125,7 @@ impl Checker {
             return false;
         }
         if !self.refuses_repeated_ids {
-            self.count_oddity(Oddity::RepeatedId, document, location());
+            self.count_anomaly(Anomaly::RepeatedId, document, location());
         }
         self.refuses_repeated_ids
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::conll::Tags;
 use super::csv::CsvColumns;
 use super::files::InputFile;
-use super::{AnnotatedDocument, CorpusFormat, Oddity, OnMismatch, Reader};
+use super::{AnnotatedDocument, Anomaly, CorpusFormat, OnMismatch, Reader};
 use crate::numbers::counted;
 use crate::{Error, Result};
 
@@ -22,7 +22,7 @@ pub enum Notice {
 }
 
 /// Receives messages while documents are read.
-pub type Tell = fn(Notice);
+pub type OnNotice = fn(Notice);
 
 /// How documents are read.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct ReadConfig {
     /// Which part of the input is used.
     pub purpose: Purpose,
     /// Receives messages about repairs and skipped input.
-    pub tell: Tell,
+    pub on_notice: OnNotice,
 }
 
 impl ReadConfig {
@@ -62,8 +62,17 @@ impl ReadConfig {
             .with_repairs(self.fix_offsets)
             .with_tags(self.tags)
             .with_columns(self.columns.clone());
-        let (path, purpose, tell) = (path.to_path_buf(), self.purpose, self.tell);
-        Documents { reader, path, purpose, tell, skips_files: false, n_left_out: 0, n_shown: 0, is_reported: false }
+        let (path, purpose, on_notice) = (path.to_path_buf(), self.purpose, self.on_notice);
+        Documents {
+            reader,
+            path,
+            purpose,
+            on_notice,
+            skips_files: false,
+            n_left_out: 0,
+            n_shown: 0,
+            is_reported: false,
+        }
     }
 }
 
@@ -81,7 +90,7 @@ pub struct Documents {
     reader: Reader,
     path: PathBuf,
     purpose: Purpose,
-    tell: Tell,
+    on_notice: OnNotice,
     skips_files: bool,
     n_left_out: u64,
     n_shown: u64,
@@ -95,7 +104,7 @@ impl Iterator for Documents {
         let next = loop {
             match self.reader.next() {
                 Some(Err(error)) if self.skips_files => {
-                    (self.tell)(Notice::Skipped(error));
+                    (self.on_notice)(Notice::Skipped(error));
                     self.n_left_out += 1;
                     self.reader.leave_file();
                 }
@@ -104,7 +113,7 @@ impl Iterator for Documents {
         };
         for fix in self.reader.fixes() {
             if self.n_shown < MAX_SHOWN {
-                (self.tell)(Notice::Line(fix.to_string()));
+                (self.on_notice)(Notice::Line(fix.to_string()));
             }
             self.n_shown += 1;
         }
@@ -150,7 +159,7 @@ impl Documents {
     }
 
     fn report_counts(&self) {
-        let tell = |line| (self.tell)(Notice::Line(line));
+        let on_notice = |line| (self.on_notice)(Notice::Line(line));
         let counts = self.reader.counts();
         let path = self.path.display();
         let strict = "with invalid tag sequences (repaired, or skipped with `-strict`)";
@@ -176,18 +185,18 @@ impl Documents {
         ];
         for (n, line) in rows {
             if n > 0 {
-                tell(line);
+                on_notice(line);
             }
         }
-        for (oddity, occurrences) in self.reader.oddities() {
-            let what = match oddity {
-                Oddity::RepeatedId => "a repeated id; each is read as a separate document",
-                Oddity::NoTitle => "no title",
+        for (anomaly, occurrences) in self.reader.anomalies() {
+            let what = match anomaly {
+                Anomaly::RepeatedId => "a repeated id; each is read as a separate document",
+                Anomaly::NoTitle => "no title",
             };
             let place = occurrences.location.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
             let have = if occurrences.n == 1 { "has" } else { "have" };
             let n = counted(occurrences.n, "document");
-            tell(format!("warning: {n} in {path} {have} {what} (first: `{}`{place})", occurrences.document));
+            on_notice(format!("warning: {n} in {path} {have} {what} (first: `{}`{place})", occurrences.document));
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::corpus::csv::CsvColumns;
 use crate::corpus::files::{self, InputFile, Listing, Pending};
 use crate::corpus::repair::Fix;
 use crate::corpus::{
-    AnnotatedDocument, Occurrences, Oddity, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv,
+    AnnotatedDocument, Anomaly, Occurrences, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv,
     jats, jsonl, plain, pubmed, pubtator, texoo,
 };
 use crate::input::{Input, Source};
@@ -185,9 +185,9 @@ impl Reader {
         self.checker.counts
     }
 
-    /// Accepted oddities so far.
-    pub fn oddities(&self) -> &BTreeMap<Oddity, Occurrences> {
-        &self.checker.oddities
+    /// Accepted anomalies so far.
+    pub fn anomalies(&self) -> &BTreeMap<Anomaly, Occurrences> {
+        &self.checker.anomalies
     }
 
     /// Repairs in the last document.

@@ -32,7 +32,7 @@ pub mod table;
 pub mod texoo;
 pub mod uima;
 
-pub use check::{Occurrences, Oddity, OnMismatch, ReadCounts};
+pub use check::{Anomaly, Occurrences, OnMismatch, ReadCounts};
 pub use format::{CorpusFormat, Reader, Writer};
 
 use crate::text::{Document, Mention, Section, Span};

@@ -6,14 +6,14 @@
 //! `id CID D003042 D012640`, is a relation, kept as is.
 //!
 //! Offsets are code points of title, one separator and abstract. A document with the id of an earlier one, and one
-//! without a title, are counted as oddities. When writing, discontinuous mentions become their hull, only the first
+//! without a title, are counted as anomalies. When writing, discontinuous mentions become their hull, only the first
 //! candidate is written (`-1` if not linked), and scores are dropped. Line breaks in a text become spaces, which
 //! preserves offsets.
 
 use std::path::Path;
 
 use crate::corpus::check::{Checker, Located, column, quote};
-use crate::corpus::{AnnotatedDocument, Annotation, MAX_DOCUMENT_BYTES, Oddity, Relation, join_passages};
+use crate::corpus::{AnnotatedDocument, Annotation, Anomaly, MAX_DOCUMENT_BYTES, Relation, join_passages};
 use crate::input::Input;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
@@ -144,7 +144,7 @@ struct AnnotationLine<'a> {
 fn parse_block(path: &Path, rows: &[Row], checker: &mut Checker) -> Result<AnnotatedDocument> {
     let (document, n_passages) = read_text(path, rows)?;
     if !rows.iter().any(|(_, line)| starts_document(line)) {
-        checker.count_oddity(Oddity::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
+        checker.count_anomaly(Anomaly::NoTitle, &document.id, Some(format!("{}:{}", path.display(), rows[0].0)));
     }
     let mut lines: Vec<AnnotationLine<'_>> = Vec::new();
     let mut relations = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use canonym_core::corpus::contexts::is_context;
-use canonym_core::corpus::{AnnotatedDocument, Annotation};
+use canonym_core::corpus::{AnnotatedDocument, Annotation, CandidateRecord};
 use canonym_core::link::explain::Explanation;
 use canonym_core::numbers::rounded;
 use canonym_core::text::offsets::OffsetMap;
@@ -151,6 +151,8 @@ impl LinkedOut {
     pub fn new(linked: AnnotatedDocument, reasons: Vec<Explanation>) -> LinkedOut {
         let map = OffsetMap::new(&linked.document.text);
         let mut reasons = reasons.into_iter();
+        // As in the lines of `canonym link`, where p(link) of the other candidates follows from their scores.
+        let candidate = |record: &CandidateRecord| CandidateRow { p_link: None, ..CandidateRow::new(record) };
         let annotation = |annotation: &Annotation| AnnotationOut {
             spans: to_pairs(&map, &annotation.spans),
             text: annotation.text.clone(),
@@ -159,7 +161,7 @@ impl LinkedOut {
             p_mention: annotation.p_mention.map(rounded),
             p_link: annotation.p_link.map(rounded),
             nil: annotation.nil,
-            candidates: annotation.candidates.iter().map(CandidateRow::new).collect(),
+            candidates: annotation.candidates.iter().map(candidate).collect(),
             attributes: attributes(annotation),
             explanation: reasons.next(),
         };

@@ -20,8 +20,8 @@ async fn single_text_is_linked_and_invalid_requests_are_rejected() {
         "annotations": [{
             "spans": [[6, 14]], "text": "delirium", "type": "Disorder", "score": 0.9, "p_mention": 0.9, "nil": false,
             "candidates": [
-                {"id": "T:2", "name": "Delirium", "score": 0.81, "p_link": 0.81},
-                {"id": "T:3", "name": "Confusion", "score": 0.79, "p_link": 0.79},
+                {"id": "T:2", "name": "Delirium", "score": 0.81},
+                {"id": "T:3", "name": "Confusion", "score": 0.79},
             ],
         }],
     });
