@@ -61,9 +61,9 @@ fn main() -> canonym_core::Result<()> {
     let config =
         |mention| DualEncoderConfig { bert: marked_bert.clone(), mention, name: NameVector::Mean, search: None };
     let cross = CrossEncoderConfig { bert: marked_bert.clone(), n_wordpieces: 128 };
-    config(MentionVector::Ends).init(&mut parameters, &mut rng);
+    config(MentionVector::BoundaryTokens).init(&mut parameters, &mut rng);
     cross.init(&mut parameters, &mut rng);
-    let collective = DualEncoder::new(&config(MentionVector::Ends), &parameters)?;
+    let collective = DualEncoder::new(&config(MentionVector::BoundaryTokens), &parameters)?;
     let single = DualEncoder::new(&config(MentionVector::First), &parameters)?;
     let scorer = PairScorer::new(&cross, &parameters, &tokenizer)?;
     let windows = |mentions, marked| WindowConfig {

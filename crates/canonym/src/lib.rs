@@ -171,7 +171,7 @@
 //! assert_eq!(report.metrics[&Measure::Strict].f1, 1.0);
 //! # Ok::<(), canonym::Error>(())
 //! ```
-
+//!
 //! # Handle errors
 //!
 //! Every [`Error`] has a kind to match, a message, and where they are known a path, a line and a hint.

@@ -325,11 +325,11 @@ pub fn analyse(
 ) -> ErrorAnalysis {
     let texts = texts(gold);
     let surfaces = GoldSurfaces::of(&paired.documents, &texts);
-    let judge = Classifier::new(terminology, predicted, surfaces, config.ids);
+    let classifier = Classifier::new(terminology, predicted, surfaces, config.ids);
     let mut cases = Vec::new();
     for (row, document) in paired.documents.iter().enumerate() {
         let text = texts.get(row).map_or("", String::as_str);
-        cases.extend(judge.cases(document, text));
+        cases.extend(classifier.cases(document, text));
     }
     let mut analysis = ErrorAnalysis { has_terminology: terminology.is_some(), ..ErrorAnalysis::default() };
     counting::count(&mut analysis, &cases, config);

@@ -299,7 +299,7 @@ pub(crate) mod tests {
             bundle,
             &[
                 (&|bundle| bundle.manifest.format = 9, "format 9"),
-                (&|bundle| bundle.manifest.model.mention = MentionVector::Ends, "no weight `mention.weight`"),
+                (&|bundle| bundle.manifest.model.mention = MentionVector::BoundaryTokens, "no weight `mention.weight`"),
                 (&|bundle| bundle.parameters.add("spans.weight", Matrix::zeros(2, 3)), "is 2 x 3, not 12 x 3"),
                 (&|bundle| bundle.tokenizer = twenty.clone(), "11 embeddings for 20"),
             ],

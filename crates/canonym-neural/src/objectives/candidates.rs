@@ -168,7 +168,7 @@ impl<'a> Candidates<'a> {
 impl Objective for Candidates<'_> {
     type Batch = CandidatesBatch;
 
-    fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, parameters: &Parameters, _interval: u64) -> Result<()> {
         let encoder = ResCnnEncoder::new(self.model, parameters, self.unknown)?;
         let names = encoder.encode(&self.names.input_ids);
         let index = match self.config.cosine_scale {

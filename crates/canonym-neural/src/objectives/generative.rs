@@ -147,7 +147,7 @@ impl Part {
 impl Objective for Generative<'_> {
     type Batch = Vec<Part>;
 
-    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, _parameters: &Parameters, _interval: u64) -> Result<()> {
         Ok(())
     }
 

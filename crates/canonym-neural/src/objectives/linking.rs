@@ -328,7 +328,7 @@ impl<'a> Linking<'a> {
 impl Objective for Linking<'_> {
     type Batch = LinkingBatch;
 
-    fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, parameters: &Parameters, _interval: u64) -> Result<()> {
         if self.config.n_hard == 0 && !self.config.all_names {
             return Ok(());
         }

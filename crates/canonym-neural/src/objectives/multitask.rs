@@ -235,7 +235,7 @@ impl<'a> Multitask<'a> {
 impl Objective for Multitask<'_> {
     type Batch = MultitaskBatch;
 
-    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, _parameters: &Parameters, _interval: u64) -> Result<()> {
         Ok(())
     }
 

@@ -129,7 +129,7 @@ impl<'a> Pairs<'a> {
 impl Objective for Pairs<'_> {
     type Batch = PairsBatch;
 
-    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, _parameters: &Parameters, _interval: u64) -> Result<()> {
         Ok(())
     }
 

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn ranks_count_concepts_by_their_nearest_names() {
-        let (model, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
+        let (model, parameters) = drawn(MentionVector::BoundaryTokens, NameVector::Pooler, None);
         let encoder = DualEncoder::new(&model, &parameters).unwrap();
         let target =
             |concepts: &[u32], is_linked: bool| Target { first: 1, last: 2, concepts: concepts.to_vec(), is_linked };

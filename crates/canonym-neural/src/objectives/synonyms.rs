@@ -94,7 +94,7 @@ impl<'a> Synonyms<'a> {
 impl Objective for Synonyms<'_> {
     type Batch = SynonymsBatch;
 
-    fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, parameters: &Parameters, _interval: u64) -> Result<()> {
         if self.config.n_hard == 0 {
             return Ok(());
         }

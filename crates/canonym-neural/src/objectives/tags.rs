@@ -164,7 +164,7 @@ fn mend(labels: &mut [u8]) {
 impl Objective for Tags<'_> {
     type Batch = TagsBatch;
 
-    fn begin_round(&mut self, _parameters: &Parameters, _round: u64) -> Result<()> {
+    fn begin_interval(&mut self, _parameters: &Parameters, _interval: u64) -> Result<()> {
         Ok(())
     }
 

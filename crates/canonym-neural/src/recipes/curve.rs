@@ -34,8 +34,8 @@ impl Stage {
 }
 
 /// Draws the lines of `log.csv` and `log.jsonl` as SVG, stages side by side. Lines that cannot be parsed are ignored.
-pub fn draw(steps: &str, rounds: &str) -> String {
-    let stages = read(steps, rounds);
+pub fn draw(steps: &str, intervals: &str) -> String {
+    let stages = read(steps, intervals);
     let n_steps = stages.iter().map(Stage::n_steps).sum::<u64>().max(1);
     let lowest = values(&stages, |stage| &stage.scores).fold(f64::INFINITY, f64::min);
     let highest = values(&stages, |stage| &stage.scores).fold(f64::NEG_INFINITY, f64::max);
@@ -84,12 +84,12 @@ pub fn draw(steps: &str, rounds: &str) -> String {
     chart.finish()
 }
 
-fn read(steps: &str, rounds: &str) -> Vec<Stage> {
+fn read(steps: &str, intervals: &str) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
     for entry in steps.lines().filter_map(Entry::of_step) {
         stage_of(&mut stages, &entry.stage).losses.extend(entry.value.map(|loss| (entry.step, loss)));
     }
-    for entry in rounds.lines().filter_map(Entry::of_round) {
+    for entry in intervals.lines().filter_map(Entry::of_interval) {
         stage_of(&mut stages, &entry.stage).scores.extend(entry.value.map(|score| (entry.step, score)));
     }
     stages
@@ -125,11 +125,11 @@ impl Entry {
     }
 
     /// Parses a line of `log.jsonl`.
-    pub fn of_round(line: &str) -> Option<Entry> {
-        let round: serde_json::Value = serde_json::from_str(line).ok()?;
-        let stage = round["stage"].as_str()?.to_owned();
-        let (step, value) = (round["step"].as_u64()?, round["score"].as_f64());
-        Some(Entry { stage, step, value, seconds: round["seconds"].as_f64()? })
+    pub fn of_interval(line: &str) -> Option<Entry> {
+        let interval: serde_json::Value = serde_json::from_str(line).ok()?;
+        let stage = interval["stage"].as_str()?.to_owned();
+        let (step, value) = (interval["step"].as_u64()?, interval["score"].as_f64());
+        Some(Entry { stage, step, value, seconds: interval["seconds"].as_f64()? })
     }
 }
 
@@ -159,9 +159,9 @@ mod tests {
         let steps = "stage,step,loss,rate,norm,seconds\n\
                      pretrain,1,0.5,1e-3,0.1,0.1\npretrain,2,0.4,1e-3,0.1,0.2\n\
                      train,1,0.3,1e-3,0.1,0.1\ntrain,2,0.2,1e-3,0.1,0.2\n";
-        let rounds = "{\"stage\":\"pretrain\",\"step\":2,\"score\":0.81,\"seconds\":0.2}\n\
+        let intervals = "{\"stage\":\"pretrain\",\"step\":2,\"score\":0.81,\"seconds\":0.2}\n\
                       {\"stage\":\"train\",\"step\":2,\"score\":0.84,\"seconds\":0.2}\n";
-        let svg = draw(steps, rounds);
+        let svg = draw(steps, intervals);
         let loss = format!("stroke=\"{LOSS}\"");
         assert_eq!((svg.matches(&loss).count(), svg.matches("<circle").count()), (2, 2));
         // The loss axis ends at 0.6, the score axis spans 80 to 85 percent, and the second stage starts in the middle.

@@ -15,14 +15,14 @@ use super::run_folder::write_text;
 use crate::status;
 
 const STEPS: &str = "log.csv";
-const ROUNDS: &str = "log.jsonl";
+const INTERVALS: &str = "log.jsonl";
 const CURVE: &str = "curve.svg";
 
 /// An open log.
 pub struct Log {
     folder: PathBuf,
     steps: BufWriter<File>,
-    rounds: BufWriter<File>,
+    intervals: BufWriter<File>,
     stage: &'static str,
     n_steps: u64,
     /// Steps and seconds of the stage before it was interrupted.
@@ -58,7 +58,7 @@ impl Log {
     /// Creates `log.csv` and `log.jsonl` in a folder.
     pub fn create(folder: &Path) -> canonym_core::Result<Log> {
         write_text(folder, STEPS, "stage,step,loss,rate,norm,seconds\n")?;
-        write_text(folder, ROUNDS, "")?;
+        write_text(folder, INTERVALS, "")?;
         Log::go_on(folder)
     }
 
@@ -67,7 +67,7 @@ impl Log {
         Ok(Log {
             folder: folder.to_path_buf(),
             steps: append(folder, STEPS)?,
-            rounds: append(folder, ROUNDS)?,
+            intervals: append(folder, INTERVALS)?,
             stage: "",
             n_steps: 0,
             before: (0, 0.0),
@@ -88,8 +88,8 @@ impl Log {
         self.n_steps = n_steps;
         let is_kept = |entry: &Entry| entry.stage != stage || entry.step <= n_made;
         let kept = keep(&self.folder, STEPS, |line| Entry::of_step(line).as_ref().is_none_or(is_kept))?;
-        keep(&self.folder, ROUNDS, |line| Entry::of_round(line).as_ref().is_none_or(is_kept))?;
-        (self.steps, self.rounds) = (append(&self.folder, STEPS)?, append(&self.folder, ROUNDS)?);
+        keep(&self.folder, INTERVALS, |line| Entry::of_interval(line).as_ref().is_none_or(is_kept))?;
+        (self.steps, self.intervals) = (append(&self.folder, STEPS)?, append(&self.folder, INTERVALS)?);
         let own = kept.lines().filter_map(Entry::of_step).rfind(|entry| entry.stage == stage);
         self.before = (n_made, own.map_or(0.0, |entry| entry.seconds));
         self.started = Instant::now();
@@ -126,8 +126,8 @@ impl Log {
                 if losses.len() > 1 {
                     line["losses"] = json!(losses);
                 }
-                writeln!(self.rounds, "{line}").map_err(failed)?;
-                self.steps.flush().and_then(|()| self.rounds.flush()).map_err(failed)
+                writeln!(self.intervals, "{line}").map_err(failed)?;
+                self.steps.flush().and_then(|()| self.intervals.flush()).map_err(failed)
             }
         }
     }
@@ -135,7 +135,7 @@ impl Log {
     /// Ends a stage and draws the learning curve so far.
     pub fn end(&mut self) -> canonym_core::Result<()> {
         status::say(&format!("{}: done in {:.0} s", self.stage, self.started.elapsed().as_secs_f64()));
-        let drawn = curve::draw(&read(&self.folder, STEPS)?, &read(&self.folder, ROUNDS)?);
+        let drawn = curve::draw(&read(&self.folder, STEPS)?, &read(&self.folder, INTERVALS)?);
         write_text(&self.folder, CURVE, &drawn)
     }
 }
@@ -177,8 +177,8 @@ mod tests {
     }
 
     fn entries(folder: &Path) -> Vec<(String, u64)> {
-        let (steps, rounds) = (read(folder, STEPS).unwrap(), read(folder, ROUNDS).unwrap());
-        let all = steps.lines().filter_map(Entry::of_step).chain(rounds.lines().filter_map(Entry::of_round));
+        let (steps, intervals) = (read(folder, STEPS).unwrap(), read(folder, INTERVALS).unwrap());
+        let all = steps.lines().filter_map(Entry::of_step).chain(intervals.lines().filter_map(Entry::of_interval));
         all.map(|entry| (entry.stage, entry.step)).collect()
     }
 

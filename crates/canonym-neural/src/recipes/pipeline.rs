@@ -43,7 +43,7 @@ pub struct Experiment {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     leave_out: Vec<String>,
     /// Label sets by name that override those of that experiment.
-    #[serde(rename = "layers", default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(alias = "layers", default, skip_serializing_if = "BTreeMap::is_empty")]
     label_sets: BTreeMap<String, LabelSet>,
     /// Experiment file of the name encoder (ResCNN), relative to this one.
     names: PathBuf,

@@ -331,7 +331,10 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     };
     let by_cosine_weight: Vec<(f32, f64)> =
         hybrid::COSINE_WEIGHTS.into_iter().zip(hybrid::accuracies(&labelled, &hybrid::COSINE_WEIGHTS)).collect();
-    status::say(&format!("dev accuracy@1: {dev:?}, {dev_clean:?}, cosine weight {}", fusion.cosine));
+    status::say(&format!("dev accuracy@1: {}; cosine weight {}", shown(&dev), fusion.cosine));
+    if let Some(clean) = &dev_clean {
+        status::say(&format!("dev accuracy@1 with the dev terminology: {}", shown(clean)));
+    }
     if data.refit {
         let started = Instant::now();
         let mut all = anchors;
@@ -554,6 +557,12 @@ fn fraction_of_mentions(mentions: &[MentionQuery], parts: &[bool]) -> f64 {
         own.iter().all(|one| *one)
     });
     whole.count() as f64 / mentions.len().max(1) as f64
+}
+
+/// Accuracies by name, in percent.
+fn shown(accuracies: &BTreeMap<&'static str, f64>) -> String {
+    let one = |(name, accuracy): (&&str, &f64)| format!("{name} {:.1}", 100.0 * accuracy);
+    accuracies.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Accuracy of lexical, dense and hybrid linking.

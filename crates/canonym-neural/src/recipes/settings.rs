@@ -17,7 +17,7 @@ use crate::status;
 const MAX_EDITS: usize = 3;
 
 /// Renamed keys of experiments; the old names still work.
-const RENAMED: [(&str, &str); 15] = [
+const RENAMED: [(&str, &str); 16] = [
     ("head_pace", "head_lr_multiplier"),
     ("rehearsed", "name_replay"),
     ("same_sense", "one_sense_weight"),
@@ -33,6 +33,7 @@ const RENAMED: [(&str, &str); 15] = [
     ("pieces", "wordpieces"),
     ("n_pieces", "n_wordpieces"),
     ("max_pieces", "max_wordpieces"),
+    ("layer", "label_set"),
 ];
 
 /// The present name of a key.

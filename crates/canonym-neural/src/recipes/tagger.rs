@@ -47,7 +47,7 @@ pub struct Experiment {
     batch: TagsConfig,
     #[serde(default)]
     run: RunConfig,
-    #[serde(rename = "layer")]
+    #[serde(rename = "label_set")]
     label_sets: Vec<LabelSetConfig>,
     corpus: Vec<CorpusConfig>,
     #[serde(default)]
@@ -230,7 +230,10 @@ impl Experiment {
         let names: BTreeSet<&String> = self.label_sets.iter().map(|label_set| &label_set.name).collect();
         let taught = self.corpus.iter().flat_map(|corpus| corpus.teaches.keys());
         if let Some(unknown) = taught.into_iter().find(|name| !names.contains(name)) {
-            return refused(format!("unknown layer `{unknown}`"), "`teaches` must name layers of the experiment");
+            return refused(
+                format!("unknown label set `{unknown}`"),
+                "`teaches` must name label sets of the experiment",
+            );
         }
         if !self.corpus.iter().any(|corpus| corpus.role == Role::Fit) {
             return refused("no training corpus".to_owned(), "add a `[[corpus]]` with `role = \"fit\"`");

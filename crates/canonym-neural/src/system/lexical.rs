@@ -148,12 +148,9 @@ impl LinkingModel for Bm25Config {
         ModelInfo { kind: "bm25".to_owned(), ..ModelInfo::default() }
     }
 
-    fn learned(&self, mentions: MentionSource) -> Result<Learned> {
-        let mut all = Learned::default();
-        if mentions == MentionSource::Detect {
-            join_recognition(&mut all)?;
-        }
-        Ok(all)
+    /// It has no weights.
+    fn learned(&self, _: MentionSource) -> Result<Learned> {
+        Ok(Learned::default())
     }
 
     fn linker(&self, on: &Target, config: LinkConfig) -> Result<Box<dyn Linker>> {

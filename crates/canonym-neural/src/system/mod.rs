@@ -195,7 +195,7 @@ impl Models {
             Model::Path(path) if is_bundle(path) => of_bundle(path)?,
             Model::Path(path) => Models::of(Lexical::open(path)?),
         };
-        stage.done(format_args!("opened the model {model:?}"));
+        stage.done(format_args!("opened the model {}", models.linking.info().kind));
         Ok(models)
     }
 

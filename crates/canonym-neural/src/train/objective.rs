@@ -16,9 +16,9 @@ pub trait Objective: Sync {
     type Batch: Send + Sync;
 
     /// Called at the start of each mining interval with the current weights, for example to mine hard negatives.
-    fn begin_round(&mut self, parameters: &Parameters, round: u64) -> Result<()>;
+    fn begin_interval(&mut self, parameters: &Parameters, interval: u64) -> Result<()>;
 
-    /// The batch of a step. It depends only on the arguments and the last [`Objective::begin_round`], and is prepared in the background.
+    /// The batch of a step. It depends only on the arguments and the last [`Objective::begin_interval`], and is prepared in the background.
     fn batch(&self, step: u64, rng: &mut SplitMix64) -> Self::Batch;
 
     /// Number of parts of a batch with independent forward passes, which run in parallel. It must not depend on the machine, because
@@ -44,7 +44,7 @@ pub trait Objective: Sync {
     /// Score on held-out data, higher is better; `None` without held-out data.
     fn evaluate(&self, parameters: &Parameters) -> Result<Option<f64>>;
 
-    /// State gathered by [`Objective::begin_round`] that cannot be recomputed from the weights; saved in checkpoints.
+    /// State gathered by [`Objective::begin_interval`] that cannot be recomputed from the weights; saved in checkpoints.
     fn save_state(&self) -> Vec<u8> {
         Vec::new()
     }

@@ -1,7 +1,7 @@
 //! The training loop: batches, steps, mining intervals, checkpoints, early stopping.
 //!
-//! All randomness in a step depends only on the seed and the number of the step, and checkpoints are taken between mining intervals (called
-//! rounds in the code). A run that was interrupted and resumed therefore ends with the same weights.
+//! All randomness in a step depends only on the seed and the number of the step, and checkpoints are taken between mining intervals (intervals
+//! in the code). A run that was interrupted and resumed therefore ends with the same weights.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -156,21 +156,21 @@ impl Run {
         objective: &mut O,
         observe: &mut dyn FnMut(&Run, Progress<'_>) -> Result<()>,
     ) -> Result<()> {
-        let per_round = self.config.mining_interval.max(1);
+        let per_interval = self.config.mining_interval.max(1);
         if !self.state.is_empty() {
             objective.load_state(&self.state)?;
         }
         let fresh = Adam::new(self.config.adam, self.parameters.len());
         self.optimisers.resize(objective.n_optimisers(), fresh);
         while !self.is_over() {
-            let round = self.n_made / per_round;
-            objective.begin_round(&self.parameters, round)?;
+            let interval = self.n_made / per_interval;
+            objective.begin_interval(&self.parameters, interval)?;
             self.state = objective.save_state();
-            let steps = self.n_made..((round + 1) * per_round).min(self.config.n_steps);
-            self.round(objective, steps, observe)?;
+            let steps = self.n_made..((interval + 1) * per_interval).min(self.config.n_steps);
+            self.interval(objective, steps, observe)?;
             let last = self.n_made >= self.config.n_steps;
             let every = self.config.evaluate_every;
-            let score = if every > 0 && ((round + 1).is_multiple_of(every) || last) {
+            let score = if every > 0 && ((interval + 1).is_multiple_of(every) || last) {
                 objective.evaluate(&self.parameters)?
             } else {
                 None
@@ -187,7 +187,7 @@ impl Run {
         Ok(())
     }
 
-    fn round<O: Objective>(
+    fn interval<O: Objective>(
         &mut self,
         objective: &O,
         steps: std::ops::Range<u64>,
@@ -413,7 +413,7 @@ mod tests {
     impl Objective for Regression {
         type Batch = Vec<usize>;
 
-        fn begin_round(&mut self, parameters: &Parameters, _round: u64) -> Result<()> {
+        fn begin_interval(&mut self, parameters: &Parameters, _interval: u64) -> Result<()> {
             let errors = self.errors(parameters);
             self.hardest = (0..errors.len()).max_by(|left, right| errors[*left].total_cmp(&errors[*right])).unwrap();
             Ok(())

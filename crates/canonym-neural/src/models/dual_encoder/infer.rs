@@ -40,7 +40,7 @@ impl DualEncoder {
             config: config.clone(),
             texts: BertEncoder::new(&config.bert, parameters, TEXT)?,
             names: BertEncoder::new(&config.bert, parameters, NAME)?,
-            ends: linear(config.mention == MentionVector::Ends, ENDS)?,
+            ends: linear(config.mention == MentionVector::BoundaryTokens, ENDS)?,
             spans: linear(config.search.is_some(), SPANS)?,
         })
     }
@@ -55,7 +55,7 @@ impl DualEncoder {
         let pooling = match self.config.name {
             NameVector::Pooler => Pooling::Pooler,
             NameVector::First => Pooling::First,
-            NameVector::Mean | NameVector::Direction => Pooling::Mean,
+            NameVector::Mean | NameVector::Normalised => Pooling::Mean,
         };
         // Sequences of similar length fill tiles evenly.
         let mut order: Vec<usize> = (0..names.len()).collect();
@@ -66,7 +66,7 @@ impl DualEncoder {
         for (from, to) in order.into_iter().enumerate() {
             vectors.row_mut(to).copy_from_slice(made.row(from));
         }
-        if self.config.name == NameVector::Direction {
+        if self.config.name == NameVector::Normalised {
             vectors.normalise_rows();
             vectors.values.iter_mut().for_each(|value| *value *= NAME_LENGTH);
         }
@@ -86,7 +86,7 @@ impl DualEncoder {
         for (window, first, last) in mentions {
             let start = read.segments.rows(*window).start;
             match self.config.mention {
-                MentionVector::Ends => {
+                MentionVector::BoundaryTokens => {
                     values.extend_from_slice(read.rows.row(start + first));
                     values.extend_from_slice(read.rows.row(start + last));
                 }
@@ -118,7 +118,7 @@ impl DualEncoder {
         let pooling = match self.config.mention {
             MentionVector::First => Some(Pooling::First),
             MentionVector::Pooler => Some(Pooling::Pooler),
-            MentionVector::Ends | MentionVector::Mean => None,
+            MentionVector::BoundaryTokens | MentionVector::Mean => None,
         };
         if let Some(pooling) = pooling {
             let sequences = Sequences::pack(windows.iter().map(AsRef::as_ref));

@@ -47,7 +47,7 @@ pub const ENDS: &str = "mention";
 /// Linear layer of the span scores or tags.
 pub const SPANS: &str = "spans";
 
-/// Norm of name vectors for [`NameVector::Direction`]. Mention vectors have norms around 6, so the softmax can be sharp.
+/// Norm of name vectors for [`NameVector::Normalised`]. Mention vectors have norms around 6, so the softmax can be sharp.
 pub const NAME_LENGTH: f32 = 4.0;
 
 /// Standard deviation of the initial weights of [`SPANS`].
@@ -73,7 +73,8 @@ pub struct DualEncoderConfig {
 pub enum MentionVector {
     /// Linear layer over its first and last wordpiece.
     #[default]
-    Ends,
+    #[serde(rename = "boundary-tokens", alias = "ends")]
+    BoundaryTokens,
     /// Mean of its wordpieces.
     Mean,
     /// `[CLS]` of a window with markers around the mention.
@@ -94,7 +95,8 @@ pub enum NameVector {
     /// Mean of its wordpieces, as in sentence encoders.
     Mean,
     /// Mean of its wordpieces, scaled to norm [`NAME_LENGTH`], so that the norm of a name does not affect its rank.
-    Direction,
+    #[serde(alias = "direction")]
+    Normalised,
 }
 
 /// How mentions are detected.
@@ -142,7 +144,7 @@ impl DualEncoderConfig {
             }
         }
         let dim = self.bert.hidden_size;
-        if self.mention == MentionVector::Ends && parameters.find(&format!("{ENDS}.weight")).is_err() {
+        if self.mention == MentionVector::BoundaryTokens && parameters.find(&format!("{ENDS}.weight")).is_err() {
             let mut weight = Matrix::zeros(2 * dim, dim);
             (0..2 * dim).for_each(|row| weight.row_mut(row)[row % dim] = 0.5);
             parameters.add(format!("{ENDS}.weight"), weight);
@@ -168,7 +170,7 @@ impl DualEncoderConfig {
             parameters.shaped(&format!("{TEXT}pooler.weight"), dim, dim)?;
             parameters.shaped(&format!("{TEXT}pooler.bias"), 1, dim)?;
         }
-        if self.mention == MentionVector::Ends {
+        if self.mention == MentionVector::BoundaryTokens {
             parameters.shaped(&format!("{ENDS}.weight"), 2 * dim, dim)?;
             parameters.shaped(&format!("{ENDS}.bias"), 1, dim)?;
         }
@@ -201,7 +203,7 @@ impl DualEncoderConfig {
         }
         let row = |row: usize| row as u32;
         let mentions = match self.mention {
-            MentionVector::Ends => {
+            MentionVector::BoundaryTokens => {
                 let first = tape.gather(rows, mention_spans.iter().map(|span| row(span.first)).collect());
                 let last = tape.gather(rows, mention_spans.iter().map(|span| row(span.last)).collect());
                 let ends = tape.concat(&[first, last]);
@@ -230,7 +232,7 @@ impl DualEncoderConfig {
             NameVector::Pooler => self.bert.pool(tape, NAME, rows, names.segments()),
             NameVector::First => Ok(tape.gather(rows, names.segments().iter().map(|rows| rows.start as u32).collect())),
             NameVector::Mean => Ok(tape.segment_mean(rows, &Arc::new(names.segments().clone()))),
-            NameVector::Direction => {
+            NameVector::Normalised => {
                 let means = tape.segment_mean(rows, &Arc::new(names.segments().clone()));
                 let l2_normalised = tape.l2_normalised(means);
                 let n_values = tape.value(l2_normalised).values.len();
@@ -276,10 +278,10 @@ pub(crate) mod tests {
     }
 
     pub(crate) const KINDS: [(MentionVector, NameVector, Option<SpanSearch>); 4] = [
-        (MentionVector::Ends, NameVector::Pooler, None),
+        (MentionVector::BoundaryTokens, NameVector::Pooler, None),
         (MentionVector::Mean, NameVector::Mean, Some(SpanSearch::Exhaustive { longest: 4 })),
         (MentionVector::First, NameVector::First, Some(SpanSearch::Tags)),
-        (MentionVector::Mean, NameVector::Direction, None),
+        (MentionVector::Mean, NameVector::Normalised, None),
     ];
 
     #[test]
@@ -308,7 +310,8 @@ pub(crate) mod tests {
     #[test]
     fn a_mention_begins_as_the_mean_of_its_ends() {
         let (bert, _) = drawn_model(1, Activation::Gelu);
-        let config = DualEncoderConfig { bert, mention: MentionVector::Ends, name: NameVector::First, search: None };
+        let config =
+            DualEncoderConfig { bert, mention: MentionVector::BoundaryTokens, name: NameVector::First, search: None };
         let mut parameters = Parameters::default();
         config.init(&mut parameters, &mut SplitMix64::new(1));
         let mut tape = Tape::new(&parameters);
@@ -325,7 +328,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_does_not_belong_together_is_refused() {
-        let (config, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
+        let (config, parameters) = drawn(MentionVector::BoundaryTokens, NameVector::Pooler, None);
         let refused = |config: DualEncoderConfig| config.check(&parameters).unwrap_err().to_string();
         let searching =
             |longest| DualEncoderConfig { search: Some(SpanSearch::Exhaustive { longest }), ..config.clone() };

@@ -45,16 +45,16 @@ fn begin(parameters: Parameters, n_steps: u64) -> Run {
 
 #[test]
 fn candidates_are_a_name_of_the_concept_what_it_was_confused_with_and_random_ones() {
-    let (model, parameters) = drawn(MentionVector::Ends, NameVector::Pooler, None);
+    let (model, parameters) = drawn(MentionVector::BoundaryTokens, NameVector::Pooler, None);
     let (names, mut texts) = (names(), texts());
     texts[0].mentions[1].concepts.clear();
     texts[1].mentions[0].concepts = vec![77];
     for shared in [false, true] {
         let mut objective = Linking::new(&model, config(shared), &texts, &names, 11);
-        objective.begin_round(&parameters, 0).unwrap();
+        objective.begin_interval(&parameters, 0).unwrap();
         let n_confused: usize = objective.hard_negatives.iter().map(Vec::len).sum();
         assert!(n_confused > 0 && objective.hard_negatives.iter().all(|names| names.len() <= 4));
-        objective.begin_round(&parameters, 1).unwrap();
+        objective.begin_interval(&parameters, 1).unwrap();
         // Mining again finds nothing new.
         assert_eq!(objective.hard_negatives.iter().map(Vec::len).sum::<usize>(), n_confused);
         let mut n_asked = 0;
@@ -84,7 +84,7 @@ fn the_gradient_of_vectors_is_that_of_differences() {
             let config = LinkingConfig { batch: 2, scale: 0.5, name_replay: 3, ..config(shared) };
             let config = LinkingConfig { all_names: search.is_some(), ..config };
             let mut objective = Linking::new(&model, config, &texts, &names, 11);
-            objective.begin_round(&parameters, 0).unwrap();
+            objective.begin_interval(&parameters, 0).unwrap();
             let batch = objective.batch(1, &mut SplitMix64::new(1));
             let mut values = Values::default();
             for part in 0..objective.n_parts(&batch) {
@@ -119,7 +119,7 @@ fn mentions_come_near_names_that_are_kept_as_they_are() {
     // A mention with two concepts.
     let other = (texts[1].mentions[0].concepts[0] + 1) % 8;
     texts[1].mentions[0].concepts.push(other);
-    let (mut model, mut parameters) = drawn(MentionVector::Ends, NameVector::Mean, None);
+    let (mut model, mut parameters) = drawn(MentionVector::BoundaryTokens, NameVector::Mean, None);
     (model.bert.hidden_dropout_prob, model.bert.attention_probs_dropout_prob) = (0.0, 0.0);
     let of_names: Vec<String> =
         parameters.iter().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(NAME)).collect();
