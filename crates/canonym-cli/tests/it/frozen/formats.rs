@@ -55,3 +55,27 @@ fn bundles_of_format_1() {
         ],
     );
 }
+
+#[test]
+fn generative_bundle_of_format_1() {
+    commands(
+        "generative-1",
+        &[
+            "link --model generative-1 --kb knowledge-base-3/ailments.kb --to jsonl --mentions gold --top-k 2 notes.jsonl",
+            "map --model generative-1 --kb knowledge-base-3/ailments.kb --top-k 2 ailments.txt",
+        ],
+    );
+}
+
+/// Its record of documents has format 3.
+#[test]
+fn multitask_bundle_of_format_1() {
+    commands(
+        "multitask-1",
+        &[
+            "link --model multitask-1 --kb knowledge-base-3/ailments.kb --to jsonl --top-k 2 notes.jsonl",
+            "link --model multitask-1 --kb knowledge-base-3/ailments.kb --to jsonl --mentions gold --top-k 2 notes.jsonl",
+            "model info multitask-1 --json",
+        ],
+    );
+}
