@@ -234,7 +234,7 @@ fn what_no_tagger_can_be_trained_on_is_refused() {
     let cases = [
         (TAGGER.replace("width = 16", "width = 0"), "a size is 0"),
         (TAGGER.replace("[\"*\"]", "\"*\""), "not a valid tagger experiment"),
-        (TAGGER.replace("{ Ache = [\"Ache\"] }", "{ Pain = [\"Ache\"] }"), "unknown layer `Pain`"),
+        (TAGGER.replace("{ Ache = [\"Ache\"] }", "{ Pain = [\"Ache\"] }"), "unknown label set `Pain`"),
         (TAGGER.replace("train.jsonl", "missing.jsonl"), "missing.jsonl"),
         (TAGGER.replace("role = \"fit\"", "role = \"dev\""), "no training corpus"),
     ];
