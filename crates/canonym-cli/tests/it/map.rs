@@ -205,7 +205,7 @@ fn options_that_cannot_be_used_have_status_two() {
         expect![[r#"
             status 1
             --- stderr
-            error: vacant contains no model: the folder is empty
+            error: vacant does not contain a complete model: the folder is empty
             hint: use `default`, `lexical`, `bm25`, or a model trained with `canonym train`
         "#]],
     );

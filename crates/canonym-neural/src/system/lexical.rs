@@ -90,7 +90,8 @@ impl Lexical {
             }));
         }
         if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
-            return Err(Error::not_found(format!("{name} contains no model: the folder is empty")).with_hint(USABLE));
+            let message = format!("{name} does not contain a complete model: the folder is empty");
+            return Err(Error::unsupported(message).with_hint(USABLE));
         }
         if !folder.join("config.toml").exists() {
             let error = Error::unsupported(format!("{name} does not contain a complete model"));
