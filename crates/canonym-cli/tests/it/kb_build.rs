@@ -116,7 +116,7 @@ fn sources_that_cannot_be_read_are_named() {
                 status 1
                 --- stderr
                 error: empty.tsv:1: the file is empty
-                hint: fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`
+                hint: fix this line, or get a complete copy; see `canonym help formats` and `canonym help sources`
             "#]],
         ),
         (
