@@ -91,8 +91,8 @@ async fn streams_take_the_same_options() {
     let rows = stream("", "{\"text\": \"ab\"}\n7\n{\"text\": \"ab\",\n{\"txt\": 1}\n").await;
     let message = |row: usize| rows[row]["error"]["message"].as_str().unwrap();
     assert_eq!(message(1), "invalid request in line 2: invalid type: integer `7`, expected an object");
-    assert_eq!(message(2), "invalid JSON in line 3, column 15: EOF while parsing a value");
-    assert!(message(3).starts_with("invalid request in line 4: unknown field `txt`, expected "), "{}", message(3));
+    assert_eq!(message(2), "invalid JSON in line 3, column 14: EOF while parsing a value");
+    assert_eq!(message(3), "invalid request in line 4: missing field `text`");
     for query in ["drop_context=denied", "model=gpt", "given=perhaps"] {
         let path = format!("/link/stream?{query}");
         assert_eq!(server.fail(Method::POST, &path, lines).await.0, 400, "{query}");
