@@ -54,19 +54,27 @@ pub fn examine(arguments: &DoctorArguments) -> anyhow::Result<()> {
             Help::Repaired => "repaired",
             Help::Repair => "fault",
             Help::Restore => "damage",
-            Help::Nothing => "note",
+            Help::Skipped => "note",
         };
         output::print(&format!("{word}\t{}\n", finding.what))?;
     }
     let left = findings.iter().filter(|finding| matches!(finding.help, Help::Repair | Help::Restore)).count();
+    let data = arguments.data.display();
     if left == 0 {
-        progress::say(&format!("no problems found in {}", arguments.data.display()));
+        let n_skipped = findings.iter().filter(|finding| finding.help == Help::Skipped).count();
+        progress::say(&match n_skipped {
+            0 => format!("no problems found in {data}"),
+            n => format!(
+                "no problems found in what was checked in {data}; {} skipped",
+                output::counted(n as u64, "check")
+            ),
+        });
         return Ok(());
     }
     let hint = match findings.iter().any(|finding| finding.help == Help::Restore) {
-        true => "restore a backup made with `canonym backup`; `--repair` fixes the rest",
-        false => "run `canonym doctor --repair`",
+        true => "restore a backup made with `canonym backup`; `--repair` fixes the rest".to_owned(),
+        false => format!("run `canonym doctor --data {} --repair`", maintenance::quoted(&arguments.data)),
     };
-    let message = format!("{} has {}", arguments.data.display(), output::counted(left as u64, "fault"));
+    let message = format!("{data} has {}", output::counted(left as u64, "fault"));
     Err(canonym_core::Error::invalid(message).with_hint(hint).into())
 }

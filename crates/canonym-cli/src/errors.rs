@@ -87,7 +87,7 @@ fn describe(error: &anyhow::Error) -> String {
 fn default_hint(error: &anyhow::Error) -> Option<&'static str> {
     let hint_for = |cause: &canonym_core::Error| match cause {
         canonym_core::Error::Parse { .. } => {
-            Some("fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`")
+            Some("fix this line, or get a complete copy; see `canonym help formats` and `canonym help sources`")
         }
         canonym_core::Error::Artifact { .. } => Some("get a complete copy of the file"),
         _ => None,

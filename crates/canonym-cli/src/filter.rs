@@ -16,7 +16,7 @@ pub struct FilterArguments {
     /// Only concepts from these source vocabularies.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only_sources: Vec<String>,
-    /// Only concepts, and unlinked mentions, with one of these semantic types.
+    /// Only concepts with one of these semantic types; other types are not reported as unlinked mentions either.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     only_types: Vec<String>,
     /// Only these concepts and their descendants.
@@ -25,7 +25,7 @@ pub struct FilterArguments {
     /// No concepts from these source vocabularies.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     not_sources: Vec<String>,
-    /// No concepts, and no unlinked mentions, with any of these semantic types.
+    /// No concepts with any of these semantic types; they are not reported as unlinked mentions either.
     #[arg(long, value_name = "T047,…", value_delimiter = ',')]
     not_types: Vec<String>,
     /// None of these concepts and none of their descendants.

@@ -35,7 +35,6 @@ use crate::{errors, options, output, progress};
 #[derive(Debug, clap::Args)]
 pub struct LinkArguments {
     /// Files or folders to link; `-` is standard input.
-    #[arg(required_unless_present_any = ["text", "resume"])]
     files: Vec<PathBuf>,
     /// Text to link.
     #[arg(long, conflicts_with = "files")]
@@ -84,7 +83,7 @@ pub struct LinkArguments {
     #[arg(long)]
     context: bool,
     /// Drop mentions with any of these contexts, such as `negated,family`. Works with every output format.
-    #[arg(long, value_name = "SAID,…", value_delimiter = ',', requires = "context")]
+    #[arg(long, value_name = "CONTEXT,…", value_delimiter = ',', requires = "context")]
     drop_context: Vec<ContextValue>,
     /// Explain each link: matched names and words, score contributions, abbreviation definitions.
     #[arg(long)]
@@ -172,6 +171,10 @@ fn nested(arguments: &LinkArguments) -> Nested {
 pub fn run(arguments: &LinkArguments) -> anyhow::Result<()> {
     match &arguments.resume {
         Some(folder) if arguments.files.is_empty() => run_with(&settings::stored(folder, arguments)?),
+        None if arguments.files.is_empty() && arguments.text.is_none() => Err(errors::usage(
+            "no input",
+            "name files or folders, `-` for standard input, or give a text with `--text`",
+        )),
         _ => run_with(arguments),
     }
 }
@@ -231,7 +234,7 @@ fn output_format(arguments: &LinkArguments) -> anyhow::Result<ResultFormat> {
         (
             "--context",
             needs_contexts && !to.can_hold_contexts(),
-            "table, jsonl, csv, parquet, bioc-xml, bioc-json or brat",
+            "table, jsonl, csv, parquet, bioc-xml, bioc-json, brat, omop-note-nlp, fhir or fhir-ndjson",
         ),
         ("--explain", arguments.explain && !to.can_hold_explanations(), "table or jsonl"),
     ];

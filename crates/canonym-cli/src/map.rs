@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use canonym_core::corpus::documents::named;
 use canonym_core::input::Input;
 use canonym_core::link::Link;
 use canonym_core::link::explain::Explanation;
@@ -95,6 +96,9 @@ pub fn run(arguments: &MapArguments) -> anyhow::Result<()> {
     if is_sssom {
         let header = sssom::header(&kb, &arguments.model, names.iter().map(|line| Subject::of_line(line).id));
         out.write_all(header.as_bytes()).context("cannot write the result")?;
+    }
+    if names.is_empty() {
+        progress::say(&format!("no names in {}", named(&arguments.file)));
     }
     let bar = progress::counter("names", is_sssom.then_some(names.len() as u64));
     while !names.is_empty() {

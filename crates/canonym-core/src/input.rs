@@ -29,7 +29,7 @@ use archive::Entry;
 use stream::{LimitPassed, Opened, Peeked};
 use tar::TarEntry;
 
-use crate::{Error, Result};
+use crate::{Error, Result, numbers};
 
 /// Size of the read buffer in bytes.
 const BUFFER: usize = 128 << 10;
@@ -364,7 +364,7 @@ impl Input {
             self.line.pop();
         }
         if self.line.len() > self.limits.line {
-            let message = format!("line {number} is longer than {} bytes", self.limits.line);
+            let message = format!("line {number} is longer than {}", numbers::bytes(self.limits.line as u64));
             return Err(Error::limit(&self.path, message));
         }
         if self.encoding == Encoding::Latin1 {

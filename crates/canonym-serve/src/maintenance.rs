@@ -11,9 +11,10 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
 use crate::audit;
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
+pub use crate::store::folder::quoted;
 use crate::store::folder::{self, MODELS};
-use crate::store::{self, FILE, checksums, events};
+use crate::store::{self, FILE, checksums, events, parsed};
 
 /// The maximum number of reported faults of one kind.
 const MAX_REPORTED: usize = 20;
@@ -52,9 +53,8 @@ pub fn backup(data: &Path, output: &Path) -> Result<usize> {
     }
     let found = check(&written, "PRAGMA quick_check(1)").map_err(failed(&path))?;
     if let Some(fault) = found.first() {
-        return Err(
-            Error::artifact(&path, format!("the database is damaged: {fault}")).with_hint("run `canonym doctor`")
-        );
+        return Err(Error::artifact(&path, format!("the database is damaged: {fault}"))
+            .with_hint(format!("run `canonym doctor --data {}`", folder::quoted(data))));
     }
     let models = models(&written).map_err(failed(&target))?;
     drop(written);
@@ -146,8 +146,8 @@ pub enum Help {
     Repair,
     /// A backup has to be restored.
     Restore,
-    /// For information only.
-    Nothing,
+    /// None is needed: it tells of a check that was skipped, and why.
+    Skipped,
 }
 
 /// Checks a data folder that no server uses, and with `repairs` fixes what can be fixed.
@@ -167,12 +167,15 @@ pub fn examine(data: &Path, repairs: bool) -> Result<Vec<Finding>> {
     let faults = check(&connection, "PRAGMA integrity_check").unwrap_or_else(|error| vec![error.to_string()]);
     let is_whole = faults.is_empty();
     findings.extend(faults.into_iter().map(|fault| Finding { what: format!("{FILE}: {fault}"), help: Help::Restore }));
-    if is_whole {
+    if !is_whole {
+        let what = format!("{FILE}: because of this damage, rows and models were not checked");
+        findings.push(Finding { what, help: Help::Skipped });
+    } else {
         let dangling = check(&connection, "PRAGMA foreign_key_check").map_err(failed(&path))?;
         let finding =
             |row| Finding { what: format!("{FILE}: a row refers to a missing one: {row}"), help: Help::Restore };
         findings.extend(dangling.into_iter().map(finding));
-        findings.extend(examine_events(&mut connection, &path, repairs)?);
+        findings.extend(examine_rows(&mut connection, &path, repairs)?);
         findings.extend(examine_models(&connection, data, repairs)?);
     }
     for path in entries(data)?.into_iter().chain(entries(&data.join(MODELS))?) {
@@ -192,26 +195,45 @@ fn remove(path: &Path) -> Result<()> {
     removed.map_err(|error| Error::io("remove", path, error))
 }
 
-/// Compares texts and events with their checksums, and the derived tables with what follows from the events.
-fn examine_events(connection: &mut Connection, path: &Path, repairs: bool) -> Result<Vec<Finding>> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed(path))?;
-    if version != store::VERSION {
-        let what = format!(
-            "{FILE} has version {version}, this program version {}; a server migrates it when it starts",
-            store::VERSION
-        );
-        return Ok(vec![Finding { what, help: Help::Nothing }]);
-    }
+/// Parses what is parsed when it is read, compares texts and events with their checksums, and the derived tables with what follows from the events.
+/// A database of an older version is migrated, without keeping the result.
+fn examine_rows(connection: &mut Connection, path: &Path, repairs: bool) -> Result<Vec<Finding>> {
+    let version = store::version(connection, path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(path))?;
-    let unlike = checksums::mismatches(&transaction, MAX_REPORTED);
-    let unlike = unlike.map_err(|error| Error::artifact(path, error.to_string()))?;
-    let finding = |(table, column, id): &(&str, &str, i64)| Finding {
-        what: format!("{FILE}: `{column}` of row {id} of table `{table}` does not match its checksum"),
-        help: Help::Restore,
+    let failed_check = |error: ApiError| Error::artifact(path, error.to_string());
+    let damage = |what: String| Finding { what: format!("{FILE}: {what}"), help: Help::Restore };
+    let skipped = |what: String| Finding { what: format!("{FILE}: {what}"), help: Help::Skipped };
+    let unreadable = parsed::faults(&transaction, MAX_REPORTED).map_err(failed_check)?;
+    let unlike = match version >= checksums::SINCE {
+        true => checksums::mismatches(&transaction, MAX_REPORTED).map_err(failed_check)?,
+        false => Vec::new(),
     };
-    let mut findings: Vec<Finding> = unlike.iter().map(finding).collect();
-    if unlike.iter().any(|(table, ..)| *table == "events") {
+    let mut findings: Vec<Finding> = unreadable.iter().map(|(_, message)| damage(message.clone())).collect();
+    findings.extend(unlike.iter().map(|(table, column, id)| {
+        damage(format!("`{column}` of row {id} of table `{table}` does not match its checksum"))
+    }));
+    if version < checksums::SINCE {
+        findings.push(skipped(format!(
+            "version {version} has no checksums, so texts and events were not compared with any"
+        )));
+    }
+    let mut tables = unreadable.iter().map(|(table, _)| *table).chain(unlike.iter().map(|(table, ..)| *table));
+    if tables.any(|table| table == "events") {
         // The derived tables may be right where the events are not: they are neither compared nor rebuilt.
+        findings.push(skipped(
+            "because of the damaged events, the tables that follow from them were not checked".to_owned(),
+        ));
+        return Ok(findings);
+    }
+    if version < store::VERSION {
+        match store::migrate_within(&transaction, version) {
+            Err(error) => findings.push(damage(format!("cannot be migrated to version {}: {error}", store::VERSION))),
+            Ok(()) => findings.push(skipped(format!(
+                "has version {version}, this program version {}; a server migrates it when it starts and rebuilds the tables \
+                 that follow from events, so these were not checked",
+                store::VERSION
+            ))),
+        }
         return Ok(findings);
     }
     let compared: ApiResult<Vec<&'static str>> = (|| {
@@ -226,7 +248,7 @@ fn examine_events(connection: &mut Connection, path: &Path, repairs: bool) -> Re
             .collect())
     })();
     match compared {
-        Err(error) => findings.push(Finding { what: format!("{FILE}: {error}"), help: Help::Restore }),
+        Err(error) => findings.push(damage(error.to_string())),
         Ok(tables) => {
             if repairs && !tables.is_empty() {
                 transaction.commit().map_err(failed(path))?;

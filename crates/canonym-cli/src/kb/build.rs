@@ -42,13 +42,13 @@ pub struct BuildArguments {
     sources_kept: Vec<String>,
     /// Languages to keep (RRF, RF2, OWL), such as en,de; for RF2 also en-US, en-GB or the id of a language reference
     /// set [default: en].
-    #[arg(long, value_name = "en", value_delimiter = ',')]
+    #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
     languages: Vec<String>,
     /// Semantic types to keep, such as T047,T191 (RF2: disorder; MeSH, CTD: C04; taxonomy: rank) [default: all].
-    #[arg(long, value_name = "T047", value_delimiter = ',')]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',')]
     semantic_types: Vec<String>,
     /// Term types to keep (RRF: TTY), such as PT,SY [default: all].
-    #[arg(long, value_name = "PT", value_delimiter = ',')]
+    #[arg(long, value_name = "TERM_TYPE,…", value_delimiter = ',')]
     term_types: Vec<String>,
     /// Keep obsolete and suppressible entries.
     #[arg(long)]

@@ -44,7 +44,9 @@ pub fn run<'a>(
     let states: Vec<State> = files.par_iter().map(|file| folder.state(file)).collect();
     let n = |state: State| states.iter().filter(|one| **one == state).count() as u64;
     if arguments.resume.is_some() {
-        progress::say(&format!("{} of {} are finished", n(State::Finished), counted(files.len() as u64, "file")));
+        let verb = if files.len() == 1 { "is" } else { "are" };
+        let all = counted(files.len() as u64, "file");
+        progress::say(&format!("{} of {all} {verb} finished", n(State::Finished)));
     }
     if n(State::Stale) > 0 {
         progress::say(&format!("{} changed since and will be linked again", counted(n(State::Stale), "finished file")));

@@ -124,6 +124,37 @@ fn what_is_read_is_not_written_over() {
 }
 
 #[test]
+fn an_input_without_documents_is_reported() {
+    let place = Workplace::with_shapes();
+    for (name, text) in [("empty.pubtator", ""), ("empty.jsonl", ""), ("empty.csv", "id,text\n")] {
+        place.write(name, text);
+        let expected = format!("no documents in {name}\n");
+        for command in [&["link", "--kb", "shapes.kb", "--model", "lexical"][..], &["convert", "--to", "jsonl"]] {
+            let mut arguments = command.to_vec();
+            arguments.push(name);
+            if command[0] == "convert" {
+                arguments.push("-");
+            }
+            let output = place.run(&arguments, "");
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+            assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{arguments:?}");
+        }
+    }
+    let arguments = ["link", "--kb", "shapes.kb", "--model", "lexical", "--format", "jsonl", "-"];
+    let output = place.run(&arguments, "");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "no documents in standard input\n");
+    place.check(
+        &["link"],
+        expect![[r#"
+            status 2
+            --- stderr
+            error: no input
+            hint: name files or folders, `-` for standard input, or give a text with `--text`
+        "#]],
+    );
+}
+
+#[test]
 fn folders_are_new_or_empty() {
     let place = Workplace::new();
     place.write("gold.txt", GOLD);

@@ -82,6 +82,7 @@ fn an_update_embeds_only_names_that_are_new() {
             status 0
             --- stderr
             warning: shapes.index is not used: the index shapes.index was built with another knowledge base (shapes); update it with `canonym index build`, which embeds only names that are new
+            no names in standard input
         "#]],
     );
     expect![[r#"

@@ -116,7 +116,7 @@ fn sources_that_cannot_be_read_are_named() {
                 status 1
                 --- stderr
                 error: empty.tsv:1: the file is empty
-                hint: fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`
+                hint: fix this line, or get a complete copy; see `canonym help formats` and `canonym help sources`
             "#]],
         ),
         (
@@ -133,7 +133,7 @@ fn sources_that_cannot_be_read_are_named() {
             expect![[r#"
                 status 1
                 --- stderr
-                error: columns.tsv:2: 1 columns, expected 2 to 5
+                error: columns.tsv:2: 1 column, expected 2 to 5
                 hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
             "#]],
         ),
@@ -531,7 +531,7 @@ fn web_pages_and_tables_with_commas_are_refused() {
     .assert_eq(&build("shapes.csv", &[]));
     assert!(build("shapes.csv", &["--format", "tsv"]).contains("shapes.csv:1: CSV is not supported"));
     let told = build("shapes.txt", &["--format", "tsv"]);
-    assert!(told.contains("shapes.txt:1: 1 columns") && told.contains("hint: save the table as TSV"), "{told}");
+    assert!(told.contains("shapes.txt:1: 1 column") && told.contains("hint: save the table as TSV"), "{told}");
     // Whatever the name, the reason is the same; running text is no table.
     place.write("shapes.tsv", "id,name\nS1,Circle\n");
     place.write("rows.txt", "S1;Circle;round thing\nS2;Square;\"box; crate\"\n");

@@ -73,6 +73,8 @@ fn nothing_in_gives_nothing_out() {
         &["map", "empty.txt"],
         expect![[r#"
         status 0
+        --- stderr
+        no names in empty.txt
     "#]],
     );
     place.check_input(
@@ -80,6 +82,8 @@ fn nothing_in_gives_nothing_out() {
         "",
         expect![[r#"
         status 0
+        --- stderr
+        no names in standard input
     "#]],
     );
 }
@@ -183,6 +187,25 @@ fn options_that_cannot_be_used_have_status_two() {
             status 1
             --- stderr
             error: no such model: `nothing`
+            hint: use `default`, `lexical`, `bm25`, or a model trained with `canonym train`
+        "#]],
+    );
+    place.check(
+        &["map", "-", "--model", "defualt"],
+        expect![[r#"
+            status 1
+            --- stderr
+            error: no such model: `defualt`
+            hint: did you mean `default`?
+        "#]],
+    );
+    std::fs::create_dir(place.path("vacant")).unwrap();
+    place.check(
+        &["map", "-", "--model", "vacant"],
+        expect![[r#"
+            status 1
+            --- stderr
+            error: vacant does not contain a complete model: the folder is empty
             hint: use `default`, `lexical`, `bm25`, or a model trained with `canonym train`
         "#]],
     );

@@ -448,7 +448,7 @@ fn a_knowledge_base_keeps_cross_references_and_code_systems() {
         status 1
         --- stderr
         error: bad.jsonl:1: unknown predicate `same`
-        hint: fix the file there, or get a complete copy; see `canonym help formats` and `canonym help sources`
+        hint: fix this line, or get a complete copy; see `canonym help formats` and `canonym help sources`
     "#]],
     );
     let again = place.run(&["kb", "export", "ward.kb", "--to", "jsonl"], "");

@@ -228,7 +228,7 @@ fn a_folder_of_data_is_copied_while_it_is_used_and_examined_when_it_is_not() {
     std::fs::create_dir_all(place.path("copy/models/job-7")).unwrap();
     let (status, faults, message) = told(&["doctor", "--data", "copy"]);
     assert_eq!((status, faults.as_str()), (Some(1), "fault\tcopy/models/job-7 belongs to no model\n"), "{message}");
-    assert!(message.contains("hint: run `canonym doctor --repair`"), "{message}");
+    assert!(message.contains("hint: run `canonym doctor --data copy --repair`"), "{message}");
     let (status, faults, _) = told(&["doctor", "--data", "copy", "--repair"]);
     assert_eq!((status, faults.as_str()), (Some(0), "repaired\tcopy/models/job-7 belongs to no model\n"));
     assert!(!place.path("copy/models/job-7").exists());

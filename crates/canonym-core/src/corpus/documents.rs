@@ -70,10 +70,16 @@ impl ReadConfig {
             on_notice,
             skips_files: false,
             n_left_out: 0,
+            is_empty: true,
             n_shown: 0,
             is_reported: false,
         }
     }
+}
+
+/// The name of an input in messages.
+pub fn named(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// Which part of a corpus is used.
@@ -93,6 +99,8 @@ pub struct Documents {
     on_notice: OnNotice,
     skips_files: bool,
     n_left_out: u64,
+    /// Whether nothing was read and nothing was wrong so far.
+    is_empty: bool,
     n_shown: u64,
     is_reported: bool,
 }
@@ -117,6 +125,7 @@ impl Iterator for Documents {
             }
             self.n_shown += 1;
         }
+        self.is_empty &= next.is_none() && self.n_left_out == 0;
         if next.is_none() && !std::mem::replace(&mut self.is_reported, true) {
             self.report_counts();
         }
@@ -161,6 +170,9 @@ impl Documents {
     fn report_counts(&self) {
         let on_notice = |line| (self.on_notice)(Notice::Line(line));
         let counts = self.reader.counts();
+        if self.is_empty {
+            on_notice(format!("no documents in {}", named(&self.path)));
+        }
         let path = self.path.display();
         let strict = "with invalid tag sequences (repaired, or skipped with `-strict`)";
         let annotations = |n: u64| counted(n, "annotation");

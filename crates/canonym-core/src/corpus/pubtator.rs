@@ -15,6 +15,7 @@ use std::path::Path;
 use crate::corpus::check::{Checker, Located, column, quote};
 use crate::corpus::{AnnotatedDocument, Annotation, Anomaly, MAX_DOCUMENT_BYTES, Relation, join_passages};
 use crate::input::Input;
+use crate::numbers::counted;
 use crate::text::offsets::OffsetMap;
 use crate::text::{Document, Span};
 use crate::{Error, Result};
@@ -221,7 +222,7 @@ fn read_columns<'a>(path: &Path, number: u64, line: &'a str, document_id: &str) 
         return Err(foreign_id(path, number, columns[0], document_id));
     }
     if !is_relation(columns[1]) && !(5..=7).contains(&columns.len()) {
-        let message = format!("{} columns, expected 5 to 7", columns.len());
+        let message = format!("{}, expected 5 to 7", counted(columns.len() as u64, "column"));
         return Err(Error::parse(path, number, message).with_hint(
             "the columns of an annotation are id, start, end, text, type, ids and part names, separated by tabs",
         ));

@@ -242,5 +242,8 @@ fn unknown_word(what: &str, all: &[String], word: &str) -> Error {
     near.sort_unstable();
     let names: Vec<&str> = near.iter().take(SHOWN).map(|(_, name)| name.as_str()).collect();
     let more = if near.len() > SHOWN { format!(", and {} more", near.len() - SHOWN) } else { String::new() };
-    error.with_hint(format!("similar: {}{more}", names.join(", ")))
+    // Names are similar if at most half of their letters differ.
+    let is_similar = near.first().is_some_and(|(distance, _)| 2 * distance <= word.chars().count());
+    let title = if is_similar { "similar".to_owned() } else { format!("{what}s") };
+    error.with_hint(format!("{title}: {}{more}", names.join(", ")))
 }

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::corpus::CodeRecord;
 use crate::input::Input;
 use crate::kb::{KnowledgeBase, Predicate, code_system};
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Concept ids of a mention.
@@ -210,7 +211,7 @@ fn each<const N: usize>(input: &mut Input, name: &str, needed: [&str; N], take: 
             continue;
         }
         if cells.len() != n_columns {
-            return Err(wrong(format!("{} columns, expected {n_columns}", cells.len())));
+            return Err(wrong(format!("{}, expected {n_columns}", counted(cells.len() as u64, "column"))));
         }
         take(at.map(|place| cells[place])).map_err(wrong)?;
     }

@@ -115,7 +115,7 @@ fn broken_tables_are_errors_with_their_line() {
         SourceFormat::Tsv,
         "S1\tcircle\nS2\n",
         expect![[r#"
-        error: input:2: 1 columns, expected 2 to 5
+        error: input:2: 1 column, expected 2 to 5
         hint: the columns are id, name, synonyms by |, types by |, definition, separated by tabs
     "#]],
     );

@@ -159,7 +159,7 @@ fn files_that_are_no_mappings_are_refused() {
         map.tsv:1: the file contains no mappings
         map.tsv:1: the file contains no mappings
         map.tsv:1: the header line lacks the columns subject_id, predicate_id and object_id
-        map.tsv:2: 1 columns, expected 3
+        map.tsv:2: 1 column, expected 3
     "#]]
     .assert_eq(&messages);
 }

@@ -7,8 +7,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use canonym_core::artifact::{ArtifactKind, AtomicFile, Container, ContainerWriter};
-use canonym_core::eval::thousands;
 use canonym_core::kb::KnowledgeBase;
+use canonym_core::numbers::counted;
 use canonym_core::{Error, Result};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -54,7 +54,7 @@ impl VectorCache {
         let shared = || self.file(kb).filter(|file| kb.is_shared() && file.exists()).map(|file| shared(&file, shape));
         let stage = Stage::start();
         if let Some(Ok(rows)) = shared() {
-            stage.done(format_args!("cache hit: mapped {} embeddings", thousands(shape.0 as u64)));
+            stage.done(format_args!("cache hit: mapped {}", counted(shape.0 as u64, "embedding")));
             return FlatIndex::of_shared(rows);
         }
         let vectors = self.vectors(kb, shape, encode, made).expect("names of any length are encoded");
@@ -75,18 +75,18 @@ impl VectorCache {
     ) -> Result<Matrix> {
         let file = self.file(kb);
         let stage = Stage::start();
-        let counted = thousands(n_rows as u64);
+        let counted = counted(n_rows as u64, "embedding");
         if let Some(file) = file.as_deref().filter(|file| file.exists()) {
             match read(file, n_rows, n_cols) {
                 Ok(vectors) => {
-                    stage.done(format_args!("cache hit: read {counted} embeddings from {}", file.display()));
+                    stage.done(format_args!("cache hit: read {counted} from {}", file.display()));
                     return Ok(vectors);
                 }
                 Err(error) => made(error),
             }
         }
         let vectors = encode()?;
-        stage.done(format_args!("cache miss: encoded {counted} embeddings"));
+        stage.done(format_args!("cache miss: encoded {counted}"));
         let halves: Vec<f16> = vectors.values.par_iter().map(|value| f16::from_f32(*value)).collect();
         if let Some(file) = file
             && let Err(error) = write(&file, &halves)

@@ -12,6 +12,7 @@ use canonym_core::input::{Encoding, Input};
 use canonym_core::link::fit::Labelled;
 
 use crate::system::terminology::bare;
+use canonym_core::numbers::counted;
 
 /// Characters of the bytes 0x80 to 0x9f in Windows-1252; five are undefined.
 const WINDOWS: [char; 32] = [
@@ -113,7 +114,7 @@ fn read_phrases(mut input: Input) -> canonym_core::Result<Mentions> {
         };
         let columns: Vec<&str> = line.split('\t').collect();
         let [id, _, phrase] = columns[..] else {
-            let message = format!("{} columns, expected 3", columns.len());
+            let message = format!("{}, expected 3", counted(columns.len() as u64, "column"));
             return Err(input.error(message).with_hint(hint));
         };
         if id.trim().is_empty() || phrase.trim().is_empty() {

@@ -57,6 +57,14 @@ pub fn join_recognition(all: &mut Learned) -> Result<()> {
     Ok(())
 }
 
+const USABLE: &str = "use `default`, `lexical`, `bm25`, or a model trained with `canonym train`";
+
+/// The name of a built-in model that differs in at most two letters.
+fn near_name(name: &str) -> Option<&'static str> {
+    let distance = |known: &str| rapidfuzz::distance::osa::distance(known.chars(), name.to_lowercase().chars());
+    ["default", "lexical", "bm25"].into_iter().find(|known| distance(known) <= 2)
+}
+
 impl Lexical {
     /// The embedded weights.
     pub fn embedded() -> Lexical {
@@ -76,7 +84,14 @@ impl Lexical {
         let name = folder.display();
         if !folder.is_dir() {
             let error = Error::not_found(format!("no such model: `{name}`"));
-            return Err(error.with_hint("use `default`, `lexical`, `bm25`, or a model trained with `canonym train`"));
+            return Err(error.with_hint(match near_name(&name.to_string()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => USABLE.to_owned(),
+            }));
+        }
+        if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
+            let message = format!("{name} does not contain a complete model: the folder is empty");
+            return Err(Error::unsupported(message).with_hint(USABLE));
         }
         if !folder.join("config.toml").exists() {
             let error = Error::unsupported(format!("{name} does not contain a complete model"));

@@ -125,12 +125,20 @@ pub async fn engine(
             app.blocking(move |_| {
                 engine.with_model(&name)?.ok_or_else(|| {
                     ApiError::bad(format!("unknown model `{}`", shortened(&name)))
-                        .hint(format!("use `{}` or `lexical`, or name a project with `project`", engine.name()))
+                        .hint(format!("use {}, or name a project with `project`", names_of_models(engine.name())))
                 })
             })
             .await
         }
         _ => Ok(engine),
+    }
+}
+
+/// The models that a request may name: that of the server, and the lexical one.
+fn names_of_models(name: &str) -> String {
+    match name {
+        "lexical" => "`lexical`".to_owned(),
+        name => format!("`{name}` or `lexical`"),
     }
 }
 

@@ -103,11 +103,25 @@ async fn bytes_with_permit(
 /// Parses the JSON of a body.
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(bytes).map_err(|error| {
-        // The library quotes unexpected input in full.
-        let error: String = error.to_string().chars().take(MAX_QUOTED).collect();
-        ApiError::bad(format!("invalid JSON in the request body: {error}"))
-            .hint("see /api/v1/openapi.json for the schema of each request")
+        let message = match error.is_data() {
+            true => format!("invalid request: {}", shortened(&error)),
+            false => format!("invalid JSON in the request body: {}", shortened(&error)),
+        };
+        ApiError::bad(message).hint("see /api/v1/openapi.json for the schema of each request")
     })
+}
+
+/// The message of an error of JSON. The library quotes unexpected input in full, and names types of the program.
+fn shortened(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = match message.split_once(", expected struct ") {
+        Some((start, end)) => {
+            let end = end.find(" at line ").map_or("", |at| &end[at..]);
+            format!("{start}, expected an object{end}")
+        }
+        None => message,
+    };
+    message.chars().take(MAX_QUOTED).collect()
 }
 
 /// A short JSON body.

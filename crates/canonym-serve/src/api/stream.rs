@@ -177,8 +177,15 @@ async fn link_lines(
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         *row += 1;
         let text = serde_json::from_slice::<TextIn>(line).map_err(|error| {
-            ApiError::bad(format!("invalid JSON in line {row}: {error}"))
-                .hint("each line is one JSON object with `id` and `text`")
+            // Each line is parsed alone, so the library would call each line 1.
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let reason = super::shortened(&error);
+            let reason = reason.strip_suffix(&place).unwrap_or(&reason);
+            let message = match error.is_data() {
+                true => format!("invalid request in line {row}: {reason}"),
+                false => format!("invalid JSON in line {row}, column {}: {reason}", error.column()),
+            };
+            ApiError::bad(message).hint("each line is one JSON object with `id` and `text`")
         });
         match text.and_then(|text| checked(app, context, text, *row)) {
             Ok(document) => {

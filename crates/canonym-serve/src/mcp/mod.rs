@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 
 use crate::engine::Engine;
 use crate::error::ApiError;
+use canonym_core::numbers::counted;
 
 /// Calls that run at a time; others wait.
 const MAX_CALLS: usize = 2;
@@ -81,10 +82,10 @@ impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let kb = self.engine.kb();
         let instructions = format!(
-            "Links text and terms to the terminology {} ({} concepts). Report only IDs that a tool returned; \
+            "Links text and terms to the terminology {} ({}). Report only IDs that a tool returned; \
              if the status is no_match, say that the terminology has no matching concept.",
             kb.meta().name,
-            kb.n_concepts()
+            counted(kb.n_concepts() as u64, "concept")
         );
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("canonym", env!("CARGO_PKG_VERSION")))

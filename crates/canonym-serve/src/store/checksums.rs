@@ -10,6 +10,9 @@ use crate::error::{ApiError, ApiResult};
 pub const CHECKED: [(&str, &str, &str); 2] =
     [("documents", "text", "text_checksum"), ("events", "changes", "changes_checksum")];
 
+/// The first version of a database with checksums.
+pub const SINCE: i64 = 12;
+
 /// The first 64 bits of the SHA-256 of a text.
 pub fn checksum(text: &str) -> i64 {
     of_bytes(text.as_bytes())

@@ -51,6 +51,14 @@ impl ImportedContent {
         self.attributes.iter().map(entry).collect()
     }
 
+    /// What only the format of the source can hold; fails if that format is unknown.
+    pub fn residue(&self) -> canonym_core::Result<Option<Box<Residue>>> {
+        let residue = self.residue.as_ref();
+        residue
+            .map(|(format, content)| Ok(Box::new(Residue { format: format.parse()?, content: content.clone() })))
+            .transpose()
+    }
+
     /// The sections of the text.
     pub fn sections(&self) -> Vec<Section> {
         let section = |(kind, start, end): &(String, u32, u32)| Section {
@@ -74,19 +82,16 @@ impl StoredDocument {
             arguments: arguments.iter().map(argument).collect(),
             attributes: attributes(pairs),
         };
-        let residue = self.content.residue.as_ref().map(|(format, content)| {
-            let format = format.parse().map_err(|error: canonym_core::Error| {
-                ApiError::damaged(&format!("cannot read row {} of table `documents`: {error}", self.id))
-            })?;
-            Ok::<_, ApiError>(Box::new(Residue { format, content: content.clone() }))
-        });
+        let residue = self.content.residue().map_err(|error| {
+            ApiError::damaged(&format!("cannot read row {} of table `documents`: {error}", self.id))
+        })?;
         let sections = self.content.sections();
         Ok(AnnotatedDocument {
             document: Document { id: self.external_id.clone(), text: self.text.clone(), sections },
             annotations: Vec::new(),
             relations: self.content.relations.iter().map(relation).collect(),
             attributes: attributes(&self.content.attributes),
-            residue: residue.transpose()?,
+            residue,
         })
     }
 }

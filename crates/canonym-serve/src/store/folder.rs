@@ -11,6 +11,16 @@ use super::FILE;
 /// The lock file; it holds the process ID of the server.
 const LOCK: &str = "canonym.lock";
 
+/// A path as an argument of a command, for hints; quoted for the shell where it has to be.
+pub fn quoted(path: &Path) -> String {
+    let name = path.display().to_string();
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name,
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
 /// The subfolder of trained models.
 pub const MODELS: &str = "models";
 
@@ -51,7 +61,8 @@ fn check_private(path: &Path) -> Result<()> {
         return Ok(());
     }
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-    let hint = format!("run `chmod -R go= {}` or `canonym doctor --repair`", folder.display());
+    let data = quoted(folder);
+    let hint = format!("run `chmod -R go= {data}` or `canonym doctor --data {data} --repair`");
     Err(Error::artifact(path, "readable by other users").with_hint(hint))
 }
 
@@ -140,5 +151,18 @@ impl OpenFiles {
             std::fs::metadata(path).is_ok_and(|metadata| identity(&metadata) == *known)
         };
         self.0.iter().find(|file| !is_there(file)).map(|(path, _)| path.as_path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_the_shell_where_they_have_to_be() {
+        let quoted = |name: &str| quoted(Path::new(name));
+        assert_eq!(quoted("a/sd12"), "a/sd12");
+        assert_eq!(quoted("my projects"), "'my projects'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

@@ -16,6 +16,7 @@ pub mod jobs;
 pub mod listing;
 pub mod members;
 pub mod models;
+pub mod parsed;
 pub mod people;
 pub mod projects;
 pub mod proposals;
@@ -27,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior};
 use serde::de::DeserializeOwned;
 
@@ -91,16 +92,17 @@ impl Store {
     /// Opens the database in `folder`, creates it if missing, checks it and migrates it.
     pub fn open(folder: &Path) -> canonym_core::Result<Store> {
         let path = folder::prepare(folder)?;
+        let data = folder::quoted(folder);
         let failed = |error: rusqlite::Error| {
             canonym_core::Error::artifact(&path, error.to_string())
-                .with_hint("run `canonym doctor --data FOLDER`, or choose another folder with `--data`")
+                .with_hint(format!("run `canonym doctor --data {data}`, or choose another folder with `--data`"))
         };
         let mut writer = Connection::open(&path).map_err(failed)?;
         configure(&mut writer).map_err(failed)?;
         let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
         if found != "ok" {
             return Err(canonym_core::Error::artifact(&path, format!("the database is damaged: {found}")).with_hint(
-                "restore a backup made with `canonym backup`; `canonym doctor --data FOLDER` shows details",
+                format!("restore a backup made with `canonym backup`; `canonym doctor --data {data}` shows details"),
             ));
         }
         migrate(&mut writer, &path)?;
@@ -237,43 +239,53 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()> {
-    let failed =
-        |error: rusqlite::Error| canonym_core::Error::artifact(path, format!("cannot migrate the database: {error}"));
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    let version = version.max(0) as usize;
-    if version > MIGRATIONS.len() {
-        return Err(canonym_core::Error::artifact(
-            path,
-            format!(
-                "database version {version} is newer than {}, the latest that this program supports",
-                MIGRATIONS.len()
-            ),
-        )
-        .with_hint("use the newer canonym that wrote it"));
+/// The version of a database; fails if it is newer than this program.
+pub fn version(connection: &Connection, path: &Path) -> canonym_core::Result<i64> {
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    let version = version.map_err(|error| canonym_core::Error::artifact(path, error.to_string()))?.max(0);
+    if version > VERSION {
+        let message =
+            format!("database version {version} is newer than {VERSION}, the latest that this program supports");
+        return Err(canonym_core::Error::artifact(path, message).with_hint("use the newer canonym that wrote it"));
     }
-    if version == MIGRATIONS.len() {
+    Ok(version)
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> canonym_core::Result<()> {
+    let version = version(connection, path)?;
+    if version == VERSION {
         return Ok(());
     }
-    let transaction = connection.transaction().map_err(failed)?;
-    for sql in &MIGRATIONS[version..] {
-        transaction.execute_batch(sql).map_err(failed)?;
+    let failed = |error: String| {
+        let data = folder::quoted(path.parent().unwrap_or(path));
+        canonym_core::Error::artifact(path, format!("cannot migrate the database: {error}")).with_hint(format!(
+            "nothing was changed; run `canonym doctor --data {data}` for details, or restore a backup made with `canonym backup`"
+        ))
+    };
+    let transaction = connection.transaction().map_err(|error| failed(error.to_string()))?;
+    migrate_within(&transaction, version).map_err(failed)?;
+    transaction.commit().map_err(|error| failed(error.to_string()))
+}
+
+/// Migrates a database of an older version; fails with a message.
+pub fn migrate_within(transaction: &Transaction<'_>, version: i64) -> Result<(), String> {
+    for sql in &MIGRATIONS[version as usize..] {
+        transaction.execute_batch(sql).map_err(|error| error.to_string())?;
     }
     // Tables derived from events that a new version adds are filled here.
-    events::rebuild(&transaction).map_err(|error| {
-        canonym_core::Error::artifact(path, format!("cannot rebuild the tables that follow from events: {error}"))
-    })?;
-    checksums::fill(&transaction).map_err(|error| {
-        canonym_core::Error::artifact(path, format!("cannot compute the checksums of stored texts: {error}"))
-    })?;
-    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
-    transaction.commit().map_err(failed)
+    events::rebuild(transaction)
+        .map_err(|error| format!("cannot rebuild the tables that follow from events: {error}"))?;
+    checksums::fill(transaction).map_err(|error| format!("cannot compute the checksums of stored texts: {error}"))?;
+    transaction.pragma_update(None, "user_version", VERSION).map_err(|error| error.to_string())
 }
 
 /// Parses the JSON in a column of row `id` of a table; an error names table and row.
 pub fn parse_json<T: DeserializeOwned>(row: &Row<'_>, column: usize, table: &str, id: i64) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|error| {
+    let parsed = match row.get_ref(column)? {
+        ValueRef::Text(bytes) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        _ => Err("no text".to_owned()),
+    };
+    parsed.map_err(|error| {
         let message = format!("cannot read row {id} of table `{table}`: {error}");
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, message.into())
     })

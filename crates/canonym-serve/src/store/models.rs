@@ -25,7 +25,7 @@ pub struct StoredModel {
 
 /// Scores of a model and of others on the same documents.
 #[derive(Default, Serialize, Deserialize)]
-struct Figures {
+pub struct Figures {
     #[serde(flatten)]
     own: DevFigures,
     #[serde(default)]

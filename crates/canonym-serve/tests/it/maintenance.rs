@@ -94,9 +94,80 @@ async fn doctor_repairs_faults_or_reports_them() {
     server.fail(Method::GET, "/projects/99", "").await;
     drop(server);
     let damage = examine(&data, true).unwrap();
-    assert!(damage.iter().all(|finding| finding.help == Help::Restore), "{damage:?}");
+    let helps: Vec<Help> = damage.iter().map(|finding| finding.help).collect();
+    assert_eq!(helps, [Help::Restore, Help::Skipped, Help::Restore], "{damage:?}");
     assert!(damage[0].what.contains("row 1 of table `events`"), "{damage:?}");
-    assert!(damage[1].what.contains("is missing"), "{damage:?}");
+    assert_eq!(damage[1].what, SKIPPED);
+    assert!(damage[2].what.contains("is missing"), "{damage:?}");
+}
+
+const SKIPPED: &str =
+    "canonym.sqlite: because of the damaged events, the tables that follow from them were not checked";
+
+#[tokio::test]
+async fn doctor_reads_every_value_that_the_server_parses() {
+    let (folder, server, _) = server_with_predictions().await;
+    let data = folder.path().join("data");
+    let damage = "UPDATE documents SET beside = '{bad' WHERE id = 3; UPDATE jobs SET curve = '[bad' WHERE id = 1;
+        UPDATE people SET role = 'king' WHERE id = 0; UPDATE projects SET scope = '{\"types\":7}' WHERE id = 1;
+        INSERT INTO answers VALUES (0, 'a', 1, '');
+        INSERT INTO models (name, card, made_at, dev) VALUES ('m', '', 0, '[]');
+        UPDATE documents SET beside = json_set(beside, '$.residue', json('[\"none\", 1]')) WHERE id = 2";
+    server.app.store.write(|transaction| Ok(transaction.execute_batch(damage)?)).unwrap();
+    drop(server);
+    let findings = examine(&data, false).unwrap();
+    assert!(findings.iter().all(|finding| finding.help == Help::Restore), "{findings:?}");
+    let start = |finding: &Finding| finding.what.split(": ").take(2).collect::<Vec<_>>().join(": ");
+    let rows = ["0 of table `people`", "1 of table `projects`", "2 of table `documents`", "3 of table `documents`"];
+    let more = ["1 of table `answers`", "1 of table `jobs`", "2 of table `models`"];
+    let expected = rows.iter().chain(&more).map(|row| format!("canonym.sqlite: cannot read row {row}"));
+    assert_eq!(findings.iter().map(start).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
+/// A data folder with the database of version 12 that is kept for tests, changed by `sql`.
+fn database_12(sql: &str) -> TempDir {
+    use std::io::Read as _;
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../canonym-cli/tests/data/formats/database-12/canonym.sqlite.gz");
+    let mut database = Vec::new();
+    canonym_core::input::Input::open(kept.as_ref()).unwrap().read_to_end(&mut database).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("canonym.sqlite");
+    std::fs::write(&path, database).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(&format!("UPDATE models SET folder = NULL; {sql}")).unwrap();
+    drop(connection);
+    examine(folder.path(), true).unwrap();
+    folder
+}
+
+#[test]
+fn doctor_says_what_is_damaged_in_an_older_database_and_what_it_did_not_check() {
+    let whole = database_12("");
+    let findings = examine(whole.path(), false).unwrap();
+    assert_eq!(findings.iter().map(|finding| finding.help).collect::<Vec<_>>(), [Help::Skipped]);
+    assert!(findings[0].what.contains("has version 12, this program version"), "{findings:?}");
+    drop(canonym_serve::store::Store::open(whole.path()).unwrap());
+    assert_eq!(examine(whole.path(), false).unwrap(), []);
+
+    let damaged =
+        database_12("UPDATE events SET changes = '{bad' WHERE id = 4; UPDATE jobs SET curve = '[bad' WHERE id = 1");
+    let findings = examine(damaged.path(), false).unwrap();
+    let lines: Vec<&str> = findings.iter().map(|finding| finding.what.as_str()).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines[0].starts_with("canonym.sqlite: cannot read row 4 of table `events`: "), "{lines:?}");
+    assert!(lines[1].starts_with("canonym.sqlite: cannot read row 1 of table `jobs`: "), "{lines:?}");
+    assert_eq!(lines[2], "canonym.sqlite: `changes` of row 4 of table `events` does not match its checksum");
+    assert_eq!(lines[3], SKIPPED);
+    let error = canonym_serve::store::Store::open(damaged.path()).unwrap_err();
+    let hint = error.hint().unwrap_or_default();
+    assert!(error.to_string().contains("cannot read row 4 of table `events`"), "{error}");
+    assert!(hint.contains(&format!("`canonym doctor --data {}`", damaged.path().display())), "{hint}");
+
+    let newer = database_12("");
+    let connection = rusqlite::Connection::open(newer.path().join("canonym.sqlite")).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    assert!(examine(newer.path(), false).unwrap_err().to_string().contains("version 99 is newer than"));
 }
 
 #[tokio::test]
@@ -118,7 +189,8 @@ async fn doctor_finds_changed_letters_of_texts_and_events() {
     drop(server);
     // The marks are right where the event is not: a repair leaves them alone.
     let event = "canonym.sqlite: `changes` of row 2 of table `events` does not match its checksum";
-    assert_eq!(lines(&examine(&data, true).unwrap()), [(Help::Restore, text), (Help::Restore, event)]);
+    let expected = [(Help::Restore, text), (Help::Restore, event), (Help::Skipped, SKIPPED)];
+    assert_eq!(lines(&examine(&data, true).unwrap()), expected);
     let server = Server::new(&data);
     assert_eq!(mark_lines(&server.document(id).await), mark_lines(&before));
 }

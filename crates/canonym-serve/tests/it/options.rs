@@ -46,7 +46,7 @@ async fn wrong_options_are_errors_that_say_what_to_do() {
         (json!({"drop_context": ["denied"]}), "unknown context `denied`"),
         (json!({"model": "gpt"}), "unknown model `gpt`"),
         (json!({"model": "../../etc/passwd"}), "unknown model `../../etc/passwd`"),
-        (json!({"filters": {"only": ["x"]}}), "unknown field `only`"),
+        (json!({"filters": {"only": ["x"]}}), "invalid request: unknown field `only`"),
         (json!({"filters": {"only_under": many}}), "a filter may have at most 1000 entries, not 1001"),
         (json!({"mentions": [{"spans": []}]}), "`spans` is empty"),
         (json!({"mentions": [{"spans": [[0, 99]]}]}), "the span 0..99 is outside the text"),
@@ -87,6 +87,12 @@ async fn streams_take_the_same_options() {
     assert_eq!(rows[1]["error"]["message"], "line 2 has no `mentions`");
     let rows = stream("", lines).await;
     assert_eq!(rows[0]["error"]["message"], "line 1 has `mentions`");
+    // Lines are numbered as the client counts them, and no types of the program are named.
+    let rows = stream("", "{\"text\": \"ab\"}\n7\n{\"text\": \"ab\",\n{\"txt\": 1}\n").await;
+    let message = |row: usize| rows[row]["error"]["message"].as_str().unwrap();
+    assert_eq!(message(1), "invalid request in line 2: invalid type: integer `7`, expected an object");
+    assert_eq!(message(2), "invalid JSON in line 3, column 14: EOF while parsing a value");
+    assert_eq!(message(3), "invalid request in line 4: missing field `text`");
     for query in ["drop_context=denied", "model=gpt", "given=perhaps"] {
         let path = format!("/link/stream?{query}");
         assert_eq!(server.fail(Method::POST, &path, lines).await.0, 400, "{query}");

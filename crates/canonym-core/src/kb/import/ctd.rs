@@ -14,6 +14,7 @@ use super::gene_info::without_repeated_prefix;
 use super::{ImportConfig, Report, Sink, biosyn, distinct, gene_info, keep, map_parts, push_name, with_prefix};
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope, XrefRecord};
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Columns that identify the kind of vocabulary: name, synonyms, id, alternative ids.
@@ -112,7 +113,7 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         let Some(header) = &header else { continue };
         let cells = split(line, header.division).map_err(malformed)?;
         if cells.len() > header.names.len() {
-            let message = format!("{} columns, expected {}", cells.len(), header.names.len());
+            let message = format!("{}, expected {}", counted(cells.len() as u64, "column"), header.names.len());
             return Err(malformed(message));
         }
         let id = header.cell(&cells, header.kind[2]);

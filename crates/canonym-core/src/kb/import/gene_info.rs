@@ -7,6 +7,7 @@
 use super::{ImportConfig, Report, Sink, keep, push_name, with_default_prefix, with_prefix};
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope, XrefRecord};
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Default prefix of ids.
@@ -80,7 +81,8 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         }
         if cells.len() != n_columns {
             let expected = if n_columns == 0 { "14 or more".to_owned() } else { n_columns.to_string() };
-            let error = Error::parse(&path, number, format!("{} columns, expected {expected}", cells.len()));
+            let error =
+                Error::parse(&path, number, format!("{}, expected {expected}", counted(cells.len() as u64, "column")));
             return Err(error.with_hint("use an unmodified NCBI gene_info file, separated by tabs"));
         }
         let cell = |name: &str| {

@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Report;
 use crate::input::Source;
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Maximum depth of folders in a release.
@@ -236,7 +237,7 @@ fn rows<const N: usize>(source: &Source, table: Table, take: &mut dyn FnMut(Row<
             n_cells += 1;
         }
         if n_cells != N {
-            return Err(Error::parse(&path, number, format!("{n_cells} columns, expected {N}")));
+            return Err(Error::parse(&path, number, format!("{}, expected {N}", counted(n_cells as u64, "column"))));
         }
         take(Row { cells, path: &path, number })?;
     }

@@ -1,6 +1,7 @@
 //! Rows of RRF tables: cells separated by `|`, concept ids (CUIs), sets of CUIs, languages.
 
 use crate::input::Input;
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Calls `take` with the line number and the `N` cells of every row; each row ends with `|`.
@@ -21,8 +22,11 @@ pub(super) fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'
         }
         if n_cells != N || !line.ends_with('|') {
             let end = if line.ends_with('|') { "" } else { " and no `|` at the end" };
-            let error =
-                Error::parse(&path, number, format!("{n_cells} columns{end}; expected {N}, each followed by `|`"));
+            let error = Error::parse(
+                &path,
+                number,
+                format!("{}{end}; expected {N}, each followed by `|`", counted(n_cells as u64, "column")),
+            );
             return Err(error.with_hint("use unmodified RRF files from MetamorphoSys, without a header line"));
         }
         take(Row { cells, path: &path, number })?;

@@ -10,6 +10,7 @@ use super::Report;
 use crate::input::Input;
 use crate::kb::join::Mappings;
 use crate::kb::xref::curie;
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Default predicate.
@@ -65,7 +66,7 @@ pub fn each(input: &mut Input, report: &mut Report, take: &mut Take<'_>) -> Resu
         };
         if cells.len() > columns.n_columns || cells.len() <= columns.subject.max(columns.predicate).max(columns.object)
         {
-            let message = format!("{} columns, expected {}", cells.len(), columns.n_columns);
+            let message = format!("{}, expected {}", counted(cells.len() as u64, "column"), columns.n_columns);
             return Err(Error::parse(&path, number, message));
         }
         let mapping = Mapping {

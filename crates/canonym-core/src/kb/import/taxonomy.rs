@@ -11,6 +11,7 @@ use std::path::Path;
 use super::{ImportConfig, Report, Sink, check_unique, push_name, with_default_prefix, with_prefix};
 use crate::input::{Input, Source};
 use crate::kb::{ConceptRecord, NameRecord, Scope};
+use crate::numbers::counted;
 use crate::{Error, Result};
 
 /// Default prefix of ids.
@@ -154,7 +155,10 @@ fn each<const N: usize>(input: &mut Input, mut take: impl FnMut(Row<'_, N>) -> R
         }
         if n_cells < N || !line.ends_with("\t|") {
             let end = if line.ends_with("\t|") { "" } else { " and no `|` at the end" };
-            let message = format!("{n_cells} columns{end}; expected at least {N}, each followed by a tab and `|`");
+            let message = format!(
+                "{}{end}; expected at least {N}, each followed by a tab and `|`",
+                counted(n_cells as u64, "column")
+            );
             return Err(Error::parse(&path, number, message).with_hint(HINT));
         }
         take(Row { path: &path, number, cells })?;

@@ -7,6 +7,7 @@ use super::{ImportConfig, Report, Sink, keep, push_name, with_prefix};
 use crate::Result;
 use crate::input::Input;
 use crate::kb::{ConceptRecord, Scope};
+use crate::numbers::counted;
 
 const COLUMNS: &str = "the columns are id, name, synonyms by |, types by |, definition, separated by tabs";
 
@@ -41,7 +42,9 @@ pub fn read(input: &mut Input, config: &ImportConfig, report: &mut Report, sink:
         if !(2..=5).contains(&n_columns) {
             let is_csv = n_columns == 1 && line.contains([',', ';']);
             let hint = if is_csv { FROM_CSV } else { COLUMNS };
-            return Err(input.error(format!("{n_columns} columns, expected 2 to 5")).with_hint(hint));
+            return Err(input
+                .error(format!("{}, expected 2 to 5", counted(n_columns as u64, "column")))
+                .with_hint(hint));
         }
         let mut columns = line.split('\t');
         let mut column = || columns.next().unwrap_or_default();
