@@ -94,6 +94,43 @@ fn every_form_of_the_model_learns_what_it_was_shown_and_links_text() {
 }
 
 #[test]
+fn a_model_that_abstains_leaves_out_links_below_its_threshold() {
+    let place = place();
+    let corpus = std::fs::read_to_string(place.path("train.pubtator.txt")).unwrap();
+    let mut thresholds = Vec::new();
+    // In the documents for selection, another concept is correct in place of one. If links to it are the least probable, they are left out.
+    for id in ["1", "2", "3"] {
+        let other = corpus.replace(&format!("\t{id}\n"), "\tS:9\n");
+        assert_ne!(other, corpus);
+        place.write("tune.pubtator.txt", other);
+        let out = format!("model{}", thresholds.len());
+        let report = train(&place, &out, &["data.tune=[\"tune.pubtator.txt\"]", "model.abstain=true"]);
+        let threshold = report["threshold"].as_f64().unwrap();
+        let gold = ["link", "--model", &out, "--kb", "shapes.kb", "--to", "jsonl", "train.pubtator.txt"];
+        let (ok, found, errors) = said(&place, &gold, "");
+        assert!(ok, "{errors}");
+        let (mut n_linked, mut n_all) = (0.0, 0.0);
+        for line in found.lines() {
+            let document: serde_json::Value = serde_json::from_str(line).unwrap();
+            for annotation in document["annotations"].as_array().unwrap() {
+                let score = annotation["candidates"][0]["score"].as_f64().unwrap();
+                // Written with four digits.
+                let is_above = score > threshold - 5e-5;
+                assert_eq!(annotation["nil"] == false, is_above, "{threshold} {annotation}");
+                n_all += 1.0;
+                n_linked += f64::from(u8::from(is_above));
+            }
+        }
+        // All links are correct, so the score is the share that is left.
+        assert_eq!(report["held_out"]["concepts"]["f1"], 1.0, "{report}");
+        let recall = report["above_threshold"]["recall"].as_f64().unwrap();
+        assert!((recall - n_linked / n_all).abs() < 1e-9, "{report}");
+        thresholds.push((threshold, recall));
+    }
+    assert!(thresholds.iter().any(|(threshold, recall)| *threshold > 0.0 && *recall < 1.0), "{thresholds:?}");
+}
+
+#[test]
 fn a_model_of_spans_takes_a_model_of_mentions_along() {
     let place = place();
     // The detector has the same words under other numbers.
@@ -215,6 +252,8 @@ fn what_does_not_belong_together_is_refused() {
         (vec!["batch.nil_weight=-0.5"], "`batch.nil_weight` must be above 0 and at most 1"),
         (vec!["run.adam.decay=l3"], "l3"),
         (vec!["model.linked_spans=mentions", "model.framing=entity"], "`linked_spans = \"mentions\"` needs"),
+        (vec!["model.abstain=true", "model.tasks=[\"mentions\"]"], "`model.abstain` needs the task `concepts`"),
+        (vec!["model.abstain=true"], "`model.abstain` needs documents that the threshold is chosen on"),
     ] {
         refuse(&place, &set, expected);
     }

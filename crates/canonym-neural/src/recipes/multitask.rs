@@ -28,10 +28,13 @@ use crate::bundle::multitask::{IDS, MultitaskBundle, MultitaskManifest, SYSTEM};
 use crate::bundle::{FILE, FORMAT};
 use crate::checkpoint::read_bert;
 use crate::layers::lstm::BiLstmConfig;
+use crate::models::multitask::infer::Labelled;
 use crate::models::multitask::infer::MultitaskTagger;
 use crate::models::multitask::tokenized::{Splitter, TokenizedText};
 use crate::models::multitask::{CONCEPTS, ENCODER, Framing, LinkedSpans, MultitaskConfig, Task};
-use crate::objectives::multitask::evaluate::{Evaluation, evaluate, gold_spans};
+use crate::objectives::multitask::evaluate::{
+    Evaluation, HeldOut, best_threshold, evaluation, gold_spans, label, linked_above,
+};
 use crate::objectives::multitask::{Multitask, MultitaskBatchConfig};
 use crate::status;
 use crate::tensor::matrix::Compute;
@@ -129,6 +132,9 @@ struct ModelConfig {
     /// The mentions that are linked, per token.
     #[serde(default, skip_serializing_if = "LinkedSpans::is_default")]
     linked_spans: LinkedSpans,
+    /// Whether links below a threshold are left out, which has the highest strict F1 on the documents for selection. The paper has none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    abstain: bool,
     /// Maximum number of wordpieces of a sentence with its context.
     #[serde(alias = "max_pieces", default = "length")]
     max_wordpieces: usize,
@@ -164,6 +170,13 @@ struct Report {
     /// The same with the mentions of the detector, if there is one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     with_detector: BTreeMap<&'static str, Score>,
+    /// Threshold of links that was chosen on the documents for selection, for `model.abstain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f32>,
+    /// Strict score of concepts on the held-out documents without links below the threshold, with the mentions of the detector if there is
+    /// one, and otherwise as above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    above_threshold: Option<Score>,
     /// Fraction of held-out words with the correct label, for tasks that label words.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     token_accuracy: BTreeMap<&'static str, f64>,
@@ -187,6 +200,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         let error = canonym_core::Error::no_data("the training corpora have no mentions");
         return Err(error.with_hint("check `data.train`"));
     }
+    experiment.check_abstention(&tune)?;
     let detector = experiment.detector(root)?;
     let start = experiment.start(root)?;
     let mut record = learned(&experiment, root)?;
@@ -213,7 +227,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         (true, true) => None,
         (is_dev, _) => experiment.selects().then_some(if is_dev { "dev" } else { "tune" }),
     };
-    let tune = labeller.held_out(&tune, &boundaries(&tune));
+    let tuned_on = labeller.held_out(&tune, &boundaries(&tune));
     let held = labeller.held_out(&dev, &boundaries(&dev));
     let n_weights = parameters.counts().0;
     let n_concepts = classes.concepts.len();
@@ -234,7 +248,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     let mut seconds = BTreeMap::from([("prepare", started.elapsed().as_secs_f64())]);
 
-    let watched = if tune.is_empty() { &held } else { &tune };
+    let watched = if tuned_on.is_empty() { &held } else { &tuned_on };
     let mut objective =
         Multitask::new(&model, experiment.batch, &splitter, &examples, n_concepts).with_held_out(watched);
     let provenance = provenance(experiment.data.paths().collect(), root)?;
@@ -270,28 +284,49 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
         held_out: BTreeMap::new(),
         on_gold_spans: BTreeMap::new(),
         with_detector: BTreeMap::new(),
+        threshold: None,
+        above_threshold: None,
         token_accuracy: BTreeMap::new(),
         recall_ceiling: model.has(Task::Concepts).then(|| recall_ceiling(&labeller.held_out(&dev, &[]))).flatten(),
         seen,
         seconds,
     };
+    let tagger = bundle.tagger()?;
+    let labelled = |held: &[HeldOut]| {
+        let given = (!model.detects()).then(|| gold_spans(held));
+        label(&tagger, held, given.as_deref())
+    };
+    let detector_of = |documents| match &detector {
+        Some((detector, _)) => label_detected(detector, &tagger, &labeller, documents).map(Some),
+        None => Ok(None),
+    };
+    if experiment.model.abstain {
+        let threshold = match detector_of(&tune)? {
+            Some((held_out, found)) => best_threshold(&held_out, &found),
+            None => best_threshold(&tuned_on, &labelled(&tuned_on)?),
+        };
+        (report.threshold, bundle.manifest.min_score) = (Some(threshold), threshold);
+    }
     if !held.is_empty() {
         status::say("held-out documents …");
-        let tagger = bundle.tagger()?;
-        let given = (!model.detects()).then(|| gold_spans(&held));
-        let found = evaluate(&tagger, &held, given.as_deref())?;
-        let by_task = if given.is_some() { &mut report.on_gold_spans } else { &mut report.held_out };
-        *by_task = scores(&found);
+        let found = labelled(&held)?;
+        let evaluated = evaluation(&model.tasks, &held, &found, !model.detects());
+        let by_task = if model.detects() { &mut report.held_out } else { &mut report.on_gold_spans };
+        *by_task = scores(&evaluated);
         if let Some(ceiling) = report.recall_ceiling {
             let percent = 100.0 * ceiling;
             status::say(&format!(
                 "{percent:.1} % of the linked held-out mentions have a concept that occurs in training"
             ));
         }
-        report.token_accuracy = found.token_accuracy.iter().map(|(task, share)| (task.name(), *share)).collect();
-        if let Some((detector, _)) = &detector {
-            report.with_detector = scores(&evaluate_detected(detector, &tagger, &labeller, &dev)?);
+        report.token_accuracy = evaluated.token_accuracy.iter().map(|(task, share)| (task.name(), *share)).collect();
+        let mut linked = (held, found);
+        if let Some((held_out, found)) = detector_of(&dev)? {
+            report.with_detector = scores(&evaluation(&model.tasks, &held_out, &found, true));
+            linked = (held_out, found);
         }
+        report.above_threshold =
+            report.threshold.map(|threshold| linked_above(&linked.0, &linked.1, threshold).score());
     }
     report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     if let Some((_, bytes)) = detector {
@@ -306,28 +341,36 @@ fn scores(evaluation: &Evaluation) -> BTreeMap<&'static str, Score> {
     evaluation.counts.iter().map(|(task, counts)| (task.name(), counts.score())).collect()
 }
 
-/// Scores on the mentions that another model finds, which reads the texts with its own tokenizer.
-fn evaluate_detected(
+/// Documents with the labels of the mentions that another model finds, which reads the texts with its own tokenizer.
+fn label_detected(
     detector: &MultitaskBundle,
     tagger: &MultitaskTagger,
     labeller: &Labeller<'_>,
     documents: &[AnnotatedDocument],
-) -> canonym_core::Result<Evaluation> {
+) -> canonym_core::Result<(Vec<HeldOut>, Vec<Labelled>)> {
     let detector = detector.tagger()?;
     let texts: Vec<TokenizedText> =
         documents.iter().map(|document| detector.splitter().read(&Analysis::new(&document.document), &[])).collect();
-    let found = detector.label(&texts, None)?;
-    let spans = texts.iter().zip(&found).map(|(text, found)| {
+    let detected = detector.label(&texts, None)?;
+    let spans = texts.iter().zip(&detected).map(|(text, found)| {
         found.mention_spans.iter().map(|found| text.span(found.span.first, found.span.last)).collect()
     });
     let spans: Vec<Vec<Span>> = spans.collect();
     // As when documents are linked, detected boundaries are word boundaries.
     let held_out = labeller.held_out(documents, &spans);
-    let words = held_out
-        .iter()
-        .zip(&spans)
-        .map(|(held_out, spans)| spans.iter().filter_map(|span| held_out.text.words_in(*span)).collect());
-    evaluate(tagger, &held_out, Some(&words.collect::<Vec<Vec<(usize, usize)>>>()))
+    let (mut words, mut p_mentions) = (Vec::new(), Vec::new());
+    for ((held_out, spans), detected) in held_out.iter().zip(&spans).zip(&detected) {
+        let each = spans.iter().zip(&detected.mention_spans);
+        let inside = each.filter_map(|(span, found)| Some((held_out.text.words_in(*span)?, found.p_mention)));
+        let (of_words, of_mentions): (Vec<(usize, usize)>, Vec<f32>) = inside.unzip();
+        words.push(of_words);
+        p_mentions.push(of_mentions);
+    }
+    let mut found = label(tagger, &held_out, Some(&words))?;
+    for (found, p_mentions) in found.iter_mut().zip(p_mentions) {
+        found.concept_spans.iter_mut().zip(p_mentions).for_each(|(span, p_mention)| span.p_mention = p_mention);
+    }
+    Ok((held_out, found))
 }
 
 impl DataConfig {
@@ -352,6 +395,22 @@ impl Experiment {
     fn selects(&self) -> bool {
         let RunConfig { evaluate_every, patience, select, .. } = self.run;
         evaluate_every > 0 && (select == Select::Best || patience > 0)
+    }
+
+    /// Refuses a threshold without concepts, or without documents that it can be chosen on.
+    fn check_abstention(&self, tune: &[AnnotatedDocument]) -> canonym_core::Result<()> {
+        if !self.model.abstain {
+            return Ok(());
+        }
+        if !self.model.tasks.contains(&Task::Concepts) {
+            let error = canonym_core::Error::config("`model.abstain` needs the task `concepts`");
+            return Err(error.with_hint("omit `model.abstain`, or add the task"));
+        }
+        if tune.is_empty() {
+            let error = canonym_core::Error::config("`model.abstain` needs documents that the threshold is chosen on");
+            return Err(error.with_hint("set `data.tune_share = 10`, or name corpora in `data.tune`"));
+        }
+        Ok(())
     }
 
     /// The model that is trained further.
@@ -394,7 +453,8 @@ impl Experiment {
 pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<Learned> {
     let Parts { train, tune, dev } = read_corpora(&experiment.data.corpora(), experiment.seed, root)?;
     let chosen_on = if tune.is_empty() { &dev } else { &tune };
-    let tuned = if experiment.selects() { chosen_on.as_slice() } else { &[] };
+    let chooses = experiment.selects() || experiment.model.abstain;
+    let tuned = if chooses { chosen_on.as_slice() } else { &[] };
     let mut all = Learned::default();
     for file in experiment.data.paths() {
         for (role, documents) in [(Trained, train.as_slice()), (Tuned, tuned)] {

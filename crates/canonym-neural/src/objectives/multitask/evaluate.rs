@@ -13,6 +13,9 @@ use crate::models::multitask::tokenized::TokenizedText;
 /// Class of a type or concept that the training documents lack.
 pub const UNKNOWN: u32 = u32::MAX;
 
+/// Number of thresholds that are tried.
+const N_THRESHOLDS: usize = 200;
+
 /// A held-out text.
 #[derive(Debug, Clone, Default)]
 pub struct HeldOut {
@@ -62,25 +65,71 @@ pub fn evaluate(
     held_out: &[HeldOut],
     given: Option<&[Vec<(usize, usize)>]>,
 ) -> Result<Evaluation> {
+    let found = label(tagger, held_out, given)?;
+    Ok(evaluation(&tagger.config.tasks, held_out, &found, given.is_some()))
+}
+
+/// Labels held-out texts; see [`MultitaskTagger::label`].
+///
+/// # Errors
+/// If a weight is missing.
+pub fn label(
+    tagger: &MultitaskTagger,
+    held_out: &[HeldOut],
+    given: Option<&[Vec<(usize, usize)>]>,
+) -> Result<Vec<Labelled>> {
     let texts: Vec<TokenizedText> = held_out.iter().map(|held_out| held_out.text.clone()).collect();
-    let found = tagger.label(&texts, given)?;
+    tagger.label(&texts, given)
+}
+
+/// Scores of `tasks` from the labels of each text, of which mentions are not scored if they were given.
+pub fn evaluation(tasks: &[Task], held_out: &[HeldOut], found: &[Labelled], given: bool) -> Evaluation {
     let mut evaluation = Evaluation::default();
-    for task in &tagger.config.tasks {
-        // Given mentions are not found.
-        if *task != Task::Mentions || given.is_none() {
-            let counts = held_out.iter().zip(&found).map(|(text, found)| strict(*task, text, found)).sum();
+    for task in tasks {
+        if *task != Task::Mentions || !given {
+            let counts = held_out.iter().zip(found).map(|(text, found)| strict(*task, text, found)).sum();
             evaluation.counts.insert(*task, counts);
         }
         let (n_words, n_right) = held_out
             .iter()
-            .zip(&found)
+            .zip(found)
             .map(|(text, found)| words(*task, text, found))
             .fold((0, 0), |(n_words, n_right), (n, right)| (n_words + n, n_right + right));
         if n_words > 0 {
             evaluation.token_accuracy.insert(*task, n_right as f64 / n_words as f64);
         }
     }
-    Ok(evaluation)
+    evaluation
+}
+
+/// Strict counts of concepts, without links below `threshold`.
+pub fn linked_above(held_out: &[HeldOut], found: &[Labelled], threshold: f32) -> Counts {
+    let each = held_out.iter().zip(found).map(|(text, found)| {
+        let mut above = Labelled { concept_spans: found.concept_spans.clone(), ..Labelled::default() };
+        above.concept_spans.retain(|span| p_both(span) >= threshold);
+        strict(Task::Concepts, text, &above)
+    });
+    each.sum()
+}
+
+/// The threshold of links with the highest strict F1 of concepts on held-out texts; 0 without links.
+pub fn best_threshold(held_out: &[HeldOut], found: &[Labelled]) -> f32 {
+    let mut p_links: Vec<f32> = found.iter().flat_map(|found| &found.concept_spans).map(p_both).collect();
+    p_links.sort_by(f32::total_cmp);
+    p_links.dedup();
+    // Quantiles suffice: neighbours differ by one link.
+    let step = p_links.len().div_ceil(N_THRESHOLDS).max(1);
+    let scored = std::iter::once(0.0).chain(p_links.into_iter().step_by(step)).map(|threshold| {
+        let f1 = linked_above(held_out, found, threshold).score().f1;
+        (f1, threshold)
+    });
+    let best = scored.fold((f64::NEG_INFINITY, 0.0), |best, one| if one.0 > best.0 { one } else { best });
+    best.1
+}
+
+/// Probability that a span is a mention of its best concept.
+fn p_both(span: &LinkedSpan) -> f32 {
+    span.p_mention * span.classes.first().map_or(0.0, |(_, p_link)| *p_link)
 }
 
 /// Strict counts of a text.
@@ -166,6 +215,24 @@ mod tests {
             let found = Labelled { concept_spans: vec![span(0, 1, class), span(2, 2, 4)], ..Labelled::default() };
             assert_eq!(counts(Task::Concepts, &found), (2, 2, n_right));
         }
+    }
+
+    #[test]
+    fn the_threshold_with_the_highest_f1_leaves_out_wrong_links() {
+        let span = |first, last, class, p_mention, p| LinkedSpan { first, last, p_mention, classes: vec![(class, p)] };
+        // The only correct link has 0.72; below it are wrong ones, whose mention or concept is uncertain.
+        let concept_spans =
+            vec![span(0, 1, 4, 0.9, 0.8), span(2, 2, 4, 0.5, 0.9), span(3, 3, 1, 0.9, 0.3), span(5, 5, 2, 1.0, 0.1)];
+        let found = [Labelled { concept_spans, ..Labelled::default() }];
+        let held_out = [held_out()];
+        let threshold = best_threshold(&held_out, &found);
+        assert!((threshold - 0.72).abs() < 1e-6, "{threshold}");
+        let counts = |threshold| {
+            let Counts { n_gold, n_pred, tp_pred, .. } = linked_above(&held_out, &found, threshold);
+            (n_gold, n_pred, tp_pred)
+        };
+        assert_eq!((counts(0.0), counts(threshold), counts(1.1)), ((2, 4, 1.0), (2, 1, 1.0), (2, 0, 0.0)));
+        assert_eq!(best_threshold(&held_out, &[Labelled::default()]), 0.0);
     }
 
     #[test]
