@@ -186,6 +186,45 @@ fn concepts_that_the_terminology_lacks_stay_unlinked() {
 }
 
 #[test]
+fn names_link_mentions_to_concepts_that_are_no_classes() {
+    let place = place();
+    place.write("names.tsv", "S:8\tRing\t\tForm\nS:2\tSquare\tbox\tForm\n");
+    assert!(said(&place, &["kb", "build", "names.tsv", "--out", "names.kb"], "").0);
+    train(&place, "detector", &["model.tasks=[\"mentions\"]"]);
+    let by_entity = ["model.tasks=[\"concepts\"]", "model.framing=entity", "model.detector=detector"];
+    // The weights of the lexical system and a name encoder, as those of a training.
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    std::fs::create_dir_all(place.path("weights")).unwrap();
+    place.write("weights/config.toml", "system = \"lexical\"\n");
+    place.write("weights/model.json", std::fs::read(crates.join("canonym-core/assets/lexical.json")).unwrap());
+    let encoder = crates.join("canonym-default/assets/default.safetensors");
+    for name_linker in ["lexical", "default", "weights", encoder.to_str().unwrap()] {
+        let name_linker = format!("model.name_linker={name_linker}");
+        for (out, set) in [("token", [].as_slice()), ("entity", &by_entity)] {
+            train(&place, out, &[set, &[name_linker.as_str()]].concat());
+            let text = "We saw the ring. A box.";
+            let arguments = ["link", "--model", out, "--kb", "names.kb", "--to", "jsonl"];
+            let (ok, found, errors) = said(&place, &[&arguments[..], &["--text", text]].concat(), "");
+            let document: serde_json::Value = serde_json::from_str(&found).unwrap();
+            let annotations = document["annotations"].as_array().unwrap();
+            let ids: Vec<&str> = annotations.iter().map(|one| one["candidates"][0]["id"].as_str().unwrap()).collect();
+            assert!(ok && ids == ["S:8", "S:2"], "{set:?} {name_linker}: {found}{errors}");
+            assert!(annotations.iter().all(|one| one["nil"] == false), "{found}");
+            // Given mentions as well.
+            place.write("found.jsonl", &found);
+            let (ok, given, errors) =
+                said(&place, &[&arguments[..], &["--mentions", "gold", "found.jsonl"]].concat(), "");
+            assert!(ok && given.contains("S:8"), "{given}{errors}");
+            let (ok, explained, errors) = said(&place, &[&arguments[..], &["--explain", "--text", text]].concat(), "");
+            assert!(ok && explained.contains("joined with that of its names"), "{explained}{errors}");
+        }
+    }
+    std::fs::remove_dir_all(place.path("weights")).unwrap();
+    let (ok, sheet, errors) = said(&place, &["model", "info", "token"], "");
+    assert!(ok && sheet.contains("name linker"), "{sheet}{errors}");
+}
+
+#[test]
 fn concepts_are_added_to_a_trained_model() {
     let place = place();
     train(&place, "model", &[]);
@@ -253,6 +292,12 @@ fn what_does_not_belong_together_is_refused() {
         (vec!["run.adam.decay=l3"], "l3"),
         (vec!["model.linked_spans=mentions", "model.framing=entity"], "`linked_spans = \"mentions\"` needs"),
         (vec!["model.abstain=true", "model.tasks=[\"mentions\"]"], "`model.abstain` needs the task `concepts`"),
+        (
+            vec!["model.name_linker=lexical", "model.tasks=[\"mentions\"]"],
+            "`model.name_linker` needs the task `concepts`",
+        ),
+        (vec!["model.name_linker=nothing"], "no such model: `./nothing`"),
+        (vec!["model.name_linker=models/tiny"], "cannot open `model.name_linker`"),
         (vec!["model.abstain=true"], "`model.abstain` needs documents that the threshold is chosen on"),
     ] {
         refuse(&place, &set, expected);

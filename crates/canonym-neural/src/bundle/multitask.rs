@@ -24,6 +24,19 @@ const DETECTOR: &str = "detector";
 /// A trained multi-task tagger.
 pub type MultitaskBundle = ModelFile<MultitaskManifest>;
 
+/// Table of the weights of the linker of names, if they are not the embedded ones.
+const NAMES: &str = "names";
+
+/// The kind of a linker of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NameLinker {
+    /// The linker of the lexical system.
+    Lexical,
+    /// The hybrid linker of the default model.
+    Default,
+}
+
 /// Settings of a multi-task tagger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +54,9 @@ pub struct MultitaskManifest {
     /// Threshold below which a mention stays unlinked; the paper has none.
     #[serde(default)]
     pub min_score: f32,
+    /// Linker of names that is joined with the class probabilities; the paper has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_linker: Option<NameLinker>,
     /// Model card in free text: data, scores, limitations, licence.
     #[serde(default)]
     pub card: String,
@@ -113,6 +129,18 @@ impl MultitaskBundle {
         detector(&self.parameters)
     }
 
+    /// Adds the linker of names: the JSON of lexical weights, or the bundle of a name encoder.
+    #[must_use]
+    pub fn with_name_linker(mut self, bytes: Vec<u8>) -> MultitaskBundle {
+        self.parameters.add_table(NAMES, bytes);
+        self
+    }
+
+    /// The bytes of the linker of names, unless it is an embedded one.
+    pub fn name_linker(&self) -> Option<&[u8]> {
+        self.parameters.table(NAMES).ok()
+    }
+
     /// Whether there is a nested model that detects mentions.
     pub fn has_detector(&self) -> bool {
         self.parameters.table(DETECTOR).is_ok()
@@ -154,6 +182,7 @@ pub(crate) mod tests {
             normalizer: BertNormalizer::UNCASED,
             longest_word: BertRules::UNCASED.longest_word,
             min_score: 0.0,
+            name_linker: None,
             card: "made up".to_owned(),
         };
         MultitaskBundle::new(manifest, parameters, splitter.tokenizer().clone())

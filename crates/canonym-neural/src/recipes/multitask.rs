@@ -24,8 +24,8 @@ use super::log::Log;
 use super::run_folder::{REPORT, identity, provenance, to_json, write_run};
 use super::settings::experiment_of;
 use super::stage::{Stage, open_log, remove_kept};
-use crate::bundle::multitask::{IDS, MultitaskBundle, MultitaskManifest, SYSTEM};
-use crate::bundle::{FILE, FORMAT};
+use crate::bundle::multitask::{IDS, MultitaskBundle, MultitaskManifest, NameLinker, SYSTEM};
+use crate::bundle::{FILE, FORMAT, NameEncoderBundle};
 use crate::checkpoint::read_bert;
 use crate::layers::lstm::BiLstmConfig;
 use crate::models::multitask::infer::Labelled;
@@ -37,6 +37,7 @@ use crate::objectives::multitask::evaluate::{
 };
 use crate::objectives::multitask::{Multitask, MultitaskBatchConfig};
 use crate::status;
+use crate::system::lexical::Lexical;
 use crate::tensor::matrix::Compute;
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::tensor::random::for_step;
@@ -135,6 +136,10 @@ struct ModelConfig {
     /// Whether links below a threshold are left out, which has the highest strict F1 on the documents for selection. The paper has none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     abstain: bool,
+    /// Linker of names that is joined with the class probabilities when documents are linked: `lexical`, `default`, or a trained model of
+    /// either kind, relative to the current folder or the data root, which becomes part of the bundle. The report is of the classes alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name_linker: Option<String>,
     /// Maximum number of wordpieces of a sentence with its context.
     #[serde(alias = "max_pieces", default = "length")]
     max_wordpieces: usize,
@@ -203,6 +208,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     experiment.check_abstention(&tune)?;
     let detector = experiment.detector(root)?;
     let start = experiment.start(root)?;
+    let name_linker = experiment.name_linker(root)?;
     let mut record = learned(&experiment, root)?;
     if let Some(start) = &start {
         record.join("start", start.learned.as_ref());
@@ -261,7 +267,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     seconds.insert("train", train_started.elapsed().as_secs_f64());
 
     let mut bundle = MultitaskBundle {
-        manifest,
+        manifest: MultitaskManifest { name_linker: name_linker.as_ref().map(|(kind, _)| *kind), ..manifest },
         parameters,
         tokenizer: splitter.tokenizer().clone(),
         fingerprint: 0,
@@ -331,6 +337,9 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     report.seconds.insert("evaluate", evaluation_started.elapsed().as_secs_f64());
     if let Some((_, bytes)) = detector {
         bundle = bundle.with_detector(bytes);
+    }
+    if let Some((_, Some(bytes))) = name_linker {
+        bundle = bundle.with_name_linker(bytes);
     }
     let (model, report) = (bundle.to_bytes(Precision::Half)?, to_json(&report)?);
     write_run(out, &experiment, &provenance, &[(FILE, &model), (REPORT, report.as_bytes())])?;
@@ -423,6 +432,28 @@ impl Experiment {
         }
         let opened = |path| MultitaskBundle::open(&existing(path, root));
         self.model.start.as_deref().map(opened).transpose().context("cannot open `model.start`")
+    }
+
+    /// The linker of names, and its weights unless they are embedded.
+    fn name_linker(&self, root: &Path) -> canonym_core::Result<Option<(NameLinker, Option<Vec<u8>>)>> {
+        let Some(name) = self.model.name_linker.as_deref() else { return Ok(None) };
+        if !self.model.tasks.contains(&Task::Concepts) {
+            let error = canonym_core::Error::config("`model.name_linker` needs the task `concepts`");
+            return Err(error.with_hint("omit `model.name_linker`, or add the task"));
+        }
+        let path = match name {
+            "lexical" => return Ok(Some((NameLinker::Lexical, None))),
+            "default" => return Ok(Some((NameLinker::Default, None))),
+            path => existing(Path::new(path), root),
+        };
+        let context = "cannot open `model.name_linker`";
+        if path.is_file() || path.join(FILE).exists() {
+            let (file, bytes) = crate::bundle::read_file(&path).context(context)?;
+            NameEncoderBundle::from_bytes(&bytes, &file).context(context)?;
+            return Ok(Some((NameLinker::Default, Some(bytes))));
+        }
+        let json = Lexical::open(&path).context(context)?.ranking_json().as_bytes().to_vec();
+        Ok(Some((NameLinker::Lexical, Some(json))))
     }
 
     /// The model that detects mentions, and its file.
@@ -552,6 +583,7 @@ fn begin(
         normalizer,
         longest_word,
         min_score: 0.0,
+        name_linker: None,
         card: String::new(),
     };
     let splitter = Splitter::new(tokenizer, *max_wordpieces)?;

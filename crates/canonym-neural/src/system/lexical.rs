@@ -76,6 +76,21 @@ impl Lexical {
         }
     }
 
+    /// The JSON of the lexical weights.
+    pub fn ranking_json(&self) -> &str {
+        &self.ranking_json
+    }
+
+    /// The embedded weights, with lexical weights from JSON.
+    ///
+    /// # Errors
+    /// If the JSON is no lexical model.
+    pub fn with_ranking(json: &[u8]) -> Result<Lexical> {
+        let json = std::str::from_utf8(json).map_err(|_| Error::damaged("the lexical weights are not UTF-8"))?;
+        let ranking = LexicalModel::from_json(json)?;
+        Ok(Lexical { ranking, ranking_json: Cow::Owned(json.to_owned()), ..Lexical::embedded() })
+    }
+
     /// The embedded weights, of which those in a run folder of `canonym train` replace one part.
     ///
     /// # Errors

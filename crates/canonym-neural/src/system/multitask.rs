@@ -1,8 +1,10 @@
 //! The multi-task tagger as a model of a system: its linker and its annotator.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use canonym_core::error::Context;
 use canonym_core::eval::learned::Learned;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::{Explanation, contribution, explained};
@@ -16,12 +18,13 @@ use rayon::prelude::*;
 
 use super::detect_then_link::explain_mention;
 use super::info::ModelInfo;
+use super::lexical::Lexical;
 use super::linked::MentionSource;
 use super::names::PipelineModel;
 use super::terminology::bare;
 use super::{LinkingModel, Target};
-use crate::bundle::MultitaskBundle;
-use crate::bundle::multitask::SYSTEM;
+use crate::bundle::multitask::{NameLinker, SYSTEM};
+use crate::bundle::{MultitaskBundle, NameEncoderBundle};
 use crate::models::joint::log_odds;
 use crate::models::multitask::Task;
 use crate::models::multitask::infer::{FoundSpan, Labelled, LinkedSpan, MultitaskTagger};
@@ -47,7 +50,26 @@ impl MultitaskModel {
             min_score,
             top_k: config.top_k.max(1),
             detector: None,
+            name_linker: match self.name_model()? {
+                Some(model) => Some(model.linker(on, LinkConfig { top_k: config.top_k, min_score: 0.0 })?),
+                None => None,
+            },
         })
+    }
+
+    /// The model whose linker of names is joined.
+    fn name_model(&self) -> Result<Option<Box<dyn LinkingModel>>> {
+        let Some(name_linker) = self.0.manifest.name_linker else { return Ok(None) };
+        let context = "cannot open the linker of names in the bundle";
+        Ok(Some(match (name_linker, self.0.name_linker()) {
+            (NameLinker::Lexical, None) => Box::new(Lexical::embedded()),
+            (NameLinker::Lexical, Some(json)) => Box::new(Lexical::with_ranking(json).context(context)?),
+            (NameLinker::Default, None) => Box::new(PipelineModel::embedded()?),
+            (NameLinker::Default, Some(bytes)) => {
+                let bundle = NameEncoderBundle::from_bytes(bytes, Path::new("names")).context(context)?;
+                Box::new(PipelineModel::new(Arc::new(bundle))?)
+            }
+        }))
     }
 }
 
@@ -93,6 +115,9 @@ impl LinkingModel for MultitaskModel {
     fn learned(&self, mentions: MentionSource) -> Result<Learned> {
         let mut all = Learned::default();
         all.join_whole(SYSTEM, self.0.learned.as_ref());
+        if let Some(model) = self.name_model()? {
+            all.join("name linker", Some(&model.learned(MentionSource::Given)?));
+        }
         if mentions == MentionSource::Detect && !self.0.manifest.model.detects() {
             match self.0.detector()? {
                 Some(detector) => all.join("mentions", detector.learned.as_ref()),
@@ -139,6 +164,8 @@ pub struct MultitaskLinker {
     top_k: usize,
     /// Detects the mentions of documents, for a model of spans that detects none.
     detector: Option<Box<dyn Annotator>>,
+    /// Links the names of mentions, also to concepts that are no classes.
+    name_linker: Option<Box<dyn Linker>>,
 }
 
 /// A document with labels of its given mentions.
@@ -221,6 +248,43 @@ impl MultitaskLinker {
         Ok(labelled.into_iter().zip(all).map(|(labelled, rows)| GivenMentions { labelled, rows }).collect())
     }
 
+    /// Joins the links of classes with those of names: the probability that one of two independent sources is correct.
+    fn join(&self, link: &mut Link, of_names: &Link, p_mention: f32) {
+        for other in &of_names.candidates {
+            match link.candidates.iter_mut().find(|candidate| candidate.concept == other.concept) {
+                Some(candidate) => {
+                    candidate.p_link = 1.0 - (1.0 - candidate.p_link) * (1.0 - other.p_link);
+                    candidate.name = other.name;
+                }
+                None => link.candidates.push(*other),
+            }
+        }
+        link.candidates.sort_by(|left, right| right.p_link.total_cmp(&left.p_link));
+        link.candidates.truncate(self.top_k);
+        link.nil = link.candidates.first().is_none_or(|best| p_mention * best.p_link < self.min_score);
+    }
+
+    /// Joins the links of found mentions with those of their names.
+    fn join_all(
+        &self,
+        documents: &[Analysis<'_>],
+        mut all: Vec<Vec<LinkedMention>>,
+    ) -> Result<Vec<Vec<LinkedMention>>> {
+        let Some(name_linker) = &self.name_linker else { return Ok(all) };
+        let mentions: Vec<Vec<Mention>> =
+            all.iter().map(|linked| linked.iter().map(|one| one.mention.clone()).collect()).collect();
+        let of_names = name_linker.link(&LinkInput::all(documents, &mentions))?;
+        for (one, of_names) in all.iter_mut().flatten().zip(of_names.iter().flatten()) {
+            self.join(&mut one.link, of_names, one.mention.p_mention);
+            let Some(best) = one.link.candidates.first() else { continue };
+            one.p_both = one.mention.p_mention * best.p_link;
+            if let Some(of_kb) = self.kb.types(best.concept).next().filter(|_| !one.link.nil) {
+                one.mention.semantic_type = Some(of_kb.to_owned());
+            }
+        }
+        Ok(all)
+    }
+
     /// Types and links of detected mentions.
     fn annotate_detected(
         &self,
@@ -258,8 +322,11 @@ impl MultitaskLinker {
         let explain = |candidate: &Candidate| {
             let name = self.kb.names(candidate.concept).next()?;
             let odds = f64::from(log_odds(candidate.p_link));
-            let part =
-                contribution("concept", "probability of the class in this context", f64::from(candidate.p_link), odds);
+            let meaning = match self.name_linker {
+                Some(_) => "probability of the class in this context, joined with that of its names",
+                None => "probability of the class in this context",
+            };
+            let part = contribution("concept", meaning, f64::from(candidate.p_link), odds);
             Some(explained(&self.kb, &compared, name, candidate, vec![part]))
         };
         let candidates = link.candidates.iter().filter_map(explain).collect();
@@ -296,8 +363,13 @@ impl Linker for MultitaskLinker {
                     let span = row.and_then(|row| labelled.concept_spans.get(row));
                     span.map_or_else(none, |span| self.link_of(&LinkedSpan { p_mention: 1.0, ..span.clone() }))
                 };
-                all.push(rows.into_iter().map(link).collect());
+                all.push(rows.into_iter().map(link).collect::<Vec<Link>>());
             }
+        }
+        if let Some(name_linker) = &self.name_linker {
+            let of_names = name_linker.link(inputs)?;
+            let each = all.iter_mut().flatten().zip(of_names.iter().flatten());
+            each.for_each(|(link, of_names)| self.join(link, of_names, 1.0));
         }
         Ok(all)
     }
@@ -323,12 +395,13 @@ impl Annotator for MultitaskLinker {
         let mut all = Vec::with_capacity(documents.len());
         for documents in documents.chunks(DOCUMENTS) {
             if let Some(detector) = &self.detector {
-                all.extend(self.annotate_detected(&**detector, documents)?);
+                all.extend(self.join_all(documents, self.annotate_detected(&**detector, documents)?)?);
                 continue;
             }
             let texts = self.read(&documents.iter().collect::<Vec<_>>(), &[]);
             let labelled = self.tagger.label(&texts, None)?;
-            all.extend(texts.iter().zip(&labelled).map(|(text, labelled)| self.linked(text, labelled)));
+            let found = texts.iter().zip(&labelled).map(|(text, labelled)| self.linked(text, labelled));
+            all.extend(self.join_all(documents, found.collect())?);
         }
         Ok(all)
     }
