@@ -133,7 +133,7 @@ struct ModelConfig {
     /// The mentions that are linked, per token.
     #[serde(default, skip_serializing_if = "LinkedSpans::is_default")]
     linked_spans: LinkedSpans,
-    /// Whether links below a threshold are left out, which has the highest strict F1 on the documents for selection. The paper has none.
+    /// Whether links below a threshold are left out: the one with the highest strict F1 on the documents for selection. The paper has none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     abstain: bool,
     /// Linker of names that is joined with the class probabilities when documents are linked: `lexical`, `default`, or a trained model of
