@@ -152,7 +152,7 @@ pub fn ask_everything(kb: &KnowledgeBase) -> String {
         n_seen += kb.alternative_ids(concept).count() + kb.source(concept).len();
         n_seen += kb.definition(concept).map_or(0, str::len) + kb.name(name).len() + kb.scope(name) as usize;
         n_seen += kb.concept_of(name).0 as usize + kb.form_of(name).0 as usize + kb.forms().get(row as usize).len();
-        n_seen += kb.names_of_form(form).count() + kb.tokens_of_form(form).len() + kb.token_df(row) as usize;
+        n_seen += kb.names_of_form(form).count() + kb.tokens_of_form(form).count() + kb.token_df(row) as usize;
         n_seen += usize::from(kb.token_row(kb.token_hash_at(row)).is_some());
         n_seen += usize::from(kb.knows_root(kb.token_root(row)));
         n_seen += kb.keys().get(u64::from(row) << 32).len() + kb.roots().get(u64::MAX - u64::from(row)).len();

@@ -50,8 +50,8 @@ fn main() {
         }
     }
     times.sort_unstable_by(f64::total_cmp);
-    let names: Vec<&str> =
-        (0..kb.n_forms()).step_by(kb.n_forms() / 10_000 + 1).map(|row| kb.forms().get(row)).collect();
+    let names: Vec<String> =
+        (0..kb.n_forms()).step_by(kb.n_forms() / 10_000 + 1).map(|row| kb.forms().get(row).into_owned()).collect();
     let started = Instant::now();
     let n_found = names.iter().filter(|name| kb.find_form(name).is_some()).count();
     let exact = started.elapsed().as_secs_f64() * 1e6 / n_found as f64;

@@ -40,7 +40,7 @@ fn usage() -> ! {
 }
 
 fn rows(bundle: &NameEncoderBundle, kb: &KnowledgeBase) -> Vec<Vec<u32>> {
-    (0..kb.n_forms()).map(|form| bundle.tokenizer.input_ids(kb.forms().get(form))).collect()
+    (0..kb.n_forms()).map(|form| bundle.tokenizer.input_ids(&kb.forms().get(form))).collect()
 }
 
 /// The vectors are those of forms that lie equally far apart.

@@ -123,12 +123,12 @@ fn files_of_another_version_say_so() {
     place.check(
         &["kb", "info", "newer.kb"],
         expect![[r#"
-        status 1
-        --- stderr
-        error: cannot open the knowledge base
-          caused by: cannot use newer.kb: it has format 4; this version reads up to 3
-        hint: use the newer version of canonym that built it, or rebuild it with this version
-    "#]],
+            status 1
+            --- stderr
+            error: cannot open the knowledge base
+              caused by: cannot use newer.kb: it has format 5; this version reads up to 4
+            hint: use the newer version of canonym that built it, or rebuild it with this version
+        "#]],
     );
     place.check(
         &["map", "-", "--kb", "foreign.kb"],

@@ -28,7 +28,7 @@ fn info_tells_what_a_file_holds() {
                             7  exact
             types           2  Curve
                             2  Polygon
-            file            [SIZE] KiB, format 3
+            file            [SIZE] KiB, format 4
             fingerprint     [HASH]
             checksums       all 49 sections match
         "#]],

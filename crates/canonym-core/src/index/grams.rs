@@ -13,14 +13,16 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use super::forms::Forms;
+use super::packed::U32s;
 
-use super::packed::{Strings, U32s};
-
+mod build;
 mod postings;
 
+pub use build::{GramIndex, GramWeights, Part};
 pub use postings::Lists;
-use postings::{Postings, next_of_gaps, next_of_rows};
+pub(in crate::index) use postings::Postings;
+use postings::{next_of_gaps, next_of_rows};
 
 /// Number of gram codes.
 pub const N_GRAMS: usize = 1 << 18;
@@ -53,31 +55,6 @@ pub const DENSE: usize = 8;
 
 /// See [`DENSE`].
 pub const LARGE: usize = 1 << 17;
-
-/// Rows whose postings are collected at a time when building, which bounds memory.
-const PART: usize = 1 << 18;
-
-/// An index ready to be written.
-#[derive(Debug, Default)]
-pub struct GramIndex {
-    /// Codes of the grams that occur, ascending.
-    pub codes: Vec<u32>,
-    /// Number of names that contain each gram.
-    pub df: Vec<u32>,
-    /// Offsets of the posting lists in the concatenation of all `parts`, `[codes + 1]`.
-    pub at: Vec<u64>,
-    /// The bytes of each posting list, in parts of consecutive rows.
-    pub parts: Vec<Part>,
-    /// Inverse L2 norm of each row, as bits of an `f32`.
-    pub inverse_norms: Vec<u32>,
-}
-
-/// The part of all posting lists that belongs to a range of rows.
-#[derive(Debug, Default)]
-pub struct Part {
-    at: Vec<u32>,
-    gaps: Vec<u8>,
-}
 
 fn code(byte: u8) -> u32 {
     match byte {
@@ -120,114 +97,6 @@ fn idf(n_rows: usize, df: u32) -> f32 {
     1.0 + ((1.0 + n_rows as f32) / (1.0 + df as f32)).ln()
 }
 
-/// Appends a number in bytes of seven bits, lowest first; all but the last have the highest bit set.
-fn put(mut number: u32, to: &mut Vec<u8>) {
-    while number >= 128 {
-        to.push(number as u8 | 128);
-        number >>= 7;
-    }
-    to.push(number as u8);
-}
-
-/// Grams of consecutive names.
-struct Grams {
-    lens: Vec<u32>,
-    grams: Vec<u32>,
-}
-
-impl Grams {
-    fn of(names: &[&str]) -> Grams {
-        let of_chunk = |names: &[&str]| {
-            let mut all = Grams { lens: Vec::with_capacity(names.len()), grams: Vec::new() };
-            let mut grams = Vec::new();
-            for name in names {
-                distinct_grams(name, &mut grams);
-                all.lens.push(grams.len() as u32);
-                all.grams.extend_from_slice(&grams);
-            }
-            all
-        };
-        let chunks: Vec<Grams> = names.par_chunks(1 << 12).map(of_chunk).collect();
-        Grams {
-            lens: chunks.iter().flat_map(|chunk| &chunk.lens).copied().collect(),
-            grams: chunks.iter().flat_map(|chunk| &chunk.grams).copied().collect(),
-        }
-    }
-
-    fn lists(&self) -> impl Iterator<Item = &[u32]> {
-        let mut start = 0;
-        self.lens.iter().map(move |len| {
-            let list = &self.grams[start..start + *len as usize];
-            start += *len as usize;
-            list
-        })
-    }
-}
-
-impl GramIndex {
-    /// Indexes `folded` names; rows are their positions.
-    pub fn build(folded: &[&str]) -> GramIndex {
-        let mut counts = vec![0u32; N_GRAMS];
-        for part in folded.chunks(PART) {
-            Grams::of(part).grams.iter().for_each(|gram| counts[*gram as usize] += 1);
-        }
-        let weights: Vec<f32> = counts.iter().map(|df| idf(folded.len(), *df)).collect();
-        let codes: Vec<u32> = (0..N_GRAMS as u32).filter(|gram| counts[*gram as usize] > 0).collect();
-        let df: Vec<u32> = codes.iter().map(|gram| counts[*gram as usize]).collect();
-        let is_dense = |df: u32| folded.len() > LARGE && df as usize > folded.len() / DENSE;
-        // Index of each gram among the codes that have a list.
-        let mut slots = vec![u32::MAX; N_GRAMS];
-        for (slot, gram) in codes.iter().enumerate().filter(|(slot, _)| !is_dense(df[*slot])) {
-            slots[*gram as usize] = slot as u32;
-        }
-        let mut previous = vec![u32::MAX; codes.len()];
-        let mut inverse_norms = Vec::with_capacity(folded.len());
-        let (mut parts, mut at) = (Vec::new(), vec![0u64; codes.len() + 1]);
-        for (number, names) in folded.chunks(PART).enumerate() {
-            let grams = Grams::of(names);
-            let mut starts = vec![0u32; codes.len() + 1];
-            let listed = |gram: &u32| Some(slots[*gram as usize]).filter(|slot| *slot != u32::MAX);
-            for slot in grams.grams.iter().filter_map(listed) {
-                starts[slot as usize + 1] += 1;
-            }
-            for slot in 0..codes.len() {
-                starts[slot + 1] += starts[slot];
-            }
-            let (mut next, mut rows) = (starts.clone(), vec![0u32; starts[codes.len()] as usize]);
-            for (row, list) in (number * PART..).zip(grams.lists()) {
-                let square: f32 = list.iter().map(|gram| weights[*gram as usize].powi(2)).sum();
-                inverse_norms.push(if square > 0.0 { square.sqrt().recip().to_bits() } else { 0 });
-                for slot in list.iter().filter_map(listed) {
-                    rows[next[slot as usize] as usize] = row as u32;
-                    next[slot as usize] += 1;
-                }
-            }
-            let mut part = Part { at: vec![0], gaps: Vec::with_capacity(rows.len() * 5 / 4) };
-            for slot in 0..codes.len() {
-                for row in &rows[starts[slot] as usize..starts[slot + 1] as usize] {
-                    put(row.wrapping_sub(previous[slot]) - 1, &mut part.gaps);
-                    previous[slot] = *row;
-                }
-                at[slot + 1] += part.gaps.len() as u64 - u64::from(part.at[slot]);
-                part.at.push(part.gaps.len() as u32);
-            }
-            parts.push(part);
-        }
-        for slot in 0..codes.len() {
-            at[slot + 1] += at[slot];
-        }
-        GramIndex { codes, df, at, parts, inverse_norms }
-    }
-
-    /// The bytes of all posting lists, in order.
-    pub fn gaps(&self) -> impl Iterator<Item = &[u8]> {
-        let of_slot = |slot: usize| {
-            self.parts.iter().map(move |part| &part.gaps[part.at[slot] as usize..part.at[slot + 1] as usize])
-        };
-        (0..self.codes.len()).flat_map(of_slot)
-    }
-}
-
 /// A view of an index in a mapped file.
 #[derive(Debug, Clone, Copy)]
 pub struct GramIndexView<'a> {
@@ -238,7 +107,9 @@ pub struct GramIndexView<'a> {
     /// See [`norm_bounds`]; empty for small indexes.
     pub norm_bounds: &'a [u8],
     /// The indexed names.
-    pub names: Strings<'a>,
+    pub names: Forms<'a>,
+    /// Number of names from which document frequencies were counted: that of `names`, or, if these are words, of the names with them.
+    pub n_counted: usize,
 }
 
 /// A row with its cosine.
@@ -250,20 +121,44 @@ pub struct GramHit {
     pub cosine: f32,
 }
 
+/// The grams of a query that words cover.
+#[derive(Debug)]
+pub(super) struct Coverage {
+    /// The other grams, ascending, with their squared weights.
+    open: Vec<(u32, f32)>,
+    /// Squared norm of those that are covered.
+    pub mass: f32,
+}
+
+impl Coverage {
+    /// Adds a word.
+    pub fn add(&mut self, word: &[u8]) {
+        for_each_gram(word, |gram| {
+            if let Ok(at) = self.open.binary_search_by_key(&gram, |(gram, _)| *gram) {
+                self.mass += std::mem::take(&mut self.open[at].1);
+            }
+        });
+    }
+}
+
 /// Buffers of a thread, reused between queries.
 #[derive(Debug)]
 pub struct GramScratch {
-    sums: Sums,
-    grams: Vec<u32>,
+    pub(super) sums: Sums,
+    pub(super) grams: Vec<u32>,
     /// For each gram its index in `weighed`, from 1; 0 if not in the query.
     slots: Vec<u16>,
     /// Weight of each gram of the query, and the last row that contained it.
     weighed: Vec<(f32, u32)>,
+    /// A name.
+    name: Vec<u8>,
+    /// For each word of names the squared norm that it shares with the query; all zero between queries.
+    pub(super) shared: Vec<u16>,
 }
 
 /// Sums of the rows of a block.
 #[derive(Debug)]
-struct Sums {
+pub(super) struct Sums {
     /// All zero between blocks.
     values: Vec<u16>,
     /// The rows with a sum, from the start of the block.
@@ -274,7 +169,14 @@ struct Sums {
 impl Default for GramScratch {
     fn default() -> Self {
         let sums = Sums { values: vec![0; BLOCK], touched: vec![0; BLOCK], n_touched: 0 };
-        GramScratch { sums, grams: Vec::new(), slots: vec![0; N_GRAMS], weighed: Vec::new() }
+        GramScratch {
+            sums,
+            grams: Vec::new(),
+            slots: vec![0; N_GRAMS],
+            weighed: Vec::new(),
+            name: Vec::new(),
+            shared: Vec::new(),
+        }
     }
 }
 
@@ -286,7 +188,7 @@ pub fn norm_bounds(inverse_norms: U32s<'_>) -> Box<[u8]> {
 }
 
 /// The bound for a byte of [`norm_bounds`].
-fn upper_bound(code: u8) -> f32 {
+pub(super) fn upper_bound(code: u8) -> f32 {
     f32::from_bits((u32::from(code) + FIRST_BOUND + 1) << BOUND_SHIFT)
 }
 
@@ -296,7 +198,7 @@ const BOUND_SHIFT: u32 = 19;
 /// 2^-12 in the bits of a bound. Inverse norms are at most 1, as every weight is at least 1.
 const FIRST_BOUND: u32 = (127 - 12) << 4;
 
-fn clip(folded: &str) -> &str {
+pub(super) fn clip(folded: &str) -> &str {
     let mut end = folded.len().min(MAX_QUERY);
     while !folded.is_char_boundary(end) {
         end -= 1;
@@ -304,14 +206,21 @@ fn clip(folded: &str) -> &str {
     &folded[..end]
 }
 
-struct List<'a> {
+pub(super) struct List<'a> {
     rest: Postings<'a>,
     /// The last row that was read.
     row: u32,
     weight: u16,
 }
 
-impl List<'_> {
+impl<'a> List<'a> {
+    /// A list of gaps, of which the first row is read.
+    pub fn of_gaps(gaps: &'a [u8], weight: u16) -> List<'a> {
+        let mut list = List { rest: Postings::Gaps(gaps), row: u32::MAX, weight };
+        list.begin();
+        list
+    }
+
     /// Reads the first row.
     fn begin(&mut self) {
         let first = match &mut self.rest {
@@ -403,6 +312,11 @@ impl GramIndexView<'_> {
             }
         }
         let rows = self.best_sums(&mut lists, wide, is_wanted, sums);
+        self.ranked(folded, rows, k, scratch)
+    }
+
+    /// The `k` of `rows` most similar to `folded`, best first.
+    pub(super) fn ranked(&self, folded: &str, rows: Vec<u32>, k: usize, scratch: &mut GramScratch) -> Vec<GramHit> {
         let cosines = self.cosines(folded, &rows, scratch);
         let hits = rows.into_iter().zip(cosines).map(|(row, cosine)| GramHit { row, cosine });
         let mut hits: Vec<GramHit> = hits.collect();
@@ -411,23 +325,53 @@ impl GramIndexView<'_> {
         hits
     }
 
+    /// Squared norm of `folded`, without grams that no name has.
+    pub(super) fn square(&self, folded: &str, scratch: &mut GramScratch) -> f32 {
+        distinct_grams(clip(folded), &mut scratch.grams);
+        let df = scratch.grams.iter().map(|gram| self.lists.df(*gram)).filter(|df| *df > 0);
+        df.map(|df| idf(self.n_counted, df).powi(2)).sum()
+    }
+
+    /// The grams that a name has, with their weights.
+    pub(super) fn weighed<'b>(&'b self, grams: &'b [u32]) -> impl Iterator<Item = (u32, f32)> + 'b {
+        let weight = |gram: &u32| {
+            let df = self.lists.df(*gram);
+            (df > 0).then(|| (*gram, idf(self.n_counted, df)))
+        };
+        grams.iter().filter_map(weight)
+    }
+
+    /// What words cover of `folded`, at first nothing.
+    pub(super) fn coverage(&self, folded: &str, scratch: &mut GramScratch) -> Coverage {
+        distinct_grams(clip(folded), &mut scratch.grams);
+        let open = self.weighed(&scratch.grams).map(|(gram, weight)| (gram, weight * weight)).collect();
+        Coverage { open, mass: 0.0 }
+    }
+
     /// Cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
-        let GramScratch { grams, slots, weighed, .. } = scratch;
+        let mut shared = self.shared(folded, rows, scratch);
+        let square: f32 = scratch.weighed.iter().map(|(square, _)| square).sum();
+        let norm = square.sqrt().max(1e-6);
+        for (shared, row) in shared.iter_mut().zip(rows) {
+            let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
+            *shared = (*shared * inverse / norm).min(1.0);
+        }
+        shared
+    }
+
+    /// The squared norm of the grams that `folded` and each of `rows` have in common.
+    pub(super) fn shared(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
+        let GramScratch { grams, slots, weighed, name, .. } = scratch;
         distinct_grams(clip(folded), grams);
-        let n_rows = self.names.len();
-        let mut square = 0.0;
         weighed.clear();
         for gram in grams.iter() {
-            let weight = idf(n_rows, self.lists.df(*gram));
-            square += weight * weight;
-            weighed.push((weight * weight, u32::MAX));
+            weighed.push((idf(self.n_counted, self.lists.df(*gram)).powi(2), u32::MAX));
             slots[*gram as usize] = weighed.len() as u16;
         }
-        let norm = square.sqrt().max(1e-6);
-        let mut cosine = |(turn, row): (usize, &u32)| {
+        let mut of_row = |(turn, row): (usize, &u32)| {
             let mut sum = 0.0;
-            for_each_gram(self.names.bytes(*row as usize), |gram| {
+            for_each_gram(self.names.bytes(*row as usize, name), |gram| {
                 let slot = slots[gram as usize];
                 if slot > 0 {
                     let (weight, last) = &mut weighed[slot as usize - 1];
@@ -437,18 +381,17 @@ impl GramIndexView<'_> {
                     }
                 }
             });
-            let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
-            (sum * inverse / norm).min(1.0)
+            sum
         };
-        let cosines = rows.iter().enumerate().map(&mut cosine).collect();
+        let shared = rows.iter().enumerate().map(&mut of_row).collect();
         for gram in grams.iter() {
             slots[*gram as usize] = 0;
         }
-        cosines
+        shared
     }
 
     /// The rows with the `k` largest sums over the lists, each multiplied by the inverse norm of the row.
-    fn best_sums(
+    pub(super) fn best_sums(
         &self,
         lists: &mut [List<'_>],
         k: usize,
@@ -486,7 +429,7 @@ impl GramIndexView<'_> {
 }
 
 /// Keeps the `k` largest, ties in row order, and returns the smallest score kept.
-fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
+pub(super) fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
     if best.len() <= k {
         return 0.0;
     }
@@ -497,7 +440,7 @@ fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packed::{Offsets, U64s};
+    use super::super::packed::{Offsets, Strings, U64s};
     use super::*;
 
     fn search(names: &[&str], query: &str) -> Vec<(String, f32)> {
@@ -515,7 +458,8 @@ mod tests {
             lists: Lists::Gaps { codes: U32s(&codes), df: U32s(&df), at: U64s(&at), gaps: &gaps },
             inverse_norms: U32s(&norms),
             norm_bounds: &bounds,
-            names: Strings { at: Offsets::Plain(U32s(&name_at)), text: text.as_bytes() },
+            names: Forms::Whole(Strings { at: Offsets::Plain(U32s(&name_at)), text: text.as_bytes() }),
+            n_counted: names.len(),
         };
         let hits = view.search(query, 10, &mut GramScratch::default());
         hits.into_iter().map(|hit| (names[hit.row as usize].to_owned(), hit.cosine)).collect()

@@ -15,7 +15,7 @@ use super::counts::{self, Counts, tally};
 use super::format::{KIND, Meta, UnknownParents};
 use super::import::Report;
 use super::join::{self, Mappings};
-use super::lexicon::Lexicon;
+use super::lexicon::{Layout, Lexicon};
 use super::record::{ConceptRecord, Scope};
 use super::supplement;
 use super::xref::{Predicate, XrefRecord};
@@ -76,6 +76,7 @@ pub struct KnowledgeBaseBuilder {
     xrefs: Arena,
     xref_of: Vec<(u32, Predicate)>,
     report: Report,
+    layout: Option<Layout>,
 }
 
 /// The final order of concepts and names.
@@ -120,7 +121,14 @@ impl KnowledgeBaseBuilder {
             xrefs: Arena::new(),
             xref_of: Vec::new(),
             report: Report::default(),
+            layout: None,
         }
+    }
+
+    /// Stores names in a given layout, whatever their number.
+    #[must_use]
+    pub fn with_layout(self, layout: Layout) -> KnowledgeBaseBuilder {
+        KnowledgeBaseBuilder { layout: Some(layout), ..self }
     }
 
     /// Adds a concept or a part of one.
@@ -332,7 +340,7 @@ impl KnowledgeBaseBuilder {
         self.parents = Vec::new();
         progress(BuildStep::Index)?;
         let names: Vec<&str> = name_order.iter().map(|(_, row, _)| self.names.get(*row)).collect();
-        let lexicon = Lexicon::build(&names)?;
+        let lexicon = Lexicon::build(&names, self.layout)?;
         meta.n_forms = lexicon.n_forms() as u32;
         let (types, type_order) = sorted_rows(&self.type_rows);
         let (sources, source_order) = sorted_rows(&self.source_rows);

@@ -20,12 +20,13 @@
 //! | `alt.of.at`, `alt.of.row` | the alternative ids of each concept |
 //! | `xref.at`, `xref.text`, `xref.concept`, `xref.predicate` | cross-references, sorted, their concepts and [`Predicate`](super::xref::Predicate)s (a byte); from format 2 on |
 //! | `xref.of.at`, `xref.of.row` | the cross-references of each concept; from format 2 on |
-//! | `form.at`, `form.text` | forms |
+//! | `form.at`, `form.text` | forms; in files of [`Layout::Whole`](super::Layout) |
+//! | `word.*`, `form.word.*` | forms as words, in files of [`Layout::Words`](super::Layout): the [`WordIndex`](crate::index::words::WordIndex); from format 4 on |
 //! | `form.name.at`, `form.name.row` | the names that fold to each form |
 //! | `vocab.hash`, `vocab.root`, `vocab.df` | hashes of canonical tokens, sorted; hashes of their roots; document frequencies |
 //! | `root.hash` | hashes of the roots of the vocabulary, sorted |
 //! | `literal.start` | hashes of the starts of names that are matched literally, sorted |
-//! | `form.token.at`, `form.token.row` | the canonical tokens of each form, in order |
+//! | `form.token.at`, `form.token.row` | the canonical tokens of each form, in order; in files of [`Layout::Whole`](super::Layout) |
 //! | `key.*`, `root.*` | [`KeyTable`](crate::index::keys::KeyTable)s from token bags to forms |
 //! | `gram.*` | the [`GramIndex`](crate::index::grams::GramIndex) |
 //!
@@ -38,7 +39,7 @@ use crate::artifact::ArtifactKind;
 
 /// The kind and format number of compiled knowledge bases.
 pub const KIND: ArtifactKind =
-    ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 3, oldest: 1, command: "canonym kb build" };
+    ArtifactKind { tag: *b"KNOW", name: "knowledge base", format: 4, oldest: 1, command: "canonym kb build" };
 
 /// Metadata of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

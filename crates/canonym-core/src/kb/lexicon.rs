@@ -11,6 +11,7 @@ use crate::Result;
 use crate::artifact::ContainerWriter;
 use crate::index::grams::GramIndex;
 use crate::index::keys::KeyTable;
+use crate::index::words::WordIndex;
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::words::is_linking_word;
 
@@ -149,6 +150,24 @@ impl Hashed {
     }
 }
 
+/// How forms are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// As strings, with posting lists of their n-grams: for terminologies of up to a million names.
+    Whole,
+    /// As sequences of words, with posting lists of the words.
+    Words,
+}
+
+/// Forms from which [`Layout::Words`] is used.
+const MANY: usize = 1 << 20;
+
+/// Forms and how similar ones are found.
+enum Contents {
+    Whole { token_at: Vec<u32>, token_row: Vec<u32>, grams: GramIndex },
+    Words { index: WordIndex, tokens: Vec<u32> },
+}
+
 /// The lexical sections before writing.
 pub(super) struct Lexicon {
     forms: Texts,
@@ -158,12 +177,10 @@ pub(super) struct Lexicon {
     vocabulary: Vec<u64>,
     vocabulary_roots: Vec<u64>,
     df: Vec<u32>,
-    form_token_at: Vec<u32>,
-    form_token_row: Vec<u32>,
+    contents: Contents,
     keys: KeyTable,
     roots: KeyTable,
     literal_starts: Vec<u64>,
-    grams: GramIndex,
 }
 
 /// Maximum number of tokens of a window that is looked up as a bag of roots, without function words.
@@ -178,7 +195,8 @@ pub fn literal_start(first: u64, second: u64) -> u64 {
 }
 
 impl Lexicon {
-    pub(super) fn build(names: &[&str]) -> Result<Lexicon> {
+    /// Indexes names, in a given layout or in that for their number.
+    pub(super) fn build(names: &[&str], layout: Option<Layout>) -> Result<Lexicon> {
         let folded = Texts::folded(names);
         let mut order: Vec<u32> = (0..names.len() as u32).collect();
         order.par_sort_unstable_by(|left, right| {
@@ -200,6 +218,7 @@ impl Lexicon {
         }
         form_name_at.push(form_name_row.len() as u32);
         drop(folded);
+        let layout = layout.unwrap_or(if forms.len() > MANY { Layout::Words } else { Layout::Whole });
 
         let is_signed = |form: usize| {
             let rows = &form_name_row[form_name_at[form] as usize..form_name_at[form + 1] as usize];
@@ -210,7 +229,11 @@ impl Lexicon {
         for first in (0..forms.len()).step_by(CHUNK * 32) {
             let rows = first..forms.len().min(first + CHUNK * 32);
             let starts: Vec<usize> = rows.clone().step_by(CHUNK).collect();
-            let chunk = |start: &usize| Hashed::of(&forms, *start..rows.end.min(start + CHUNK), is_signed);
+            let chunk = |start: &usize| {
+                let hashed = Hashed::of(&forms, *start..rows.end.min(start + CHUNK), is_signed);
+                // The tokens of many forms are found by their words.
+                if layout == Layout::Words { Hashed { lens: Vec::new(), tokens: Vec::new(), ..hashed } } else { hashed }
+            };
             let parts: Vec<Hashed> = starts.par_iter().map(chunk).collect();
             parts.into_iter().for_each(|part| hashed.append(part));
             hashed.sort();
@@ -219,23 +242,41 @@ impl Lexicon {
         let (keys, roots) = (KeyTable::build(keys), KeyTable::build(roots));
         let (vocabulary, vocabulary_roots): (Vec<u64>, Vec<u64>) = words.into_iter().unzip();
         let rows: HashMap<u64, u32> = vocabulary.iter().enumerate().map(|(row, hash)| (*hash, row as u32)).collect();
+        let texts: Vec<&str> = forms.iter().collect();
         let mut df = vec![0; vocabulary.len()];
-        let mut form_token_at = vec![0u32];
-        let form_token_row: Vec<u32> = tokens.into_iter().map(|token| rows[&token]).collect();
-        let (mut distinct, mut start) = (Vec::new(), 0);
-        for len in lens {
-            let end = start + len as usize;
+        let mut distinct = Vec::new();
+        let mut count = |tokens: &mut dyn Iterator<Item = u32>| {
             distinct.clear();
-            distinct.extend_from_slice(&form_token_row[start..end]);
-            form_token_at.push(end as u32);
+            distinct.extend(tokens);
             distinct.sort_unstable();
             distinct.dedup();
             distinct.iter().for_each(|row| df[*row as usize] += 1);
-            start = end;
-        }
-        drop(rows);
-        let texts: Vec<&str> = forms.iter().collect();
-        let grams = GramIndex::build(&texts);
+        };
+        let contents = match layout {
+            Layout::Whole => {
+                let token_row: Vec<u32> = tokens.into_iter().map(|token| rows[&token]).collect();
+                let mut token_at = vec![0u32];
+                for len in lens {
+                    let start = token_at[token_at.len() - 1];
+                    token_at.push(start + len);
+                    count(&mut token_row[start as usize..(start + len) as usize].iter().copied());
+                }
+                Contents::Whole { token_at, token_row, grams: GramIndex::build(&texts) }
+            }
+            Layout::Words => {
+                let index = WordIndex::build(&texts);
+                let row_of = |word: &String| match word.is_empty() {
+                    true => u32::MAX,
+                    false => rows[&hash_token(word).canonical],
+                };
+                let tokens: Vec<u32> = index.words.iter().map(row_of).collect();
+                for words in index.sequences() {
+                    count(&mut words.map(|word| tokens[word as usize]).filter(|row| *row != u32::MAX));
+                }
+                Contents::Words { index, tokens }
+            }
+        };
+        drop((rows, texts));
         Ok(Lexicon {
             name_form,
             form_name_at,
@@ -243,12 +284,10 @@ impl Lexicon {
             vocabulary,
             vocabulary_roots,
             df,
-            form_token_at,
-            form_token_row,
+            contents,
             keys,
             roots,
             literal_starts,
-            grams,
             forms,
         })
     }
@@ -269,7 +308,6 @@ impl Lexicon {
     }
 
     pub(super) fn write<W: Write + Seek>(&self, writer: &mut ContainerWriter<W>) -> std::io::Result<()> {
-        strings(writer, "form", self.forms.iter())?;
         writer.section_u32("name.form", &self.name_form)?;
         let lens = |at: &[u32]| -> Vec<usize> { at.windows(2).map(|ends| (ends[1] - ends[0]) as usize).collect() };
         lengths(writer, "form.name.at", lens(&self.form_name_at).into_iter())?;
@@ -286,18 +324,35 @@ impl Lexicon {
             writer.section(name, [&bytes[..]])?;
         }
         writer.section_u32("vocab.df", &self.df)?;
-        lengths(writer, "form.token.at", lens(&self.form_token_at).into_iter())?;
-        writer.section_u32("form.token.row", &self.form_token_row)?;
         for (prefix, table) in [("key", &self.keys), ("root", &self.roots)] {
             writer.section_u32(&format!("{prefix}.buckets"), &table.buckets)?;
             writer.section_u32(&format!("{prefix}.checks"), &table.checks)?;
             writer.section_u32(&format!("{prefix}.rows"), &table.rows)?;
         }
-        writer.section_u32("gram.codes", &self.grams.codes)?;
-        writer.section_u32("gram.df", &self.grams.df)?;
-        let at: Vec<u8> = self.grams.at.iter().flat_map(|end| end.to_le_bytes()).collect();
+        let (grams, inverse_norms) = match &self.contents {
+            Contents::Whole { token_at, token_row, grams } => {
+                strings(writer, "form", self.forms.iter())?;
+                lengths(writer, "form.token.at", lens(token_at).into_iter())?;
+                writer.section_u32("form.token.row", token_row)?;
+                (grams, &grams.inverse_norms)
+            }
+            Contents::Words { index, tokens } => {
+                strings(writer, "word", index.words.iter().map(String::as_str))?;
+                writer.section_u32("word.df", &index.df)?;
+                writer.section_u32("word.token", tokens)?;
+                writer.section_u32("word.norms", &index.grams.inverse_norms)?;
+                lengths(writer, "word.form.at", index.lens.iter().copied())?;
+                writer.section("word.form.gaps", [&index.names[..]])?;
+                lengths(writer, "form.word.at", index.row_lens.iter().copied())?;
+                writer.section("form.word.row", [&index.rows[..]])?;
+                (&index.grams, &index.inverse_norms)
+            }
+        };
+        writer.section_u32("gram.codes", &grams.codes)?;
+        writer.section_u32("gram.df", &grams.df)?;
+        let at: Vec<u8> = grams.at.iter().flat_map(|end| end.to_le_bytes()).collect();
         writer.section("gram.gaps.at", [&at[..]])?;
-        writer.section("gram.gaps", self.grams.gaps())?;
-        writer.section_u32("gram.norms", &self.grams.inverse_norms)
+        writer.section("gram.gaps", grams.gaps())?;
+        writer.section_u32("gram.norms", inverse_norms)
     }
 }

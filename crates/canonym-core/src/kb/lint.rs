@@ -192,7 +192,7 @@ fn look_at_forms(findings: &mut AllFindings<'_>) {
             findings.add(Check::Homonyms, &concepts, name, String::new);
             look_at_labels(findings, &names);
         }
-        for check in shapes(forms.get(row)).into_iter().flatten() {
+        for check in shapes(&forms.get(row)).into_iter().flatten() {
             findings.add(check, &concepts, name, String::new);
         }
     }

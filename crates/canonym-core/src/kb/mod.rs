@@ -23,6 +23,7 @@ pub mod translate;
 pub mod xref;
 
 pub use builder::{BuildProgress, BuildStep, KnowledgeBaseBuilder};
+pub use lexicon::Layout;
 pub use reader::{ConceptId, FormId, KnowledgeBase, NameId};
 pub use record::{ConceptRecord, NameRecord, Scope};
 pub use xref::{Predicate, Xref, XrefRecord};

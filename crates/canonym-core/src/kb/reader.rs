@@ -1,17 +1,22 @@
 //! An opened knowledge base, read directly from the mapped file.
 
+mod sections;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use self::sections::{FormSections, Grams, WordSections, Xrefs};
 use super::format::{KIND, Meta};
 use super::lexicon::literal_start;
 use super::record::Scope;
 use super::xref::{Predicate, Xref};
 use crate::artifact::{Container, IN_MEMORY};
-use crate::index::grams::{self, GramIndexView, Lists, N_GRAMS};
+use crate::index::forms::{FormTokens, Forms, WordForms};
+use crate::index::grams::{self, GramIndexView, Lists};
 use crate::index::keys::KeyTableView;
 use crate::index::packed::{Lengths, Offsets, Strings, U32s, U64s};
+use crate::index::words::{NameSearch, WordIndexView};
 use crate::{Error, Result};
 
 /// A concept of one knowledge base: its index in id order.
@@ -45,76 +50,11 @@ sections! {
     parent_at = "parent.at", parent_row = "parent.row", source_row = "source.row",
     alt_at = "alt.at", alt_text = "alt.text", alt_concept = "alt.concept",
     alt_of_at = "alt.of.at", alt_of_row = "alt.of.row",
-    form_at = "form.at", form_text = "form.text", form_name_at = "form.name.at", form_name_row = "form.name.row",
+    form_name_at = "form.name.at", form_name_row = "form.name.row",
     vocab_hash = "vocab.hash", vocab_root = "vocab.root", vocab_df = "vocab.df", root_hash = "root.hash",
-    form_token_at = "form.token.at", form_token_row = "form.token.row",
     key_buckets = "key.buckets", key_checks = "key.checks", key_rows = "key.rows",
     root_buckets = "root.buckets", root_checks = "root.checks", root_rows = "root.rows",
     gram_norms = "gram.norms",
-}
-
-/// Sections of the posting lists of character n-grams.
-#[derive(Debug)]
-enum Grams {
-    Gaps {
-        codes: Range<usize>,
-        df: Range<usize>,
-        at: Range<usize>,
-        gaps: Range<usize>,
-    },
-    /// Of files from earlier versions.
-    Rows {
-        at: Range<usize>,
-        rows: Range<usize>,
-    },
-}
-
-impl Grams {
-    fn of(container: &Container) -> Result<Grams> {
-        let range = |name: &str| container.range(name);
-        if let Ok(at) = range("gram.at") {
-            return Ok(Grams::Rows { at, rows: range("gram.rows")? });
-        }
-        let (codes, df) = (range("gram.codes")?, range("gram.df")?);
-        Ok(Grams::Gaps { codes, df, at: range("gram.gaps.at")?, gaps: range("gram.gaps")? })
-    }
-
-    /// Whether the sections have consistent lengths.
-    fn is_consistent(&self) -> bool {
-        match self {
-            Grams::Gaps { codes, df, at, .. } => codes.len() == df.len() && at.len() == codes.len() * 2 + 8,
-            Grams::Rows { at, .. } => at.len() == 4 * (N_GRAMS + 1),
-        }
-    }
-}
-
-/// Sections of the cross-references; missing in files of format 1.
-#[derive(Debug)]
-struct Xrefs {
-    at: Range<usize>,
-    text: Range<usize>,
-    concept: Range<usize>,
-    predicate: Range<usize>,
-    of_at: Range<usize>,
-    of_row: Range<usize>,
-}
-
-impl Xrefs {
-    fn of(container: &Container) -> Result<Option<Xrefs>> {
-        if container.format() < 2 {
-            return Ok(None);
-        }
-        let range = |name: &str| container.range(name);
-        let (at, text, concept) = (range("xref.at")?, range("xref.text")?, range("xref.concept")?);
-        let (predicate, of_at, of_row) = (range("xref.predicate")?, range("xref.of.at")?, range("xref.of.row")?);
-        Ok(Some(Xrefs { at, text, concept, predicate, of_at, of_row }))
-    }
-
-    /// Whether the sections have consistent lengths, given how many items a section of offsets has.
-    fn is_consistent(&self, n_concepts: usize, n_items: impl Fn(&Range<usize>, usize) -> usize) -> bool {
-        let n = self.predicate.len();
-        n_items(&self.at, n) == n && self.concept.len() == 4 * n && n_items(&self.of_at, n_concepts) == n_concepts
-    }
 }
 
 /// An opened knowledge base.
@@ -122,6 +62,7 @@ impl Xrefs {
 pub struct KnowledgeBase {
     container: Container,
     sections: Sections,
+    forms: FormSections,
     grams: Grams,
     /// Missing in files of earlier versions.
     literal_start: Option<Range<usize>>,
@@ -132,6 +73,7 @@ pub struct KnowledgeBase {
     is_shared: bool,
     /// Computed by the first search by n-grams.
     norm_bounds: OnceLock<Box<[u8]>>,
+    word_norm_bounds: OnceLock<Box<[u8]>>,
 }
 
 impl KnowledgeBase {
@@ -172,11 +114,12 @@ impl KnowledgeBase {
         let meta: Meta = serde_json::from_slice(&container.bytes()[sections.meta.clone()])
             .map_err(|error| Error::artifact(container.path(), format!("invalid metadata: {error}")))?;
         let literal_start = container.range("literal.start").ok();
-        let (grams, xrefs) = (Grams::of(&container)?, Xrefs::of(&container)?);
+        let (forms, grams, xrefs) = (FormSections::of(&container)?, Grams::of(&container)?, Xrefs::of(&container)?);
         let has_lengths = container.format() > 2;
         let kb = KnowledgeBase {
             container,
             sections,
+            forms,
             grams,
             literal_start,
             has_lengths,
@@ -184,6 +127,7 @@ impl KnowledgeBase {
             meta,
             is_shared: false,
             norm_bounds: OnceLock::new(),
+            word_norm_bounds: OnceLock::new(),
         };
         if !kb.is_consistent() {
             return Err(Error::artifact(kb.container.path(), "its sections are inconsistent")
@@ -207,9 +151,7 @@ impl KnowledgeBase {
             (&sections.alt_of_at, n_concepts),
             (&sections.alt_at, n_alternatives),
             (&sections.name_at, n_names),
-            (&sections.form_at, n_forms),
             (&sections.form_name_at, n_forms),
-            (&sections.form_token_at, n_forms),
         ];
         let numbers = [
             (&sections.concept_names, n_concepts + 1),
@@ -225,6 +167,7 @@ impl KnowledgeBase {
             && self.bytes(&sections.vocab_hash).len() == n_tokens * 8
             && self.bytes(&sections.vocab_root).len() == n_tokens * 8
             && self.grams.is_consistent()
+            && self.forms.is_consistent(n_forms, |range, n| self.offsets(range, n).len())
             && self
                 .xrefs
                 .as_ref()
@@ -451,8 +394,23 @@ impl KnowledgeBase {
     }
 
     /// The forms, sorted.
-    pub fn forms(&self) -> Strings<'_> {
-        self.strings(&self.sections.form_at, &self.sections.form_text, self.n_forms())
+    pub fn forms(&self) -> Forms<'_> {
+        match &self.forms {
+            FormSections::Whole { at, text, .. } => Forms::Whole(self.strings(at, text, self.n_forms())),
+            FormSections::Words(words) => Forms::Words(self.word_forms(words)),
+        }
+    }
+
+    fn words(&self, sections: &WordSections) -> Strings<'_> {
+        self.strings(&sections.at, &sections.text, sections.df.len() / 4)
+    }
+
+    fn word_forms(&self, sections: &WordSections) -> WordForms<'_> {
+        WordForms {
+            words: self.words(sections),
+            at: self.offsets(&sections.sequence_at, self.n_forms()),
+            rows: self.bytes(&sections.sequence_row),
+        }
     }
 
     /// The names that fold to a form.
@@ -472,9 +430,19 @@ impl KnowledgeBase {
     }
 
     /// The canonical tokens of a form in order, as rows of the vocabulary.
-    pub fn tokens_of_form(&self, form: FormId) -> U32s<'_> {
-        let range = self.offsets(&self.sections.form_token_at, self.n_forms()).range(form.0 as usize);
-        self.u32s(&self.sections.form_token_row).slice(range)
+    #[inline]
+    pub fn tokens_of_form(&self, form: FormId) -> FormTokens<'_> {
+        let row = form.0 as usize;
+        match &self.forms {
+            FormSections::Whole { token_at, token_row, .. } => {
+                let range = self.offsets(token_at, self.n_forms()).range(row);
+                FormTokens::Rows(self.u32s(token_row).slice(range))
+            }
+            FormSections::Words(words) => {
+                let rest = self.word_forms(words).sequence(row);
+                FormTokens::Words { rest, tokens: self.u32s(&words.token) }
+            }
+        }
     }
 
     /// Number of canonical tokens in the vocabulary.
@@ -535,7 +503,7 @@ impl KnowledgeBase {
     }
 
     /// Index of the forms by character n-grams.
-    pub fn grams(&self) -> GramIndexView<'_> {
+    pub fn grams(&self) -> NameSearch<'_> {
         let lists = match &self.grams {
             Grams::Gaps { codes, df, at, gaps } => Lists::Gaps {
                 codes: self.u32s(codes),
@@ -550,6 +518,22 @@ impl KnowledgeBase {
             n if n > grams::LARGE => self.norm_bounds.get_or_init(|| grams::norm_bounds(inverse_norms)),
             _ => &[],
         };
-        GramIndexView { lists, inverse_norms, norm_bounds, names: self.forms() }
+        let n_counted = self.n_forms();
+        let names = GramIndexView { lists, inverse_norms, norm_bounds, names: self.forms(), n_counted };
+        let FormSections::Words(sections) = &self.forms else { return NameSearch::Names(names) };
+        let words = self.words(sections);
+        NameSearch::Words(WordIndexView {
+            words: GramIndexView {
+                inverse_norms: self.u32s(&sections.norms),
+                norm_bounds: self.word_norm_bounds.get_or_init(|| grams::norm_bounds(self.u32s(&sections.norms))),
+                names: Forms::Whole(words),
+                ..names
+            },
+            names,
+            sequences: self.word_forms(sections),
+            df: self.u32s(&sections.df),
+            at: self.offsets(&sections.form_at, words.len()),
+            lists: self.bytes(&sections.form_gaps),
+        })
     }
 }

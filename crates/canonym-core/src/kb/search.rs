@@ -152,7 +152,8 @@ fn prefixed(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     let forms = kb.forms();
     let mut found: Vec<(bool, usize, u32)> = Vec::new();
     for row in forms.lower_bound(folded)..forms.len() {
-        let Some(rest) = forms.get(row).strip_prefix(folded) else { break };
+        let form = forms.get(row);
+        let Some(rest) = form.strip_prefix(folded) else { break };
         if !rest.is_empty() {
             found.push((!rest.starts_with(' '), rest.len(), row as u32));
         }

@@ -45,7 +45,7 @@ struct Ranked {
 impl Bm25Linker {
     /// Builds the index over the forms of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, ranking: &Bm25Config, config: LinkConfig) -> Bm25Linker {
-        let normal = |form| normalise(kb.forms().get(form), &NormaliseConfig::LOOKUP);
+        let normal = |form| normalise(&kb.forms().get(form), &NormaliseConfig::LOOKUP);
         let forms: Vec<String> = (0..kb.n_forms()).into_par_iter().map(normal).collect();
         let index = Bm25Index::build(forms.iter().map(String::as_str), ranking);
         Bm25Linker { kb, index, config, subset: None }

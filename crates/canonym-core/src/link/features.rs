@@ -220,10 +220,10 @@ impl PreparedQuery {
             .map(|(form, cosine)| {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
-                read_name(kb, form, text, &mut name);
+                read_name(kb, form, &text, &mut name);
                 let query = Tokenised { text: &self.folded, tokens: &self.tokens };
-                align(query, Tokenised { text, tokens: &name }, &mut aligned);
-                FormFeatures { form, values: self.compare(text, &name, &aligned, cosine) }
+                align(query, Tokenised { text: &text, tokens: &name }, &mut aligned);
+                FormFeatures { form, values: self.compare(&text, &name, &aligned, cosine) }
             })
             .collect()
     }
@@ -364,7 +364,7 @@ fn disorder_roots() -> impl Iterator<Item = u64> {
 fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>) {
     name.clear();
     let words = text.split(' ').filter(|word| !word.is_empty());
-    for (row, word) in kb.tokens_of_form(form).iter().zip(words) {
+    for (row, word) in kb.tokens_of_form(form).zip(words) {
         let hash = kb.token_hash_at(row);
         let linking = is_linking_word(word);
         let start = word.as_ptr() as usize - text.as_ptr() as usize;

@@ -9,7 +9,7 @@ use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::format::{KIND, Meta};
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{
-    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope,
+    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, Layout, NameId, NameRecord, Scope,
 };
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
 use canonym_core::link::model::LexicalModel;
@@ -44,7 +44,14 @@ fn shapes() -> Vec<ConceptRecord> {
 }
 
 fn compile(records: Vec<ConceptRecord>) -> Vec<u8> {
-    let mut builder = KnowledgeBaseBuilder::new();
+    compile_as(KnowledgeBaseBuilder::new(), records)
+}
+
+fn by_words(records: Vec<ConceptRecord>) -> Vec<u8> {
+    compile_as(KnowledgeBaseBuilder::new().with_layout(Layout::Words), records)
+}
+
+fn compile_as(mut builder: KnowledgeBaseBuilder, records: Vec<ConceptRecord>) -> Vec<u8> {
     for record in records {
         builder.add(record).unwrap();
     }
@@ -251,7 +258,7 @@ fn ask_everything(kb: KnowledgeBase) {
         n_seen += kb.definition(concept).map_or(0, str::len);
         n_seen += kb.name(name).len() + kb.scope(name) as usize + kb.form_of(name).0 as usize;
         assert!(kb.concept_of(name).0 < kb.n_concepts().max(1) as u32);
-        n_seen += kb.names_of_form(form).count() + kb.tokens_of_form(form).len() + kb.forms().get(row as usize).len();
+        n_seen += kb.names_of_form(form).count() + kb.tokens_of_form(form).count() + kb.forms().get(row as usize).len();
         n_seen += kb.token_df(row) as usize + (kb.token_hash_at(row) ^ kb.token_root(row)) as usize % 2;
         n_seen +=
             usize::from(kb.token_row(u64::from(row) << 30).is_some()) + usize::from(kb.knows_root(u64::from(row)));
@@ -268,8 +275,40 @@ fn ask_everything(kb: KnowledgeBase) {
 }
 
 #[test]
+fn both_layouts_of_names_answer_alike() {
+    let words = ["ring", "shape", "bent", "curve", "of", "the", "plane", "3", "bends", "café"];
+    let name = |at: usize| format!("~{} {} {}", words[at % 10], words[at / 10 % 10], words[at * 7 / 3 % 10]);
+    let records =
+        || (0..200).map(|at| record(&format!("X:{at}"), &[&name(at), &name(3 * at + 1), "~Ring, shape"])).collect();
+    let (whole, words) = (open(compile(records())).unwrap(), open(by_words(records())).unwrap());
+    assert!(words.container().range("form.text").is_err() && whole.container().range("word.text").is_err());
+    assert_eq!((whole.n_forms(), whole.n_names()), (words.n_forms(), words.n_names()));
+    for row in 0..whole.n_forms() {
+        let form = whole.forms().get(row);
+        assert_eq!(words.forms().get(row), form);
+        assert_eq!(words.find_form(&form), Some(FormId(row as u32)));
+        let hashes = |kb: &KnowledgeBase| -> Vec<u64> {
+            kb.tokens_of_form(FormId(row as u32)).map(|token| kb.token_hash_at(token)).collect()
+        };
+        assert_eq!(hashes(&words), hashes(&whole));
+    }
+    for row in 0..whole.n_tokens() {
+        assert_eq!((words.token_df(row), words.token_hash_at(row)), (whole.token_df(row), whole.token_hash_at(row)));
+    }
+    let mut scratch = GramScratch::default();
+    for query in ["ring shape", "rnig shpae", "bentcurve", "curv plane", "of the 3", "the", "zzz", ""] {
+        let near = |kb: &KnowledgeBase, scratch: &mut GramScratch| -> Vec<f32> {
+            kb.grams().search(query, 5, scratch).into_iter().map(|hit| hit.cosine).collect()
+        };
+        let (one, other) = (near(&whole, &mut scratch), near(&words, &mut scratch));
+        assert_eq!(one.first(), other.first(), "{query}");
+    }
+}
+
+#[test]
 fn a_whole_file_answers_everything() {
     ask_everything(open(compile(records(60))).unwrap());
+    ask_everything(open(by_words(records(60))).unwrap());
 }
 
 proptest! {
@@ -282,7 +321,8 @@ proptest! {
         share in 1usize..5,
     ) {
         let mut rng = SplitMix64::new(seed);
-        let bytes = refilled(&compile(shapes()), |_, old| match rng.below(share) {
+        let whole = if seed % 2 == 0 { compile(shapes()) } else { by_words(shapes()) };
+        let bytes = refilled(&whole, |_, old| match rng.below(share) {
             0 => noise(old.len(), below, &mut rng),
             _ => old.to_vec(),
         });
@@ -292,7 +332,8 @@ proptest! {
     #[test]
     fn sections_of_other_lengths_are_refused_or_do_no_harm(seed in any::<u64>()) {
         let mut rng = SplitMix64::new(seed);
-        let bytes = refilled(&compile(shapes()), |_, old| match rng.below(30) {
+        let whole = if seed % 2 == 0 { compile(shapes()) } else { by_words(shapes()) };
+        let bytes = refilled(&whole, |_, old| match rng.below(30) {
             0 => noise(rng.below(40), 9, &mut rng),
             1 => old[..old.len() / 2].to_vec(),
             2 => [old, &[1, 0, 0, 0]].concat(),

@@ -113,7 +113,10 @@ impl IndexBuilder<'_> {
     /// Hash of each form.
     fn hashes(&self) -> Vec<u64> {
         let forms = self.kb.forms();
-        (0..self.kb.n_forms()).into_par_iter().map(|form| xxh3_64(forms.bytes(form))).collect()
+        (0..self.kb.n_forms())
+            .into_par_iter()
+            .map_init(Vec::new, |buffer, form| xxh3_64(forms.bytes(form, buffer)))
+            .collect()
     }
 
     /// The index at `out`, if its vectors can be used. One that cannot be read is replaced.

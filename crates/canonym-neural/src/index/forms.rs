@@ -74,8 +74,7 @@ impl KeptVectors {
         }
         missing.sort_unstable();
         missing.dedup();
-        let texts: Vec<&str> = missing.iter().map(|form| kb.forms().get(form.0 as usize)).collect();
-        let mut vectors = names.encode(&texts);
+        let mut vectors = names.encode_some(kb, &missing);
         vectors.normalise_rows();
         // Rounded as in the cache, so that cached and new embeddings link alike.
         let rounded = |row: usize| vectors.row(row).iter().map(|value| f16::from_f32(*value).to_f32()).collect();

@@ -400,7 +400,7 @@ fn single_part(mentions: &[MentionQuery]) -> impl Iterator<Item = &Labelled> {
 }
 
 fn forms(kb: &KnowledgeBase) -> Vec<String> {
-    (0..kb.n_forms()).map(|form| kb.forms().get(form).to_owned()).collect()
+    (0..kb.n_forms()).map(|form| kb.forms().get(form).into_owned()).collect()
 }
 
 /// Tokenised forms of a terminology with the labels of their concepts.
@@ -414,7 +414,7 @@ fn names_of(kb: &KnowledgeBase, tokenizer: &Tokenizer, labels: &mut Labels) -> N
         }
         concepts.sort_unstable();
         concepts.dedup();
-        names.input_ids.push(tokenizer.input_ids(kb.forms().get(form)));
+        names.input_ids.push(tokenizer.input_ids(&kb.forms().get(form)));
         names.concepts.push(concepts);
     }
     names

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canonym_core::eval::learned::Learned;
-use canonym_core::kb::KnowledgeBase;
+use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::model::LexicalModel;
 use canonym_core::link::recognise::RecogniseConfig;
@@ -201,8 +201,8 @@ pub fn index_path(kb: &Path) -> PathBuf {
 pub(super) fn name_vectors(kb: &KnowledgeBase, bundle: &NameEncoderBundle, names: &NameEncoder) -> FlatIndex {
     let cache = VectorCache { folder: cache_folder(), model: bundle.names_fingerprint() };
     let sample = |n_names: usize| {
-        let forms: Vec<&str> = (0..n_names).map(|form| kb.forms().get(form)).collect();
-        names.encode(&forms);
+        let forms: Vec<FormId> = (0..n_names as u32).map(FormId).collect();
+        names.encode_some(kb, &forms);
     };
     let _told = encoding::tell(kb, &cache, kb.n_forms(), sample);
     cache.index(kb, names, &mut |error| tracing::warn!("cannot cache the name embeddings: {error}"))

@@ -1,5 +1,6 @@
 //! Posting lists as they lie in a file, and reading them.
 
+use super::super::forms::take;
 use super::super::packed::{U32s, U64s};
 
 /// The posting lists of an index.
@@ -27,7 +28,7 @@ pub enum Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// The number of names that contain a gram.
-    pub(super) fn df(self, gram: u32) -> u32 {
+    pub(in crate::index) fn df(self, gram: u32) -> u32 {
         match self {
             Lists::Gaps { codes, df, .. } => codes.find(gram).map_or(0, |slot| df.get(slot)),
             Lists::Rows { at, .. } => at.range(gram as usize).len() as u32,
@@ -35,7 +36,7 @@ impl<'a> Lists<'a> {
     }
 
     /// The posting list of a gram.
-    pub(super) fn list(self, gram: u32) -> Postings<'a> {
+    pub(in crate::index) fn list(self, gram: u32) -> Postings<'a> {
         match self {
             Lists::Gaps { codes, at, gaps, .. } => {
                 let range = codes.find(gram).map(|slot| at.get(slot) as usize..at.get(slot + 1) as usize);
@@ -48,12 +49,38 @@ impl<'a> Lists<'a> {
 
 /// The rest of a posting list.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Postings<'a> {
+pub(in crate::index) enum Postings<'a> {
     Gaps(&'a [u8]),
     Rows(&'a [u8]),
 }
 
 impl Postings<'_> {
+    pub(in crate::index) fn n_bytes(self) -> usize {
+        match self {
+            Postings::Gaps(bytes) | Postings::Rows(bytes) => bytes.len(),
+        }
+    }
+
+    /// Calls `take` with every row.
+    #[inline]
+    pub(in crate::index) fn for_each(self, mut take: impl FnMut(u32)) {
+        let mut row = u32::MAX;
+        match self {
+            Postings::Gaps(mut rest) => {
+                while let Some(next) = next_of_gaps(&mut rest, row) {
+                    take(next);
+                    row = next;
+                }
+            }
+            Postings::Rows(mut rest) => {
+                while let Some(next) = next_of_rows(&mut rest, row) {
+                    take(next);
+                    row = next;
+                }
+            }
+        }
+    }
+
     pub(super) fn is_empty(self) -> bool {
         match self {
             Postings::Gaps(bytes) | Postings::Rows(bytes) => bytes.is_empty(),
@@ -64,17 +91,7 @@ impl Postings<'_> {
 /// Row after `previous`; `None` at the end. A damaged list ends early.
 #[inline(always)]
 pub(super) fn next_of_gaps(gaps: &mut &[u8], previous: u32) -> Option<u32> {
-    let (byte, rest) = gaps.split_first()?;
-    *gaps = rest;
-    let mut gap = u32::from(byte & 127);
-    let (mut byte, mut shift) = (*byte, 7);
-    while byte >= 128 {
-        let (next, rest) = gaps.split_first().filter(|_| shift < 32)?;
-        *gaps = rest;
-        byte = *next;
-        gap |= u32::from(byte & 127) << shift;
-        shift += 7;
-    }
+    let gap = take(gaps)?;
     Some(previous.wrapping_add(gap).wrapping_add(1))
 }
 

@@ -147,7 +147,7 @@ pub fn sense_candidates(
     }
     let mut candidates: Vec<SenseCandidate> = Vec::new();
     for (form, tier) in &found.forms {
-        if found.n_counted == 1 && lacks_function_words(kb.forms().get(form.0 as usize), text, words, found) {
+        if found.n_counted == 1 && lacks_function_words(&kb.forms().get(form.0 as usize), text, words, found) {
             continue;
         }
         for name in kb.names_of_form(*form) {

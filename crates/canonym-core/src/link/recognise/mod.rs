@@ -361,7 +361,7 @@ impl DictionaryAnnotator {
     fn has_name_like(&self, concept: ConceptId, roots: &[u64]) -> bool {
         self.kb.names(concept).any(|name| {
             let rows = self.kb.tokens_of_form(self.kb.form_of(name));
-            let name_roots: Vec<u64> = rows.iter().map(|row| self.kb.token_root(row)).collect();
+            let name_roots: Vec<u64> = rows.map(|row| self.kb.token_root(row)).collect();
             let n_shared = roots.iter().filter(|root| name_roots.contains(root)).count();
             n_shared as f32 >= MIN_SHARED_WORDS * roots.len() as f32
         })

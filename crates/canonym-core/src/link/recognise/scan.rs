@@ -281,16 +281,16 @@ fn agreeing(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Ve
 fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Option<Tier> {
     let rows = kb.tokens_of_form(form);
     let same = |(row, word): (u32, &Word)| kb.token_hash_at(row) == word.hashes.canonical;
-    if window.len() == rows.len() && rows.iter().zip(window).all(same) {
+    if window.len() == rows.clone().count() && rows.clone().zip(window).all(same) {
         let expanded = window.iter().any(|word| word.expanded);
-        let folded = !expanded && same_folded(text, window, kb.forms().get(form.0 as usize));
+        let folded = !expanded && same_folded(text, window, &kb.forms().get(form.0 as usize));
         return Some(if folded { Tier::Folded } else { Tier::Ordered });
     }
     let form_text = kb.forms().get(form.0 as usize);
     let linking: Vec<bool> = form_text.split(' ').map(crate::text::words::is_linking_word).collect();
     let all_linking = linking.iter().all(|linking| *linking);
     let counted = |row: &usize| all_linking || !linking.get(*row).copied().unwrap_or(false);
-    let form_rows: Vec<u32> = (0..rows.len()).filter(counted).map(|row| rows.get(row)).collect();
+    let form_rows: Vec<u32> = rows.enumerate().filter(|(at, _)| counted(at)).map(|(_, row)| row).collect();
     let window_hashes: Vec<TokenHashes> =
         window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
     if form_rows.len() != window_hashes.len() {

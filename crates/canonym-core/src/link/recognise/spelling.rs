@@ -82,9 +82,9 @@ fn correction(kb: &KnowledgeBase, word: &str, scratch: &mut GramScratch) -> Opti
         return None;
     }
     let names = kb.grams().search(word, N_NAMES, scratch);
-    let forms = names.iter().map(|hit| kb.forms().get(hit.row as usize));
+    let forms: Vec<_> = names.iter().map(|hit| kb.forms().get(hit.row as usize)).collect();
     let cost = |other: &&str| slips(word, other, f32::MAX);
-    let near = forms.flat_map(|form| form.split(' ')).filter(|other| is_misspelling(kb, word, other));
+    let near = forms.iter().flat_map(|form| form.split(' ')).filter(|other| is_misspelling(kb, word, other));
     let best = near.min_by(|one, other| cost(one).total_cmp(&cost(other)).then_with(|| one.cmp(other)))?;
     Some(hash_token(best))
 }

@@ -34,7 +34,7 @@ impl NameEncoder {
     pub fn encode_some(&self, kb: &KnowledgeBase, forms: &[FormId]) -> Matrix {
         let texts = kb.forms();
         let rows: Vec<Vec<u32>> =
-            forms.par_iter().map(|form| self.tokenizer.input_ids(texts.get(form.0 as usize))).collect();
+            forms.par_iter().map(|form| self.tokenizer.input_ids(&texts.get(form.0 as usize))).collect();
         self.encoder.encode(&rows)
     }
 }

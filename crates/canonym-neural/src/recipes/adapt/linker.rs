@@ -187,7 +187,7 @@ fn train_names(
     let mut table = Names::default();
     for form in forms {
         let of_form: BTreeSet<u32> = kb.names_of_form(form).map(|name| kb.concept_of(name).0).collect();
-        table.input_ids.push(encoder.tokenizer.input_ids(kb.forms().get(form.0 as usize)));
+        table.input_ids.push(encoder.tokenizer.input_ids(&kb.forms().get(form.0 as usize)));
         table.concepts.push(of_form.into_iter().collect());
     }
     let named = |names: NamedConcepts<'_>| Names {
