@@ -282,6 +282,11 @@ fn a_server_takes_it_and_other_models_link_its_mentions() {
 #[test]
 fn what_does_not_belong_together_is_refused() {
     let place = place();
+    // Recognition weights detect mentions and do not link them.
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    std::fs::create_dir_all(place.path("recognition")).unwrap();
+    place.write("recognition/config.toml", "system = \"recognition\"\n");
+    place.write("recognition/model.json", std::fs::read(crates.join("canonym-core/assets/recognition.json")).unwrap());
     for (set, expected) in [
         (vec!["model.tasks=[\"types\", \"mentions\"]"], "in this order"),
         (vec!["model.max_wordpieces=500"], "`max_wordpieces` must be at least 16"),
@@ -298,6 +303,7 @@ fn what_does_not_belong_together_is_refused() {
         ),
         (vec!["model.name_linker=nothing"], "no such model: `./nothing`"),
         (vec!["model.name_linker=models/tiny"], "cannot open `model.name_linker`"),
+        (vec!["model.name_linker=recognition"], "contains recognition weights, which do not link names"),
         (vec!["model.abstain=true"], "`model.abstain` needs documents that the threshold is chosen on"),
     ] {
         refuse(&place, &set, expected);

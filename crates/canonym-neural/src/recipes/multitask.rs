@@ -452,8 +452,8 @@ impl Experiment {
             NameEncoderBundle::from_bytes(&bytes, &file).context(context)?;
             return Ok(Some((NameLinker::Default, Some(bytes))));
         }
-        let json = Lexical::open(&path).context(context)?.ranking_json().as_bytes().to_vec();
-        Ok(Some((NameLinker::Lexical, Some(json))))
+        let json = Lexical::open_ranking(&path).context(context)?;
+        Ok(Some((NameLinker::Lexical, Some(json.into_bytes()))))
     }
 
     /// The model that detects mentions, and its file.

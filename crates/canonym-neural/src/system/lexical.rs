@@ -76,11 +76,6 @@ impl Lexical {
         }
     }
 
-    /// The JSON of the lexical weights.
-    pub fn ranking_json(&self) -> &str {
-        &self.ranking_json
-    }
-
     /// The embedded weights, with lexical weights from JSON.
     ///
     /// # Errors
@@ -89,6 +84,21 @@ impl Lexical {
         let json = std::str::from_utf8(json).map_err(|_| Error::damaged("the lexical weights are not UTF-8"))?;
         let ranking = LexicalModel::from_json(json)?;
         Ok(Lexical { ranking, ranking_json: Cow::Owned(json.to_owned()), ..Lexical::embedded() })
+    }
+
+    /// The JSON of the lexical weights in a run folder of `canonym train`.
+    ///
+    /// # Errors
+    /// If the folder contains no complete lexical model, such as one of recognition weights alone, which do not link names.
+    pub fn open_ranking(folder: &Path) -> Result<String> {
+        match Lexical::open(folder)?.ranking_json {
+            Cow::Owned(json) => Ok(json),
+            Cow::Borrowed(_) => {
+                let message = format!("{} contains recognition weights, which do not link names", folder.display());
+                let hint = "use `lexical`, or a model trained with `system = \"lexical\"`";
+                Err(Error::unsupported(message).with_hint(hint))
+            }
+        }
     }
 
     /// The embedded weights, of which those in a run folder of `canonym train` replace one part.

@@ -1,5 +1,7 @@
 //! The multi-task tagger as a model of a system: its linker and its annotator.
 
+mod trim;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use canonym_core::text::{Mention, Span};
 use canonym_core::{Error, Result};
 use rayon::prelude::*;
 
+use self::trim::trimmed;
 use super::detect_then_link::explain_mention;
 use super::info::ModelInfo;
 use super::lexical::Lexical;
@@ -184,12 +187,16 @@ impl MultitaskLinker {
         let candidates: Vec<Candidate> = span.classes.iter().filter_map(candidate).take(self.top_k).collect();
         let p_link = candidates.first().map_or(0.0, |best| best.p_link);
         // If the knowledge base lacks the best class, the next one is no substitute.
-        let has_best = span.classes.first().is_some_and(|(class, _)| self.concepts[class - 1].is_some());
-        Link { nil: !has_best || span.p_mention * p_link < self.min_score, candidates }
+        Link { nil: !self.has_best(span) || span.p_mention * p_link < self.min_score, candidates }
     }
 
-    /// Mentions of a text: those of the concept task, else those of the highest task that finds any.
-    fn linked(&self, text: &TokenizedText, labelled: &Labelled) -> Vec<LinkedMention> {
+    /// Whether the knowledge base has the best class.
+    fn has_best(&self, span: &LinkedSpan) -> bool {
+        span.classes.first().is_some_and(|(class, _)| self.concepts[class - 1].is_some())
+    }
+
+    /// Mentions of a text: those of the concept task, else those of the highest task that finds any, without symbols at their ends.
+    fn linked(&self, text: &str, words: &TokenizedText, labelled: &Labelled) -> Vec<LinkedMention> {
         let config = &self.tagger.config;
         let type_of = |first: usize, last: usize| {
             let mut spans = labelled.type_spans.iter().map(|found| found.span);
@@ -207,19 +214,20 @@ impl MultitaskLinker {
         };
         let one = |span: LinkedSpan| {
             let mention = Mention {
-                spans: vec![text.span(span.first, span.last)],
+                spans: vec![trimmed(text, words.span(span.first, span.last))?],
                 semantic_type: type_of(span.first, span.last),
                 p_mention: span.p_mention,
             };
-            self.linked_mention(mention, &span)
+            Some(self.linked_mention(mention, &span))
         };
-        spans.into_iter().map(one).collect()
+        spans.into_iter().filter_map(one).collect()
     }
 
-    /// A mention with its link; the type of a linked concept takes precedence over that of the mention.
+    /// A mention with its link. The type of the best class in the knowledge base takes precedence over that of the mention, also below the
+    /// threshold, so linked and unlinked mentions have the same types.
     fn linked_mention(&self, mention: Mention, span: &LinkedSpan) -> LinkedMention {
         let link = self.link_of(span);
-        let best = link.candidates.first().filter(|_| !link.nil);
+        let best = link.candidates.first().filter(|_| self.has_best(span));
         let of_kb = best.and_then(|best| self.kb.types(best.concept).next()).map(str::to_owned);
         let p_link = link.candidates.first().map_or(0.0, |best| best.p_link);
         let p_both = span.p_mention * p_link;
@@ -400,7 +408,8 @@ impl Annotator for MultitaskLinker {
             }
             let texts = self.read(&documents.iter().collect::<Vec<_>>(), &[]);
             let labelled = self.tagger.label(&texts, None)?;
-            let found = texts.iter().zip(&labelled).map(|(text, labelled)| self.linked(text, labelled));
+            let each = documents.iter().zip(&texts).zip(&labelled);
+            let found = each.map(|((document, words), labelled)| self.linked(document.text, words, labelled));
             all.extend(self.join_all(documents, found.collect())?);
         }
         Ok(all)

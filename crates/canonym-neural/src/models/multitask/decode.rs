@@ -38,29 +38,60 @@ pub fn tag_of(label: usize, class: usize) -> usize {
 /// Mentions of BILOU labels, each with a class. Strictly, only `U` and `B I* L` of one class are mentions; if `lenient`, a mention that is
 /// not closed ends where its labels end, and one that is not opened begins where they begin.
 pub fn bilou(labels: &[(usize, usize)], lenient: bool) -> Vec<WordSpan> {
-    let mut found = Vec::new();
-    let mut open: Option<WordSpan> = None;
-    for (word, (label, class)) in labels.iter().copied().enumerate() {
-        let continues = matches!(label, INSIDE | LAST) && open.is_some_and(|open| open.class == class);
-        if !continues && let Some(unclosed) = open.take().filter(|_| lenient) {
+    let (mut decoder, mut found) = (BilouDecoder::new(lenient), Vec::new());
+    labels.iter().for_each(|(label, class)| decoder.push(*label, *class, &mut found));
+    decoder.finish(&mut found);
+    found
+}
+
+/// Decodes labels word by word, as [`bilou`] does.
+#[derive(Debug)]
+pub struct BilouDecoder {
+    lenient: bool,
+    /// Number of words so far.
+    n_words: usize,
+    open: Option<WordSpan>,
+}
+
+impl BilouDecoder {
+    /// A decoder before the first word.
+    pub fn new(lenient: bool) -> BilouDecoder {
+        BilouDecoder { lenient, n_words: 0, open: None }
+    }
+
+    /// The mention that the last word belongs to, if it may continue.
+    pub fn open(&self) -> Option<WordSpan> {
+        self.open
+    }
+
+    /// Decodes the next word, and adds the mentions that end with it or before it.
+    pub fn push(&mut self, label: usize, class: usize, found: &mut Vec<WordSpan>) {
+        let (word, lenient) = (self.n_words, self.lenient);
+        self.n_words += 1;
+        let continues = matches!(label, INSIDE | LAST) && self.open.is_some_and(|open| open.class == class);
+        if !continues && let Some(unclosed) = self.open.take().filter(|_| lenient) {
             found.push(unclosed);
         }
         let here = WordSpan { first: word, last: word, class };
         match label {
             UNIT => found.push(here),
-            BEGIN => open = Some(here),
+            BEGIN => self.open = Some(here),
             INSIDE | LAST => {
-                let whole = open.take().map(|open| WordSpan { last: word, ..open }).or_else(|| lenient.then_some(here));
+                let open = self.open.take();
+                let whole = open.map(|open| WordSpan { last: word, ..open }).or_else(|| lenient.then_some(here));
                 match whole {
                     Some(whole) if label == LAST => found.push(whole),
-                    other => open = other,
+                    other => self.open = other,
                 }
             }
             _ => {}
         }
     }
-    found.extend(open.filter(|_| lenient));
-    found
+
+    /// Adds the mention that is not closed after the last word, if it is one.
+    pub fn finish(&mut self, found: &mut Vec<WordSpan>) {
+        found.extend(self.open.take().filter(|_| self.lenient));
+    }
 }
 
 #[cfg(test)]

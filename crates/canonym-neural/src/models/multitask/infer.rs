@@ -1,17 +1,23 @@
 //! Inference of the multi-task tagger: labels of words, mentions, and distributions over concepts.
 
+mod parts;
+mod spans;
+
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use canonym_core::Result;
 use rayon::prelude::*;
 
-use super::decode::{WordSpan, bilou, runs, tag_of, type_tag};
-use super::tokenized::{Splitter, TokenizedText};
-use super::{CONCEPTS, ENCODER, Framing, LinkedSpans, MultitaskConfig, PackedWindows, Task};
+use self::parts::{LabelledParts, Part};
+use self::spans::Distribution;
+pub use self::spans::{FoundSpan, LinkedSpan};
+use super::tokenized::{Splitter, TokenizedText, Window};
+use super::{CONCEPTS, ENCODER, Framing, MultitaskConfig, PackedWindows, Task};
 use crate::autograd::{Packs, Tape, Var, softmax};
 use crate::layers::crf::Crf;
-use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, N_LABELS, UNIT};
+use crate::models::bert::Sequences;
 use crate::models::bert::infer::BertEncoder;
 use crate::tensor::matrix::{Matrix, Threads, View, WriteMode, multiply};
 use crate::tensor::parameters::Parameters;
@@ -21,6 +27,9 @@ const ROWS: usize = 256;
 
 /// Wordpieces that are encoded at once.
 const PIECES: usize = 1 << 14;
+
+/// Wordpieces of a document that are labelled at once, which bounds memory: all activations of its task encoders are kept.
+const PART: usize = 1 << 12;
 
 /// Number of top classes kept per distribution, unless more are asked for.
 const N_KEPT: usize = 16;
@@ -50,36 +59,6 @@ pub struct Labelled {
     pub type_spans: Vec<FoundSpan>,
     /// Mentions by the concept task, with the probabilities of the best concepts.
     pub concept_spans: Vec<LinkedSpan>,
-}
-
-/// A mention with its probability.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FoundSpan {
-    /// Its words; the class is the type from 1, or 0 for the mention task.
-    pub span: WordSpan,
-    /// Probability that this is a mention: the mean over its words of the probability of the label that they have in this mention. In a
-    /// model that does not detect mentions, 1.
-    pub p_mention: f32,
-}
-
-/// A mention with a distribution over concepts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LinkedSpan {
-    /// First word.
-    pub first: usize,
-    /// Last word.
-    pub last: usize,
-    /// Probability that this is a mention, as in [`FoundSpan`]; per token, the mean over its words of the probability of any concept.
-    pub p_mention: f32,
-    /// The best classes from 1, best first, each with its probability given a mention.
-    pub classes: Vec<(usize, f32)>,
-}
-
-/// The best classes of a row, and the probability of Nil.
-#[derive(Debug, Clone, Default)]
-struct Distribution {
-    nil: f32,
-    best: Vec<(usize, f32)>,
 }
 
 impl MultitaskTagger {
@@ -125,29 +104,50 @@ impl MultitaskTagger {
     /// # Errors
     /// If a weight is missing.
     pub fn label(&self, texts: &[TokenizedText], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
-        let mut all = Vec::with_capacity(texts.len());
-        let mut start = 0;
-        while start < texts.len() {
-            let mut n_wordpieces = 0;
-            let fits = |text: &&TokenizedText| {
-                n_wordpieces += text.windows.iter().map(|window| window.context.len() + 2).sum::<usize>();
-                n_wordpieces <= PIECES
-            };
-            let end = start + texts[start..].iter().take_while(fits).count().max(1);
-            all.extend(self.label_some(&texts[start..end], given.map(|given| &given[start..end]))?);
-            start = end;
-        }
-        Ok(all)
+        self.label_in_parts(texts, given, PART)
     }
 
-    fn label_some(&self, texts: &[TokenizedText], given: Option<&[Vec<(usize, usize)>]>) -> Result<Vec<Labelled>> {
-        let each =
-            |text: &TokenizedText| self.splitter.pack(text.windows.iter().map(|window| (text, window, [].as_slice())));
-        let packed: Vec<PackedWindows> = texts.par_iter().map(each).collect();
-        let mut together = crate::models::bert::Sequences::default();
+    /// Labels texts in parts of at most `max_wordpieces` wordpieces, unless a window has more.
+    fn label_in_parts(
+        &self,
+        texts: &[TokenizedText],
+        given: Option<&[Vec<(usize, usize)>]>,
+        max_wordpieces: usize,
+    ) -> Result<Vec<Labelled>> {
+        let given = |at: usize| given.map(|given| given[at].as_slice());
+        let mut documents: Vec<LabelledParts<'_>> =
+            texts.iter().enumerate().map(|(at, text)| LabelledParts::new(&self.config, text, given(at))).collect();
+        let parts_of =
+            |(at, text): (usize, &TokenizedText)| text.parts(max_wordpieces).into_iter().map(move |part| (at, part));
+        let parts: Vec<(usize, Range<usize>)> = texts.iter().enumerate().flat_map(parts_of).collect();
+        let mut start = 0;
+        while start < parts.len() {
+            let (mut n_wordpieces, mut last) = (0, None);
+            // At most one part of a document, because its parts are labelled in order.
+            let fits = |(at, part): &&(usize, Range<usize>)| {
+                n_wordpieces += texts[*at].windows[part.clone()].iter().map(Window::n_wordpieces).sum::<usize>();
+                last.replace(*at) != Some(*at) && n_wordpieces <= PIECES
+            };
+            let end = start + parts[start..].iter().take_while(fits).count().max(1);
+            let parts = &parts[start..end];
+            // Each text has a part.
+            self.label_parts(&mut documents[parts[0].0..][..parts.len()], parts)?;
+            start = end;
+        }
+        Ok(documents.into_par_iter().map(|document| document.finish(self.n_kept)).collect())
+    }
+
+    /// Labels a part of each document.
+    fn label_parts(&self, documents: &mut [LabelledParts<'_>], parts: &[(usize, Range<usize>)]) -> Result<()> {
+        let pack = |(document, (_, part)): (&LabelledParts<'_>, &(usize, Range<usize>))| {
+            let text = document.text;
+            self.splitter.pack(text.windows[part.clone()].iter().map(|window| (text, window, [].as_slice())))
+        };
+        let packed: Vec<PackedWindows> = documents.par_iter().zip(parts).map(pack).collect();
+        let mut together = Sequences::default();
         packed.iter().for_each(|windows| together.append(&windows.sequences));
         if together.is_empty() {
-            return Ok(vec![Labelled::default(); texts.len()]);
+            return Ok(());
         }
         let rows = self.encoder.encode(&together)?;
         let mut first = 0;
@@ -159,79 +159,64 @@ impl MultitaskTagger {
                 at
             })
             .collect();
-        (0..texts.len())
-            .into_par_iter()
-            .map(|at| {
-                let targets = packed[at].targets.iter().flat_map(|row| rows.row(firsts[at] + *row as usize));
-                let targets: Vec<f32> = targets.copied().collect();
-                let encoded = Matrix::new(packed[at].targets.len(), rows.n_cols, targets);
-                self.label_one(&texts[at], &packed[at], encoded, given.map(|given| given[at].as_slice()))
-            })
-            .collect()
+        let each = documents.par_iter_mut().zip(parts).zip(packed.par_iter().zip(firsts));
+        each.try_for_each(|((document, (_, part)), (windows, first))| {
+            let targets = windows.targets.iter().flat_map(|row| rows.row(first + *row as usize));
+            let targets: Vec<f32> = targets.copied().collect();
+            let encoded = Matrix::new(windows.targets.len(), rows.n_cols, targets);
+            self.label_part(document, part.clone(), windows, encoded)
+        })
     }
 
-    fn label_one(
+    fn label_part(
         &self,
-        text: &TokenizedText,
+        document: &mut LabelledParts<'_>,
+        part: Range<usize>,
         windows: &PackedWindows,
         encoded: Matrix,
-        given: Option<&[(usize, usize)]>,
-    ) -> Result<Labelled> {
-        if text.words.is_empty() {
-            return Ok(Labelled::default());
+    ) -> Result<()> {
+        let part = Part::new(document.text, part);
+        if part.words.is_empty() {
+            return Ok(());
         }
         let config = &self.config;
         let mut tape = Tape::of_one_thread(&self.heads, &self.packs).without_gradients();
         let encoded = tape.input(encoded);
         let rows = config.task_rows(&mut tape, encoded, &windows.segments, &config.tasks, None)?;
-        let mut labelled = Labelled::default();
-        let mut p_mentions = Matrix::default();
-        let n_words = text.words_of_sentences();
         if let Some(rows) = rows.get(&Task::Mentions) {
             let scores = self.scores(&mut tape, Task::Mentions, *rows, windows)?;
-            let labels = self.labels(Task::Mentions, &scores, &n_words)?;
-            p_mentions = self.probabilities(Task::Mentions, scores, &n_words)?;
-            let tags: Vec<(usize, usize)> = labels.iter().map(|label| (*label, 0)).collect();
-            labelled.mention_spans = found(bilou(&tags, config.lenient), &p_mentions);
-            labelled.labels.insert(Task::Mentions, labels);
+            let labels = self.labels(Task::Mentions, &scores, &part.n_words)?;
+            document.add_mentions(labels, self.probabilities(Task::Mentions, scores, &part.n_words)?);
         }
-        let spans: Vec<(usize, usize)> = match given {
-            Some(given) => given.to_vec(),
-            None => labelled.mention_spans.iter().map(|found| (found.span.first, found.span.last)).collect(),
-        };
-        if let Some(rows) = rows.get(&Task::Types) {
-            labelled.type_spans = match config.framing {
-                Framing::Entity => found(self.types_of_spans(&mut tape, *rows, text, &spans)?, &p_mentions),
-                Framing::Token => {
-                    let scores = self.scores(&mut tape, Task::Types, *rows, windows)?;
-                    let labels = self.labels(Task::Types, &scores, &n_words)?;
-                    let probabilities = self.probabilities(Task::Types, scores, &n_words)?;
-                    let spans = typed_spans(config, &labels, &probabilities);
-                    labelled.labels.insert(Task::Types, labels);
-                    spans
-                }
-            };
+        if config.framing == Framing::Token {
+            if let Some(rows) = rows.get(&Task::Types) {
+                let scores = self.scores(&mut tape, Task::Types, *rows, windows)?;
+                let labels = self.labels(Task::Types, &scores, &part.n_words)?;
+                document.add_types(labels, &self.probabilities(Task::Types, scores, &part.n_words)?);
+            }
+            if let Some(rows) = rows.get(&Task::Concepts) {
+                let units = config.units(&mut tape, *rows, windows, Task::Concepts);
+                let inputs = config.head(&mut tape, Task::Concepts, units, None)?;
+                document.add_concepts(self.distributions(tape.value(inputs))?);
+            }
+            return Ok(());
         }
-        if let Some(rows) = rows.get(&Task::Concepts) {
-            labelled.concept_spans = match config.framing {
-                Framing::Entity => self.concepts_of_spans(&mut tape, *rows, text, (&spans, &p_mentions))?,
-                Framing::Token => {
-                    let units = config.units(&mut tape, *rows, windows, Task::Concepts);
-                    let inputs = config.head(&mut tape, Task::Concepts, units, None)?;
-                    let words = self.distributions(tape.value(inputs))?;
-                    let labels: Vec<usize> = words.iter().map(Distribution::label).collect();
-                    let by_mentions = config.linked_spans == LinkedSpans::Mentions;
-                    let known = (given.is_some() || by_mentions).then_some(spans.as_slice());
-                    let mut linked = self.spans_of_words(&words, &labels, known);
-                    if given.is_none() && by_mentions {
-                        linked.iter_mut().zip(&labelled.mention_spans).for_each(|(span, found)| span.within(found));
-                    }
-                    labelled.labels.insert(Task::Concepts, labels);
-                    linked
-                }
-            };
+        let ended = document.ended_spans(&part);
+        for (task, rows) in rows.iter().filter(|(task, _)| **task != Task::Mentions) {
+            let pooled = document.pooled(*task, tape.value(*rows), &part, &ended);
+            if ended.is_empty() {
+                continue;
+            }
+            let pooled = tape.input(pooled);
+            let outputs = config.head(&mut tape, *task, pooled, None)?;
+            let outputs = tape.value(outputs);
+            if *task == Task::Types {
+                document.set_types(&ended, (0..outputs.n_rows).map(|row| 1 + argmax(&outputs.row(row)[1..])));
+            } else {
+                document.set_concepts(&ended, self.distributions(outputs)?);
+            }
         }
-        Ok(labelled)
+        Ok(())
     }
 
     /// Label scores of words, `[words, labels]`.
@@ -277,66 +262,6 @@ impl MultitaskTagger {
         Ok(labels)
     }
 
-    /// The mean of the rows of each span.
-    fn pooled(&self, rows: &Matrix, text: &TokenizedText, spans: &[(usize, usize)]) -> Matrix {
-        let mut pooled = Matrix::zeros(spans.len(), rows.n_cols);
-        // Targets of windows follow each other; only wordpieces beyond the length of a window are left out.
-        let mut row_of = BTreeMap::new();
-        let mut next = 0;
-        for window in &text.windows {
-            for piece in window.target.clone() {
-                row_of.insert(piece, next);
-                next += 1;
-            }
-        }
-        for (at, (first, last)) in spans.iter().enumerate() {
-            let wordpieces = text.words[*first].start..text.words[*last].end;
-            let known: Vec<usize> = wordpieces.filter_map(|piece| row_of.get(&piece).copied()).collect();
-            let share = 1.0 / known.len().max(1) as f32;
-            for row in known {
-                pooled.row_mut(at).iter_mut().zip(rows.row(row)).for_each(|(to, value)| *to += share * value);
-            }
-        }
-        pooled
-    }
-
-    fn types_of_spans(
-        &self,
-        tape: &mut Tape<'_>,
-        rows: Var,
-        text: &TokenizedText,
-        spans: &[(usize, usize)],
-    ) -> Result<Vec<WordSpan>> {
-        let pooled = self.pooled(tape.value(rows), text, spans);
-        let pooled = tape.input(pooled);
-        let scores = self.config.head(tape, Task::Types, pooled, None)?;
-        let scores = tape.value(scores);
-        let class = |row: usize| 1 + argmax(&scores.row(row)[1..]);
-        let span =
-            |(row, (first, last)): (usize, &(usize, usize))| WordSpan { first: *first, last: *last, class: class(row) };
-        Ok(spans.iter().enumerate().map(span).collect())
-    }
-
-    fn concepts_of_spans(
-        &self,
-        tape: &mut Tape<'_>,
-        rows: Var,
-        text: &TokenizedText,
-        (spans, p_mentions): (&[(usize, usize)], &Matrix),
-    ) -> Result<Vec<LinkedSpan>> {
-        let pooled = self.pooled(tape.value(rows), text, spans);
-        let pooled = tape.input(pooled);
-        let inputs = self.config.head(tape, Task::Concepts, pooled, None)?;
-        let distributions = self.distributions(tape.value(inputs))?;
-        let link = |((first, last), distribution): (&(usize, usize), Distribution)| LinkedSpan {
-            first: *first,
-            last: *last,
-            p_mention: probability_of_span(p_mentions, *first, *last),
-            classes: distribution.best,
-        };
-        Ok(spans.iter().zip(distributions).map(link).collect())
-    }
-
     /// Softmax over all classes for each row; without Nil per entity.
     fn distributions(&self, inputs: &Matrix) -> Result<Vec<Distribution>> {
         let table = self.heads.get(CONCEPTS)?;
@@ -365,43 +290,6 @@ impl MultitaskTagger {
         }
         Ok(all)
     }
-
-    /// Mentions of words with the same best class, or the given ones; probabilities are means over their words.
-    fn spans_of_words(
-        &self,
-        words: &[Distribution],
-        labels: &[usize],
-        given: Option<&[(usize, usize)]>,
-    ) -> Vec<LinkedSpan> {
-        let spans: Vec<(usize, usize)> = match given {
-            Some(given) => given.to_vec(),
-            None => runs(labels).into_iter().map(|run| (run.first, run.last)).collect(),
-        };
-        let link = |(first, last): (usize, usize)| {
-            let inside = &words[first..=last];
-            let n_words = inside.len() as f32;
-            let p_mention = 1.0 - inside.iter().map(|word| word.nil).sum::<f32>() / n_words;
-            let mut sums: BTreeMap<usize, f32> = BTreeMap::new();
-            for (class, probability) in inside.iter().flat_map(|word| &word.best) {
-                *sums.entry(*class).or_default() += probability / n_words;
-            }
-            let given_mention = |(class, sum): (usize, f32)| (class, (sum / p_mention.max(1e-6)).min(1.0));
-            let mut classes: Vec<(usize, f32)> = sums.into_iter().map(given_mention).collect();
-            classes.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
-            classes.truncate(self.n_kept);
-            LinkedSpan { first, last, p_mention, classes }
-        };
-        spans.into_iter().map(link).collect()
-    }
-}
-
-impl LinkedSpan {
-    /// Takes the probability of the mention from the mention task; those of the classes then allow for Nil.
-    fn within(&mut self, found: &FoundSpan) {
-        let p_any = self.p_mention;
-        self.classes.iter_mut().for_each(|(_, probability)| *probability *= p_any);
-        self.p_mention = found.p_mention;
-    }
 }
 
 fn argmax(scores: &[f32]) -> usize {
@@ -410,54 +298,6 @@ fn argmax(scores: &[f32]) -> usize {
         .enumerate()
         .fold((0, f32::NEG_INFINITY), |best, (at, score)| if *score > best.1 { (at, *score) } else { best });
     best.0
-}
-
-impl Distribution {
-    /// The best class; 0 for Nil.
-    fn label(&self) -> usize {
-        match self.best.first() {
-            Some((class, probability)) if *probability > self.nil => *class,
-            _ => 0,
-        }
-    }
-}
-
-/// Mean over the words of a mention of the probability of the BILOU label that they have in it; 1 without probabilities.
-fn probability_of_span(p_labels: &Matrix, first: usize, last: usize) -> f32 {
-    if p_labels.n_rows == 0 {
-        return 1.0;
-    }
-    let label = |word: usize| match (word == first, word == last) {
-        (true, true) => UNIT,
-        (true, false) => BEGIN,
-        (false, true) => LAST,
-        (false, false) => INSIDE,
-    };
-    (first..=last).map(|word| p_labels.row(word)[label(word)]).sum::<f32>() / (last + 1 - first) as f32
-}
-
-/// Mentions with probabilities by those of BILOU labels.
-fn found(spans: Vec<WordSpan>, p_labels: &Matrix) -> Vec<FoundSpan> {
-    let one = |span: WordSpan| FoundSpan { span, p_mention: probability_of_span(p_labels, span.first, span.last) };
-    spans.into_iter().map(one).collect()
-}
-
-/// Mentions of type labels of words, with probabilities.
-fn typed_spans(config: &MultitaskConfig, labels: &[usize], p_labels: &Matrix) -> Vec<FoundSpan> {
-    if config.has_type_tags() {
-        let tags: Vec<(usize, usize)> = labels.iter().copied().map(type_tag).collect();
-        // Of each BILOU label, whatever the type.
-        let mut of_any = Matrix::zeros(p_labels.n_rows, N_LABELS);
-        for row in 0..p_labels.n_rows {
-            for class in 1..=config.types.len() {
-                (1..N_LABELS).for_each(|label| of_any.row_mut(row)[label] += p_labels.row(row)[tag_of(label, class)]);
-            }
-        }
-        return found(bilou(&tags, config.lenient), &of_any);
-    }
-    let p_nil = |span: &WordSpan| (span.first..=span.last).map(|word| p_labels.row(word)[0]).sum::<f32>();
-    let one = |span: WordSpan| FoundSpan { span, p_mention: 1.0 - p_nil(&span) / (span.last + 1 - span.first) as f32 };
-    runs(labels).into_iter().map(one).collect()
 }
 
 #[cfg(test)]

@@ -90,10 +90,26 @@ impl TokenizedText {
         self.windows.iter().filter(|window| !window.continues).count()
     }
 
-    /// Number of words of each sentence, in order; of a sentence that was cut, those of all its windows.
-    pub fn words_of_sentences(&self) -> Vec<usize> {
-        let n_words = |sentence: &[Window]| sentence.iter().map(|window| window.words.len()).sum();
-        self.windows.chunk_by(|_, next| next.continues).map(n_words).collect()
+    /// Ranges of windows that have at most `max_wordpieces` wordpieces together, context included; at least one, which is empty for a text
+    /// without words. They end between sentences, except within a sentence that is longer.
+    pub fn parts(&self, max_wordpieces: usize) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let (mut start, mut n_part) = (0, 0);
+        let (mut sentence, mut n_sentence) = (0, 0);
+        for (at, window) in self.windows.iter().enumerate() {
+            if !window.continues {
+                (sentence, n_sentence) = (at, 0);
+            }
+            while n_part + window.n_wordpieces() > max_wordpieces && at > start {
+                let (cut, n_left) = if sentence > start { (sentence, n_sentence) } else { (at, 0) };
+                parts.push(start..cut);
+                (start, n_part) = (cut, n_left);
+            }
+            n_part += window.n_wordpieces();
+            n_sentence += window.n_wordpieces();
+        }
+        parts.push(start..self.windows.len());
+        parts
     }
 
     /// Number of sentences that were cut because they are longer than a window.
@@ -104,6 +120,19 @@ impl TokenizedText {
         };
         self.windows.chunk_by(|_, next| next.continues).filter(|sentence| is_cut(sentence)).count()
     }
+}
+
+impl Window {
+    /// Number of wordpieces with context, including the special tokens.
+    pub fn n_wordpieces(&self) -> usize {
+        self.context.len() + 2
+    }
+}
+
+/// Number of words of each sentence, in order; of a sentence that was cut, those of all these windows.
+pub fn words_of_sentences(windows: &[Window]) -> Vec<usize> {
+    let n_words = |sentence: &[Window]| sentence.iter().map(|window| window.words.len()).sum();
+    windows.chunk_by(|_, next| next.continues).map(n_words).collect()
 }
 
 impl Splitter {
@@ -286,6 +315,33 @@ mod tests {
         assert_eq!(text.window_of(next - 1, next), Some(1));
         let word = splitter(16).read(&Analysis::of_text(&"fever".repeat(40)), &[]);
         assert_eq!((word.words.len(), word.n_sentences()), (1, 1));
+    }
+
+    #[test]
+    fn parts_end_between_sentences_unless_a_sentence_is_longer() {
+        let (short, long) = ("A fever of the knee. ".repeat(3), "fever ".repeat(60));
+        for text in [String::new(), short.clone(), long.clone(), format!("{short}{long}. {short}")] {
+            let text = splitter(16).read(&Analysis::of_text(&text), &[]);
+            for max_wordpieces in [1, 16, 40, 100, usize::MAX] {
+                let parts = text.parts(max_wordpieces);
+                let mut next = 0;
+                for part in &parts {
+                    assert_eq!(part.start, next);
+                    next = part.end;
+                    let n_wordpieces = |windows: &[Window]| windows.iter().map(Window::n_wordpieces).sum::<usize>();
+                    let windows = &text.windows[part.clone()];
+                    assert!(windows.len() <= 1 || n_wordpieces(windows) <= max_wordpieces, "{parts:?}");
+                    if windows.first().is_some_and(|first| first.continues) {
+                        let start = text.windows[..part.start].iter().rposition(|window| !window.continues).unwrap();
+                        let end = text.windows[part.start..].iter().position(|window| !window.continues);
+                        let sentence = start..end.map_or(text.windows.len(), |end| part.start + end);
+                        assert!(n_wordpieces(&text.windows[sentence]) > max_wordpieces, "{parts:?}");
+                    }
+                }
+                assert_eq!(next, text.windows.len());
+                assert!(max_wordpieces < usize::MAX || parts.len() == 1);
+            }
+        }
     }
 
     #[test]

@@ -18,11 +18,16 @@ fn linker(framing: Framing, ids: &[&str]) -> MultitaskLinker {
 }
 
 fn target(ids: &[&str]) -> Target {
+    target_with(ids, |_| Vec::new())
+}
+
+fn target_with(ids: &[&str], types: impl Fn(&str) -> Vec<String>) -> Target {
     let mut builder = KnowledgeBaseBuilder::new();
     for id in ids {
         let names = vec![NameRecord { text: format!("name of {id}"), scope: Scope::Exact }];
+        let types = types(id);
         let id = if id.contains(':') { (*id).to_owned() } else { format!("MESH:{id}") };
-        builder.add(ConceptRecord { id, names, ..ConceptRecord::default() }).unwrap();
+        builder.add(ConceptRecord { id, names, types, ..ConceptRecord::default() }).unwrap();
     }
     let kb = Arc::new(KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap());
     Target::new(&kb, None)
@@ -91,7 +96,7 @@ fn the_next_class_is_no_substitute_and_has_its_own_probability() {
     assert_eq!((link.nil, p_link), (true, vec![0.3, 0.1]));
     let text = linker.tagger.splitter().read(&Analysis::of_text(TEXT), &[]);
     let labelled = Labelled { concept_spans: vec![span], ..Labelled::default() };
-    let linked = linker.linked(&text, &labelled).remove(0);
+    let linked = linker.linked(TEXT, &text, &labelled).remove(0);
     // Of the first candidate, whether it is linked or not; the score of an unlinked mention is that of the mention.
     assert!((linked.p_both - 0.15).abs() < 1e-6 && (linked.p_both_of(&linked.link.candidates[1]) - 0.05).abs() < 1e-6);
     assert!((linked.score() - 0.5).abs() < 1e-6);
@@ -133,10 +138,49 @@ fn mentions_of_a_model_that_does_not_link_have_their_own_probability() {
             p_mention: 0.7,
         };
         let labelled = Labelled { mention_spans: vec![found], type_spans: vec![found], ..Labelled::default() };
-        let linked = linker.linked(&text, &labelled).remove(0);
+        let linked = linker.linked(TEXT, &text, &labelled).remove(0);
         assert_eq!((linked.mention.p_mention, linked.p_both, linked.link.nil, linked.score()), (0.7, 0.0, true, 0.7));
         assert_eq!(linked.mention.semantic_type.as_deref(), Some("A"));
     }
+}
+
+#[test]
+fn symbols_beside_a_mention_are_no_part_of_it() {
+    let linker = linker(Framing::Token, &["D1", "D2", "D3"]);
+    let text = "😀 fever. • gout ✔ saw 😀";
+    let words = linker.tagger.splitter().read(&Analysis::of_text(text), &[]);
+    assert_eq!(words.words.len(), 8);
+    let span = |first, last, class| LinkedSpan { first, last, p_mention: 0.5, classes: vec![(class, 0.6)] };
+    // Both with a symbol before and after, one with a symbol inside, and one of a symbol alone.
+    let concept_spans = vec![span(0, 1, 1), span(3, 4, 2), span(4, 6, 3), span(7, 7, 1), span(3, 5, 1)];
+    let linked = linker.linked(text, &words, &Labelled { concept_spans, ..Labelled::default() });
+    let found: Vec<(&str, &str)> = linked
+        .iter()
+        .map(|one| (one.mention.spans[0].of(text), linker.kb.id(one.link.candidates[0].concept)))
+        .collect();
+    assert_eq!(found, [("fever", "MESH:D1"), ("gout", "MESH:D2"), ("gout ✔ saw", "MESH:D3"), ("gout", "MESH:D1")]);
+}
+
+#[test]
+fn an_unlinked_mention_has_the_type_of_its_best_candidate() {
+    let types = |ids: &[&str], min_score| {
+        let config = RecogniseConfig {
+            top_k: 3,
+            min_score: Some(min_score),
+            nested: canonym_core::link::recognise::Nested::None,
+        };
+        let linker = MultitaskModel(Arc::new(bundle_of(Framing::Token, &Task::ALL)))
+            .built(&target_with(ids, |id| vec![format!("type of {id}")]), config)
+            .unwrap();
+        let span = LinkedSpan { first: 0, last: 0, p_mention: 0.5, classes: vec![(2, 0.6), (1, 0.3)] };
+        let own = Mention { semantic_type: Some("A".to_owned()), ..Mention::contiguous(Span::new(0, 2)) };
+        let linked = linker.linked_mention(own, &span);
+        (linked.link.nil, linked.mention.semantic_type.unwrap())
+    };
+    assert_eq!(types(&["D1", "D2"], 0.0), (false, "type of D2".to_owned()));
+    assert_eq!(types(&["D1", "D2"], 0.9), (true, "type of D2".to_owned()));
+    // The knowledge base lacks the best class, and the type of the next one is no substitute.
+    assert_eq!(types(&["D1"], 0.0), (true, "A".to_owned()));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 use canonym_core::text::analysis::Analysis;
 
 use super::*;
-use crate::layers::crf::bilou::OUTSIDE;
+use crate::layers::crf::bilou::{BEGIN, INSIDE, LAST, N_LABELS, OUTSIDE, UNIT};
+use crate::models::multitask::LinkedSpans;
 use crate::models::multitask::tests::{Drawn, drawn_tagger, drawn_tagger_with};
+use crate::models::multitask::tokenized::words_of_sentences;
 
 const TEXT: &str = "We saw a fever. The gout saw. A rash, the fever gout. We saw the rash fever.";
 
@@ -45,7 +47,11 @@ fn scores_are_those_of_the_training_graph() {
                 let units = model.units(&mut trained, rows[&task], &windows, task);
                 let expected = model.head(&mut trained, task, units, None).unwrap();
                 let found = if framing == Framing::Entity && task != Task::Mentions {
-                    let pooled = tagger.pooled(inferred.value(own[&task]), &text, &spans.concat());
+                    let given = spans.concat();
+                    let mut document = LabelledParts::new(model, &text, Some(&given));
+                    let part = Part::new(&text, 0..text.windows.len());
+                    let ended = document.ended_spans(&part);
+                    let pooled = document.pooled(task, inferred.value(own[&task]), &part, &ended);
                     let pooled = inferred.input(pooled);
                     let head = model.head(&mut inferred, task, pooled, None).unwrap();
                     inferred.value(head).clone()
@@ -132,15 +138,15 @@ fn a_crf_decodes_the_parts_of_a_sentence_that_was_cut_together() {
     let tagger = tagger(&drawn);
     let text = drawn.splitter.read(&Analysis::of_text(&"we saw a fever gout rash ".repeat(4)), &[]);
     let cut = text.windows[0].words.end;
-    assert!(text.n_cut() == 1 && text.windows.len() == 2 && text.words_of_sentences() == [24]);
+    assert!(text.n_cut() == 1 && text.windows.len() == 2 && words_of_sentences(&text.windows) == [24]);
     // The scores of a mention of the two words around the cut.
     let mut scores = Matrix::zeros(24, N_LABELS);
     (0..24).for_each(|word| scores.row_mut(word)[OUTSIDE] = 5.0);
     scores.row_mut(cut - 1)[BEGIN] = 10.0;
     scores.row_mut(cut)[LAST] = 10.0;
-    let labels = tagger.labels(Task::Mentions, &scores, &text.words_of_sentences()).unwrap();
+    let labels = tagger.labels(Task::Mentions, &scores, &words_of_sentences(&text.windows)).unwrap();
     assert_eq!((labels[cut - 1], labels[cut]), (BEGIN, LAST));
-    let probabilities = tagger.probabilities(Task::Mentions, scores, &text.words_of_sentences()).unwrap();
+    let probabilities = tagger.probabilities(Task::Mentions, scores, &words_of_sentences(&text.windows)).unwrap();
     assert!(probabilities.row(cut - 1)[BEGIN] > 0.9, "{:?}", probabilities.row(cut - 1));
 }
 
@@ -206,4 +212,94 @@ fn as_many_concepts_are_kept_as_are_asked_for() {
     assert_eq!(n(&tagger), 1);
     let tagger = tagger.keeping(2);
     assert_eq!((n(&tagger), tagger.keeping(1).n_kept), (2, 2));
+}
+
+/// Checks that two outputs are the same. Products of other numbers of rows differ in their last bit.
+fn same(found: &Labelled, expected: &Labelled) {
+    assert_eq!(found.labels, expected.labels);
+    let is_close = |one: f32, other: f32| assert!((one - other).abs() < 1e-5, "{one} {other}");
+    for (found, expected) in
+        [(&found.mention_spans, &expected.mention_spans), (&found.type_spans, &expected.type_spans)]
+    {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!(found.span, expected.span);
+            is_close(found.p_mention, expected.p_mention);
+        }
+    }
+    assert_eq!(found.concept_spans.len(), expected.concept_spans.len());
+    for (found, expected) in found.concept_spans.iter().zip(&expected.concept_spans) {
+        assert_eq!((found.first, found.last), (expected.first, expected.last));
+        is_close(found.p_mention, expected.p_mention);
+        let by_class = |span: &LinkedSpan| span.classes.iter().copied().collect::<BTreeMap<usize, f32>>();
+        let (found, expected) = (by_class(found), by_class(expected));
+        assert!(found.keys().eq(expected.keys()));
+        found.values().zip(expected.values()).for_each(|(one, other)| is_close(*one, *other));
+    }
+}
+
+#[test]
+fn a_document_in_parts_is_labelled_as_in_one() {
+    let changes: [fn(&mut MultitaskConfig); 5] = [
+        |_| {},
+        |model| model.lenient = true,
+        |model| model.type_tags = true,
+        |model| model.linked_spans = LinkedSpans::Mentions,
+        |model| model.tasks = vec![Task::Types, Task::Concepts],
+    ];
+    for (framing, crf) in
+        [(Framing::Token, false), (Framing::Token, true), (Framing::Entity, false), (Framing::Entity, true)]
+    {
+        for change in changes {
+            let mut drawn = drawn_tagger_with(framing, crf, |model| {
+                change(model);
+                model.linked_spans = if framing == Framing::Entity { LinkedSpans::Runs } else { model.linked_spans };
+            });
+            // Few words are outside of mentions, so that mentions cross from one sentence into the next.
+            if let Ok(row) = drawn.parameters.find("mentions.bias") {
+                drawn.parameters.at_mut(row).values[OUTSIDE] = -0.5;
+            }
+            let tagger = tagger(&drawn);
+            let texts =
+                [format!("{TEXT} ").repeat(6), String::new(), "We saw gout. ".repeat(9), "fever gout ".repeat(3)];
+            let texts: Vec<TokenizedText> =
+                texts.iter().map(|text| drawn.splitter.read(&Analysis::of_text(text), &[])).collect();
+            // Nested, out of order, across some sentences, and over the whole document.
+            let long = texts[0].words.len() - 1;
+            let given = [vec![(9, 40), (0, 0), (9, 11), (0, long), (30, 30), (9, 40)], vec![], vec![(2, 5)], vec![]];
+            for given in [None, Some(given.as_slice())] {
+                let whole = tagger.label_in_parts(&texts, given, usize::MAX).unwrap();
+                for max_wordpieces in [1, 24, 40, 70, 200] {
+                    // A CRF decodes whole sentences.
+                    let parts = tagger.label_in_parts(&texts, given, max_wordpieces).unwrap();
+                    parts.iter().zip(&whole).for_each(|(parts, whole)| same(parts, whole));
+                    assert_eq!(parts.len(), texts.len());
+                }
+                if let Some(given) = given {
+                    assert_eq!(whole[0].concept_spans.len(), given[0].len());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_found_mention_crosses_parts() {
+    for framing in [Framing::Token, Framing::Entity] {
+        let mut drawn = drawn_tagger_with(framing, false, |model| {
+            model.lenient = true;
+            model.linked_spans = if framing == Framing::Token { LinkedSpans::Mentions } else { LinkedSpans::Runs };
+        });
+        // Each word continues a mention, so all of them are one.
+        let row = drawn.parameters.find("mentions.bias").unwrap();
+        drawn.parameters.at_mut(row).values[INSIDE] = 50.0;
+        let tagger = tagger(&drawn);
+        let text = drawn.splitter.read(&Analysis::of_text(TEXT), &[]);
+        assert!(text.parts(24).len() > 2);
+        let parts = tagger.label_in_parts(std::slice::from_ref(&text), None, 24).unwrap().remove(0);
+        assert_eq!((parts.mention_spans.len(), parts.concept_spans.len()), (1, 1));
+        assert_eq!((parts.concept_spans[0].first, parts.concept_spans[0].last), (0, text.words.len() - 1));
+        let whole = tagger.label(std::slice::from_ref(&text), None).unwrap().remove(0);
+        same(&parts, &whole);
+    }
 }
