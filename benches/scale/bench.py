@@ -6,8 +6,8 @@
 
 For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
 are in it and for misspelled names, on one thread; recall and time of its n-gram search beside all names; the first answer of
-`link`, with the lexical and with the default model without an index; and abstracts a second on one thread and on two, on MeSH as well. With
-`--index` also time and size of `index build`, and `map` with the default model and the index, which takes half an hour.
+`link`, with the lexical and with the default model without an index. With `--rates` also abstracts a second on one thread and on two, on
+MeSH as well, and with `--index` time and size of `index build`, and `map` with the default model and the index; each takes half an hour.
 The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
 are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
 gigabytes are made once, in runs/scale. Standard library only.
@@ -159,6 +159,7 @@ def main():
     parser.add_argument("--search", default=str(linking.ROOT / "target" / "release" / "examples" / "gram_speed"))
     parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("--index", action="store_true")
+    parser.add_argument("--rates", action="store_true")
     options = parser.parse_args()
     MADE.mkdir(parents=True, exist_ok=True)
     folder = linking.DATA / "terminologies"
@@ -172,7 +173,9 @@ def main():
     results["UMLS size, synthetic"] = build(options.binary, grown, [MADE / "umls-size"])
     files = queries(jsonl)
     for title, kb in (("open terminologies", real), ("UMLS size, synthetic", grown)):
-        results[title].update(counts(options.binary, kb) | measure(options.binary, kb, files))
+        results[title].update(counts(options.binary, kb) | measure(options.binary, kb, files) | search(options.search, kb, files))
+        if options.rates:
+            results[title]["rates"] = rates(options.binary, kb)
         if options.index:
             results[title].update(index(options.binary, kb, files))
     print("| | " + " | ".join(results) + " |\n| --- | " + " | ".join("---" for _ in results) + " |")
@@ -206,15 +209,16 @@ def main():
         row("`map` of a misspelled name, default model, ms", lambda one: span(one["index_map_seconds"], 1000, 2))
         row("its peak memory, GiB", lambda one: f"{one['index_map_peak_bytes'] / 2**30:.2f}")
         row("first answer of `map`, s", lambda one: span(one["index_first_seconds"], 1, 2))
-    mesh = MADE / "mesh.kb"
-    build(options.binary, mesh, [folder / MORE[0]])
-    results["MeSH"] = {"rates": rates(options.binary, mesh)}
-    print("\n| abstracts a second, with | model | one thread | two threads | ratio | hours for PubMed on two |\n| --- | --- | --- | --- | --- | --- |")
-    for title in ("MeSH", "open terminologies", "UMLS size, synthetic"):
-        for model in ("lexical", "default"):
-            one, two = (results[title]["rates"][f"{model}, {n}"] for n in (1, 2))
-            cells = [span(one, 1, 0), span(two, 1, 0), f"{two['median'] / one['median']:.2f}", f"{PUBMED / two['median'] / 3600:.1f}"]
-            print(f"| {title} | {model} | " + " | ".join(cells) + " |")
+    if options.rates:
+        mesh = MADE / "mesh.kb"
+        build(options.binary, mesh, [folder / MORE[0]])
+        results["MeSH"] = {"rates": rates(options.binary, mesh)}
+        print("\n| abstracts a second, with | model | one thread | two threads | ratio | hours for PubMed on two |\n| --- | --- | --- | --- | --- | --- |")
+        for title in ("MeSH", "open terminologies", "UMLS size, synthetic"):
+            for model in ("lexical", "default"):
+                one, two = (results[title]["rates"][f"{model}, {n}"] for n in (1, 2))
+                cells = [span(one, 1, 0), span(two, 1, 0), f"{two['median'] / one['median']:.2f}", f"{PUBMED / two['median'] / 3600:.1f}"]
+                print(f"| {title} | {model} | " + " | ".join(cells) + " |")
     taxa = build(options.binary, MADE / "taxa.kb", [folder / "open" / OPEN[0]])
     results["NCBI Taxonomy"] = taxa | {"file_bytes": (MADE / "taxa.kb").stat().st_size}
     print(f"\nNCBI Taxonomy alone: built in {taxa['build_seconds']:.1f} s, {results['NCBI Taxonomy']['file_bytes'] / 1e6:.0f} MB")

@@ -39,15 +39,20 @@ fn main() {
     // The first search reads the norms of all names.
     kb.grams().search(&queries[0], WANTED, &mut scratch);
     let (mut times, mut recall, mut n_compared) = (Vec::new(), 0.0, 0);
+    let mut compared = Vec::new();
     for (turn, query) in queries.iter().enumerate() {
         let started = Instant::now();
         let found = kb.grams().search(query, WANTED, &mut scratch);
         times.push(started.elapsed().as_secs_f64() * 1e3);
         if turn % EXHAUSTIVE == 0 {
-            let least = kth_cosine(&kb, query) - 1e-6;
-            recall += found.iter().take(K).filter(|hit| hit.cosine >= least).count() as f64 / K as f64;
-            n_compared += 1;
+            compared.push((query, found));
         }
+    }
+    // Behind the searches, whose memory it would displace from the cache.
+    for (query, found) in compared {
+        let least = kth_cosine(&kb, query) - 1e-6;
+        recall += found.iter().take(K).filter(|hit| hit.cosine >= least).count() as f64 / K as f64;
+        n_compared += 1;
     }
     times.sort_unstable_by(f64::total_cmp);
     let names: Vec<String> =

@@ -1,6 +1,7 @@
 //! The distinct folded names of a knowledge base: whole, or as sequences of words.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use super::packed::{Offsets, Strings, U32s};
 
@@ -58,11 +59,14 @@ impl<'a> Forms<'a> {
 
     /// The first row not less than `value`.
     pub fn lower_bound(self, value: &str) -> usize {
+        let is_less = |row: usize| match self {
+            Forms::Whole(strings) => strings.bytes(row) < value.as_bytes(),
+            Forms::Words(forms) => forms.compare(row, value.as_bytes()) == Ordering::Less,
+        };
         let (mut low, mut high) = (0, self.len());
-        let mut buffer = Vec::new();
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.bytes(middle, &mut buffer) < value.as_bytes() {
+            if is_less(middle) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -101,6 +105,31 @@ impl<'a> WordForms<'a> {
     pub fn words_of(self, row: usize) -> impl Iterator<Item = u32> + use<'a> {
         let mut rest = self.sequence(row);
         std::iter::from_fn(move || take(&mut rest))
+    }
+
+    /// Compares a form with a value, up to the first word that differs.
+    fn compare(self, row: usize, value: &[u8]) -> Ordering {
+        let mut rest = value;
+        for (at, word) in self.words_of(row).enumerate() {
+            if at > 0 {
+                let Some((byte, after)) = rest.split_first() else { return Ordering::Greater };
+                if *byte != b' ' {
+                    return b' '.cmp(byte);
+                }
+                rest = after;
+            }
+            let word = self.words.bytes(word as usize);
+            let shared = word.len().min(rest.len());
+            let order = word[..shared].cmp(&rest[..shared]);
+            if order != Ordering::Equal {
+                return order;
+            }
+            if shared < word.len() {
+                return Ordering::Greater;
+            }
+            rest = &rest[shared..];
+        }
+        if rest.is_empty() { Ordering::Equal } else { Ordering::Less }
     }
 
     fn append(self, row: usize, to: &mut Vec<u8>) {
@@ -172,4 +201,35 @@ pub fn take(rest: &mut &[u8]) -> Option<u32> {
         shift += 7;
     }
     Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::packed::Lengths;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn forms_of_words_are_ordered_like_strings(
+            form in prop::collection::vec(0u32..6, 0..4),
+            value in prop_oneof!["[ab ]{0,7}", prop::collection::vec(prop::sample::select(vec!["", "a", "ab", "b", "ba", "~"]), 0..4).prop_map(|words| words.join(" "))],
+        ) {
+            let words = ["", "a", "ab", "b", "ba", "~"];
+            let at = Lengths::encode(words.iter().map(|word| word.len()));
+            let text = words.concat();
+            let mut rows = Vec::new();
+            form.iter().for_each(|word| put(*word, &mut rows));
+            let row_at = Lengths::encode(std::iter::once(rows.len()));
+            let forms = WordForms {
+                words: Strings { at: Offsets::Lengths(Lengths::new(&at, words.len())), text: text.as_bytes() },
+                at: Offsets::Lengths(Lengths::new(&row_at, 1)),
+                rows: &rows,
+            };
+            let whole = form.iter().map(|word| words[*word as usize]).collect::<Vec<_>>().join(" ");
+            prop_assert_eq!(Forms::Words(forms).get(0), whole.as_str());
+            prop_assert_eq!(forms.compare(0, value.as_bytes()), whole.as_bytes().cmp(value.as_bytes()));
+        }
+    }
 }

@@ -42,6 +42,20 @@ fn knowledge_base_of_format_3_with_name_index_of_format_1() {
     );
 }
 
+/// In the layout of large knowledge bases.
+#[test]
+fn knowledge_base_of_format_4() {
+    commands(
+        "knowledge-base-4",
+        &[
+            "kb info knowledge-base-4/ailments.kb --json",
+            "kb show knowledge-base-4/ailments.kb A2 --json",
+            "kb search knowledge-base-4/ailments.kb fever --json",
+            "map --model lexical --kb knowledge-base-4/ailments.kb ailments.txt",
+        ],
+    );
+}
+
 #[test]
 fn bundles_of_format_1() {
     commands(
