@@ -33,8 +33,8 @@ const MIN_MASS: f32 = 0.4;
 /// Number of names whose words are all compared.
 const N_COMPARED: usize = 4096;
 
-/// Sums are scaled to fit in 16 bits.
-const SCALE: f32 = 60_000.0;
+/// Squared norm of a query. Words of a name can share the same n-grams, so sums over words can be several times as high, and have 16 bits.
+const SCALE: f32 = 6_000.0;
 
 /// Names as sequences of words, ready to be written.
 #[derive(Debug, Default)]
