@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::forms::{Forms, WordForms, put, take};
+use super::forms::{WordForms, put, take};
 use super::grams::{
     GramHit, GramIndex, GramIndexView, GramScratch, GramWeights, List, Postings, keep_best, upper_bound,
 };
@@ -249,14 +249,14 @@ impl WordIndexView<'_> {
 
 /// Search by n-grams in either kind of index.
 #[derive(Debug, Clone, Copy)]
-pub enum NameSearch<'a> {
-    /// Posting lists of names.
-    Names(GramIndexView<'a>),
-    /// Posting lists of words, and names with each word.
-    Words(WordIndexView<'a>),
+pub struct NameSearch<'a> {
+    /// The names, with posting lists of their n-grams unless there is an index of words.
+    pub names: GramIndexView<'a>,
+    /// The names by their words.
+    pub words: Option<WordIndexView<'a>>,
 }
 
-impl<'a> NameSearch<'a> {
+impl NameSearch<'_> {
     /// The `k` names most similar to `folded`, best first; ties in row order.
     pub fn search(&self, folded: &str, k: usize, scratch: &mut GramScratch) -> Vec<GramHit> {
         self.search_among(folded, k, None, scratch)
@@ -270,26 +270,14 @@ impl<'a> NameSearch<'a> {
         is_wanted: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut GramScratch,
     ) -> Vec<GramHit> {
-        match self {
-            NameSearch::Names(view) => view.search_among(folded, k, is_wanted, scratch),
-            NameSearch::Words(view) => view.search_among(folded, k, is_wanted, scratch),
+        match &self.words {
+            Some(words) => words.search_among(folded, k, is_wanted, scratch),
+            None => self.names.search_among(folded, k, is_wanted, scratch),
         }
     }
 
     /// Cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
-        self.names().cosines(folded, rows, scratch)
-    }
-
-    fn names(&self) -> &GramIndexView<'a> {
-        match self {
-            NameSearch::Names(view) => view,
-            NameSearch::Words(view) => &view.names,
-        }
-    }
-
-    /// The names.
-    pub fn forms(&self) -> Forms<'a> {
-        self.names().names
+        self.names.cosines(folded, rows, scratch)
     }
 }

@@ -520,20 +520,23 @@ impl KnowledgeBase {
         };
         let n_counted = self.n_forms();
         let names = GramIndexView { lists, inverse_norms, norm_bounds, names: self.forms(), n_counted };
-        let FormSections::Words(sections) = &self.forms else { return NameSearch::Names(names) };
-        let words = self.words(sections);
-        NameSearch::Words(WordIndexView {
-            words: GramIndexView {
-                inverse_norms: self.u32s(&sections.norms),
-                norm_bounds: self.word_norm_bounds.get_or_init(|| grams::norm_bounds(self.u32s(&sections.norms))),
-                names: Forms::Whole(words),
-                ..names
-            },
-            names,
-            sequences: self.word_forms(sections),
-            df: self.u32s(&sections.df),
-            at: self.offsets(&sections.form_at, words.len()),
-            lists: self.bytes(&sections.form_gaps),
-        })
+        let by_words = |sections: &WordSections| {
+            let words = self.words(sections);
+            let norms = self.u32s(&sections.norms);
+            let norm_bounds = self.word_norm_bounds.get_or_init(|| grams::norm_bounds(norms));
+            WordIndexView {
+                words: GramIndexView { inverse_norms: norms, norm_bounds, names: Forms::Whole(words), ..names },
+                names,
+                sequences: self.word_forms(sections),
+                df: self.u32s(&sections.df),
+                at: self.offsets(&sections.form_at, words.len()),
+                lists: self.bytes(&sections.form_gaps),
+            }
+        };
+        let words = match &self.forms {
+            FormSections::Whole { .. } => None,
+            FormSections::Words(sections) => Some(by_words(sections)),
+        };
+        NameSearch { names, words }
     }
 }
