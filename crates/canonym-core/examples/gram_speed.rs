@@ -48,7 +48,7 @@ fn main() {
             compared.push((query, found));
         }
     }
-    // Behind the searches, whose memory it would displace from the cache.
+    // After the timed searches, as it empties the processor cache.
     for (query, found) in compared {
         let least = kth_cosine(&kb, query) - 1e-6;
         recall += found.iter().take(K).filter(|hit| hit.cosine >= least).count() as f64 / K as f64;
