@@ -6,8 +6,9 @@
 
 For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
 are in it and for misspelled names, on one thread; recall and time of its n-gram search beside all names; the first answer of
-`link`, with the lexical and with the default model without an index. With `--rates` also abstracts a second on one thread and on two, on
-MeSH as well, and with `--index` time and size of `index build`, and `map` with the default model and the index; each takes half an hour.
+`link`, with the lexical and with the default model without an index. `--what rates` measures abstracts a second on one thread and on two, on
+MeSH as well, `--what index` time and size of `index build`, and `map` with the default model and the index; each takes half an hour. They
+use the knowledge bases of `--what tables`, the default, and add their figures to the report.
 The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
 are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
 gigabytes are made once, in runs/scale. Standard library only.
@@ -158,72 +159,98 @@ def main():
     parser.add_argument("--binary", default=str(linking.ROOT / "target" / "release" / "canonym"))
     parser.add_argument("--search", default=str(linking.ROOT / "target" / "release" / "examples" / "gram_speed"))
     parser.add_argument("--report", type=pathlib.Path)
-    parser.add_argument("--index", action="store_true")
-    parser.add_argument("--rates", action="store_true")
+    parser.add_argument("--what", nargs="*", choices=("tables", "rates", "index"), default=("tables",))
     options = parser.parse_args()
     MADE.mkdir(parents=True, exist_ok=True)
     folder = linking.DATA / "terminologies"
     sources = [*(folder / "open" / name for name in OPEN), *(folder / name for name in MORE)]
     real, jsonl, grown = MADE / "open.kb", MADE / "open.jsonl", MADE / "umls-size.kb"
-    results = {"open terminologies": build(options.binary, real, sources)}
+    results = json.loads(options.report.read_text()) if options.report and options.report.exists() else {}
+    bases = {"open terminologies": real, "UMLS size, synthetic": grown}
+    for title in bases:
+        results.setdefault(title, {})
+    if "tables" in options.what:
+        results["open terminologies"] |= build(options.binary, real, sources)
     if not jsonl.exists():
         process.run([options.binary, "kb", "export", str(real), "--to", "jsonl", "--out", str(jsonl)])
     if not (MADE / "umls-size").exists():
         process.run([sys.executable, str(HERE / "generate.py"), str(jsonl), "--out", str(MADE / "umls-size")])
-    results["UMLS size, synthetic"] = build(options.binary, grown, [MADE / "umls-size"])
+    if "tables" in options.what:
+        results["UMLS size, synthetic"] |= build(options.binary, grown, [MADE / "umls-size"])
     files = queries(jsonl)
-    for title, kb in (("open terminologies", real), ("UMLS size, synthetic", grown)):
-        results[title].update(counts(options.binary, kb) | measure(options.binary, kb, files) | search(options.search, kb, files))
-        if options.rates:
+    for title, kb in bases.items():
+        if "tables" in options.what:
+            results[title] |= counts(options.binary, kb) | measure(options.binary, kb, files) | search(options.search, kb, files)
+        if "rates" in options.what:
             results[title]["rates"] = rates(options.binary, kb)
-        if options.index:
-            results[title].update(index(options.binary, kb, files))
+        if "index" in options.what:
+            results[title] |= index(options.binary, kb, files)
+    if "rates" in options.what:
+        mesh = MADE / "mesh.kb"
+        build(options.binary, mesh, [folder / MORE[0]])
+        results["MeSH"] = {"rates": rates(options.binary, mesh)}
+    if "tables" in options.what:
+        taxa = MADE / "taxa.kb"
+        results["NCBI Taxonomy"] = build(options.binary, taxa, [folder / "open" / OPEN[0]]) | {"file_bytes": taxa.stat().st_size}
+    if options.report:
+        options.report.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    show(options.what, {title: results[title] for title in bases}, results)
+
+
+def show(what, bases, results):
+    """Prints the tables."""
+    if "tables" in what or "index" in what:
+        show_bases(what, bases)
+    if "rates" in what:
+        show_rates(results)
+    if "tables" in what:
+        taxa = results["NCBI Taxonomy"]
+        print(f"\nNCBI Taxonomy alone: built in {taxa['build_seconds']:.1f} s, {taxa['file_bytes'] / 1e6:.0f} MB")
+
+
+def span(spread, unit=1.0, digits=1):
+    return f"{spread['median'] * unit:.{digits}f} ({spread['min'] * unit:.{digits}f}–{spread['max'] * unit:.{digits}f})"
+
+
+def show_bases(what, results):
     print("| | " + " | ".join(results) + " |\n| --- | " + " | ".join("---" for _ in results) + " |")
 
     def row(title, show):
         print(f"| {title} | " + " | ".join(show(one) for one in results.values()) + " |")
 
-    def span(spread, unit=1.0, digits=1):
-        return f"{spread['median'] * unit:.{digits}f} ({spread['min'] * unit:.{digits}f}–{spread['max'] * unit:.{digits}f})"
-
-    row("concepts", lambda one: f"{one['n_concepts']:,}")
-    row("names", lambda one: f"{one['n_names']:,}")
-    row("`kb build`, s", lambda one: f"{one['build_seconds']:.0f}")
-    row("its peak memory, GiB", lambda one: f"{one['build_peak_bytes'] / 2**30:.1f}")
-    row("size of the file, GiB", lambda one: f"{one['file_bytes'] / 2**30:.2f}")
-    row("bytes a name", lambda one: f"{one['file_bytes'] / one['n_names']:.0f}")
-    row("`kb info`, ms", lambda one: span(one["info_seconds"], 1000, 0))
-    row("`map` of a name it has, ms", lambda one: span(one["map_seconds_per_name"], 1000, 2))
-    row("`map` of a misspelled name, ms", lambda one: span(one["map_seconds_per_misspelled_name"], 1000, 2))
-    row("search by n-grams alone, median ms", lambda one: f"{one['search']['median_ms']:.2f}")
-    row("… 99th percentile, ms", lambda one: f"{one['search']['p99_ms']:.1f}")
-    row("… share of the 20 nearest of all names that it finds, %", lambda one: f"{100 * one['search']['recall_at_20']:.1f}")
-    row("look-up of an exact name, microseconds", lambda one: f"{one['search']['exact_microseconds']:.1f}")
-    row("peak memory of `map`, GiB", lambda one: f"{one['map_peak_bytes'] / 2**30:.2f}")
-    for model in ("lexical", "default"):
-        row(f"first answer of `link`, {model}, s", lambda one: span(one["link_first_seconds"][model], 1, 2))
-    if options.index:
+    if "tables" in what:
+        row("concepts", lambda one: f"{one['n_concepts']:,}")
+        row("names", lambda one: f"{one['n_names']:,}")
+        row("`kb build`, s", lambda one: f"{one['build_seconds']:.0f}")
+        row("its peak memory, GiB", lambda one: f"{one['build_peak_bytes'] / 2**30:.1f}")
+        row("size of the file, GiB", lambda one: f"{one['file_bytes'] / 2**30:.2f}")
+        row("bytes a name", lambda one: f"{one['file_bytes'] / one['n_names']:.0f}")
+        row("`kb info`, ms", lambda one: span(one["info_seconds"], 1000, 0))
+        row("`map` of a name it has, ms", lambda one: span(one["map_seconds_per_name"], 1000, 2))
+        row("`map` of a misspelled name, ms", lambda one: span(one["map_seconds_per_misspelled_name"], 1000, 2))
+        row("search by n-grams alone, median ms", lambda one: f"{one['search']['median_ms']:.2f}")
+        row("… 99th percentile, ms", lambda one: f"{one['search']['p99_ms']:.1f}")
+        row("… share of the 20 nearest of all names that it finds, %", lambda one: f"{100 * one['search']['recall_at_20']:.1f}")
+        row("look-up of an exact name, microseconds", lambda one: f"{one['search']['exact_microseconds']:.1f}")
+        row("peak memory of `map`, GiB", lambda one: f"{one['map_peak_bytes'] / 2**30:.2f}")
+        for model in ("lexical", "default"):
+            row(f"first answer of `link`, {model}, s", lambda one: span(one["link_first_seconds"][model], 1, 2))
+    if "index" in what:
         row("`index build`, s", lambda one: f"{one['index_seconds']:.0f}")
         row("its peak memory, GiB", lambda one: f"{one['index_peak_bytes'] / 2**30:.2f}")
         row("size of the index, GiB", lambda one: f"{one['index_bytes'] / 2**30:.2f}")
         row("`map` of a misspelled name, default model, ms", lambda one: span(one["index_map_seconds"], 1000, 2))
         row("its peak memory, GiB", lambda one: f"{one['index_map_peak_bytes'] / 2**30:.2f}")
         row("first answer of `map`, s", lambda one: span(one["index_first_seconds"], 1, 2))
-    if options.rates:
-        mesh = MADE / "mesh.kb"
-        build(options.binary, mesh, [folder / MORE[0]])
-        results["MeSH"] = {"rates": rates(options.binary, mesh)}
-        print("\n| abstracts a second, with | model | one thread | two threads | ratio | hours for PubMed on two |\n| --- | --- | --- | --- | --- | --- |")
-        for title in ("MeSH", "open terminologies", "UMLS size, synthetic"):
-            for model in ("lexical", "default"):
-                one, two = (results[title]["rates"][f"{model}, {n}"] for n in (1, 2))
-                cells = [span(one, 1, 0), span(two, 1, 0), f"{two['median'] / one['median']:.2f}", f"{PUBMED / two['median'] / 3600:.1f}"]
-                print(f"| {title} | {model} | " + " | ".join(cells) + " |")
-    taxa = build(options.binary, MADE / "taxa.kb", [folder / "open" / OPEN[0]])
-    results["NCBI Taxonomy"] = taxa | {"file_bytes": (MADE / "taxa.kb").stat().st_size}
-    print(f"\nNCBI Taxonomy alone: built in {taxa['build_seconds']:.1f} s, {results['NCBI Taxonomy']['file_bytes'] / 1e6:.0f} MB")
-    if options.report:
-        options.report.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+def show_rates(results):
+    print("\n| abstracts a second, with | model | one thread | two threads | ratio | hours for PubMed on two |\n| --- | --- | --- | --- | --- | --- |")
+    for title in ("MeSH", "open terminologies", "UMLS size, synthetic"):
+        for model in ("lexical", "default"):
+            one, two = (results[title]["rates"][f"{model}, {n}"] for n in (1, 2))
+            cells = [span(one, 1, 0), span(two, 1, 0), f"{two['median'] / one['median']:.2f}", f"{PUBMED / two['median'] / 3600:.1f}"]
+            print(f"| {title} | {model} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def forms(binary, path):
         for line in export.stdout:
             concept = json.loads(line)
             synonyms = concept.get("synonyms", [])
-            names.update(name.lower() for name in [concept["name"], *(one if isinstance(one, str) else one["name"] for one in synonyms)])
+            names.update(name.lower() for name in [concept["name"], *(one if isinstance(one, str) else one["text"] for one in synonyms)])
     return sorted(names)
 
 
@@ -175,11 +175,17 @@ def peers(rows):
     graph = Index(ndim=dim, metric="ip", dtype="i8", connectivity=16, expansion_add=100)
     if u_path.exists():
         graph.load(str(u_path))
-        for ef in (100, 400):
-            def search(queries, ef=ef):
-                graph.expansion_search = ef
-                return [graph.search(queries[0], K).keys.astype(np.int64)]
-            yield f"usearch HNSW int8, M 16, ef {ef}", [("", search)], u_path.stat().st_size
+    else:
+        graph.add(np.arange(n_rows), rows, threads=2)
+        graph.save(str(u_path))
+
+    def with_expansion(ef):
+        def search(queries):
+            graph.expansion_search = ef
+            return [graph.search(queries[0], K, threads=1).keys.astype(np.int64)]
+        return search
+
+    yield "usearch HNSW int8, M 16", [(f"ef {ef}", with_expansion(ef)) for ef in (100, 400)], u_path.stat().st_size
 
 
 def main():

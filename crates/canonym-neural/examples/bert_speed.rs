@@ -2,8 +2,8 @@
 //!
 //!     bert_speed FOLDER THREADS SECONDS CASE…
 //!
-//! A case is `BATCHxLENGTH`, or `train-BATCHxLENGTH` for a forward and a backward pass; with `bf16-` before it, products are of 16 bits. Prints a JSON line for each: the milliseconds of every
-//! repetition within SECONDS, at least three.
+//! A case is `BATCHxLENGTH`, or `train-BATCHxLENGTH` for a forward and a backward pass; with `bf16-` before it, products are of 16 bits. Prints
+//! a JSON line for each: the milliseconds of every repetition within SECONDS, at least three, and the start of the mean of the first text.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,7 +59,12 @@ fn main() {
             once();
             times.push(before.elapsed().as_secs_f64() * 1e3);
         }
-        println!("{}", serde_json::json!({ "case": case, "milliseconds": times }));
+        let mut result = serde_json::json!({ "case": case, "milliseconds": times });
+        if !trains {
+            let pooled = encoder.encode_pooled(&sequences, Pooling::Mean).expect("sequences that fit");
+            result["pooled"] = pooled.row(0).iter().copied().take(8).collect();
+        }
+        println!("{result}");
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! As in RaBitQ (Gao and Long 2024), without its rotation: a code holds the signs of the row less the mean of all rows. The inner product of
 //! query and row is estimated as ⟨mean, row⟩ + f·⟨query - mean, signs⟩, where f, stored with the code, makes the estimate exact for a query that
-//! lies in the direction of the row. The query is rounded to four bits, so that the sum is one of population counts.
+//! lies in the direction of the row. The query is rounded to four bits, so that the sum is one of population counts, or of lookups where these
+//! are faster.
 //!
 //! Sixteen rows form a block: for each 32 dimensions a word of every row, then the factor and the inner product with the mean of every row, as
 //! the upper halves of an `f32`.
@@ -10,6 +11,7 @@
 use std::ops::Range;
 
 use super::best::{BLOCK, Best, RowFilter};
+use crate::tensor::lookups::{self, Line, MAX_COLS, Table};
 use crate::tensor::matrix::{Vectorised, vectorised_counts};
 
 /// Bits of a rounded query, in two's complement.
@@ -63,6 +65,8 @@ pub(super) fn push_block(rows: &[f32], mean: &[f32], to: &mut Vec<u8>) {
 pub(super) struct CodeQuery {
     /// For each word its bits, lowest plane first.
     planes: Vec<[u32; PLANES]>,
+    /// For each word the sums of its rounded values, if lookups are faster.
+    tables: Vec<Table>,
     /// Scale of the rounded values.
     step: f32,
     /// Sum of the rounded values.
@@ -74,13 +78,18 @@ impl CodeQuery {
     pub fn new(query: &[f32], mean: &[f32]) -> CodeQuery {
         let centred: Vec<f32> = query.iter().zip(mean).map(|(query, mean)| query - mean).collect();
         let step = centred.iter().fold(0.0f32, |greatest, value| greatest.max(value.abs())) / GREATEST;
-        let mut made = CodeQuery { planes: vec![[0; PLANES]; n_words(query.len())], step, sum: 0.0 };
+        let mut made = CodeQuery { planes: vec![[0; PLANES]; n_words(query.len())], tables: Vec::new(), step, sum: 0.0 };
+        let mut values = vec![[0i8; 32]; made.planes.len()];
         for (col, value) in centred.iter().enumerate() {
-            let rounded = if step > 0.0 { (value / step).round() as i32 } else { 0 };
-            made.sum += rounded as f32 * step;
+            let rounded = if step > 0.0 { (value / step).round() as i8 } else { 0 };
+            made.sum += f32::from(rounded) * step;
+            values[col / 32][col % 32] = rounded;
             for (plane, word) in made.planes[col / 32].iter_mut().enumerate() {
-                *word |= (rounded as u32 >> plane & 1) << (col % 32);
+                *word |= (u32::from(rounded.cast_unsigned()) >> plane & 1) << (col % 32);
             }
+        }
+        if lookups::are_faster() && query.len() <= MAX_COLS {
+            made.tables = values.iter().map(lookups::table).collect();
         }
         made
     }
@@ -109,7 +118,8 @@ impl Codes<'_> {
             let bytes = self.bytes.get(first * width..(first + n) * width).unwrap_or_default();
             for (query, best) in queries.iter().zip(best.iter_mut()) {
                 let scores = &mut scores[..n];
-                vectorised_counts(Estimates { query, bytes, width, to: scores });
+                let estimates = Estimates { query, bytes, width, to: scores };
+                if query.tables.is_empty() { vectorised_counts(estimates) } else { estimates.by_lookups() }
                 for (at, scores) in scores.iter().enumerate() {
                     self.take(first + at, scores, filter, best);
                 }
@@ -141,12 +151,38 @@ struct Estimates<'a> {
     to: &'a mut [[f32; BLOCK]],
 }
 
+impl Estimates<'_> {
+    fn by_lookups(self) {
+        let Estimates { query, bytes, width, to } = self;
+        let mut to = to.iter_mut();
+        let blocks = bytes.chunks_exact(width).map(|block| block.as_chunks().0);
+        lookups::each_block(blocks, &query.tables, |block, sums| {
+            if let (Some(to), Some(line)) = (to.next(), block.get(query.tables.len())) {
+                query.estimate(line, sums.map(f32::from), to);
+            }
+        });
+    }
+}
+
+impl CodeQuery {
+    /// Estimates from the sums of the rounded values of a block, and the line behind its words.
+    #[inline(always)]
+    fn estimate(&self, line: &Line, sums: [f32; BLOCK], to: &mut [f32; BLOCK]) {
+        let (scale, offset) = (2.0 * self.step, -self.sum);
+        let (factors, products) = line.split_at(2 * BLOCK);
+        let (factors, products) = (factors.as_chunks::<2>().0, products.as_chunks::<2>().0);
+        for at in 0..BLOCK {
+            let number = |half: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(half)) << 16);
+            to[at] = number(products[at]) + number(factors[at]) * (scale * sums[at] + offset);
+        }
+    }
+}
+
 impl Vectorised for Estimates<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (scale, offset) = (2.0 * self.query.step, -self.query.sum);
         for (to, block) in self.to.iter_mut().zip(self.bytes.chunks_exact(self.width)) {
             let lines = block.as_chunks::<{ 4 * BLOCK }>().0;
             let mut counts = [[0u32; BLOCK]; PLANES];
@@ -158,15 +194,11 @@ impl Vectorised for Estimates<'_> {
                     }
                 }
             }
-            // The line behind the words.
-            let (factors, products) = lines[self.query.planes.len()].split_at(2 * BLOCK);
-            let (factors, products) = (factors.as_chunks::<2>().0, products.as_chunks::<2>().0);
-            for at in 0..BLOCK {
+            let sums = std::array::from_fn(|at| {
                 let [ones, twos, fours, eights] = [0, 1, 2, 3].map(|plane| counts[plane][at] as i32);
-                let sum = (ones + 2 * twos + 4 * fours - 8 * eights) as f32;
-                let number = |half: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(half)) << 16);
-                to[at] = number(products[at]) + number(factors[at]) * (scale * sum + offset);
-            }
+                (ones + 2 * twos + 4 * fours - 8 * eights) as f32
+            });
+            self.query.estimate(&lines[self.query.planes.len()], sums, to);
         }
     }
 }

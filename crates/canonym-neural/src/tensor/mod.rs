@@ -1,6 +1,7 @@
-//! Row-major matrices and their products, elementwise functions, packed sequences, and seeded random numbers.
+//! Row-major matrices and their products, elementwise functions, sums by lookups, packed sequences, and seeded random numbers.
 
 pub mod elementwise;
+pub mod lookups;
 pub mod lstm_cell;
 pub mod matrix;
 pub mod panels;
