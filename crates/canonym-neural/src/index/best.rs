@@ -110,11 +110,18 @@ impl RowFilter {
 
     /// The rows that pass, ascending.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.rows_in(0..self.blocks.len() * BLOCK)
+    }
+
+    /// The rows of a range that pass, ascending. The range starts with a block.
+    pub(super) fn rows_in(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = u32> {
+        let first = range.start / BLOCK;
+        let blocks = self.blocks.get(first..range.end.div_ceil(BLOCK)).unwrap_or_default();
         let of_block = |(block, bits): (usize, &u16)| {
             let (bits, first) = (*bits, (block * BLOCK) as u32);
             (0..BLOCK as u32).filter(move |at| bits >> at & 1 == 1).map(move |at| first + at)
         };
-        self.blocks.iter().enumerate().flat_map(of_block)
+        (first..).zip(blocks).flat_map(of_block)
     }
 }
 

@@ -158,7 +158,7 @@ impl Estimates<'_> {
         let blocks = bytes.chunks_exact(width).map(|block| block.as_chunks().0);
         lookups::each_block(blocks, &query.tables, |block, sums| {
             if let (Some(to), Some(line)) = (to.next(), block.get(query.tables.len())) {
-                query.estimate(line, sums.map(f32::from), to);
+                query.estimate(line, sums, to);
             }
         });
     }
@@ -167,7 +167,7 @@ impl Estimates<'_> {
 impl CodeQuery {
     /// Estimates from the sums of the rounded values of a block, and the line behind its words.
     #[inline(always)]
-    fn estimate(&self, line: &Line, sums: [f32; BLOCK], to: &mut [f32; BLOCK]) {
+    fn estimate(&self, line: &Line, sums: &[f32; BLOCK], to: &mut [f32; BLOCK]) {
         let (scale, offset) = (2.0 * self.step, -self.sum);
         let (factors, products) = line.split_at(2 * BLOCK);
         let (factors, products) = (factors.as_chunks::<2>().0, products.as_chunks::<2>().0);
@@ -194,11 +194,11 @@ impl Vectorised for Estimates<'_> {
                     }
                 }
             }
-            let sums = std::array::from_fn(|at| {
+            let sums: [f32; BLOCK] = std::array::from_fn(|at| {
                 let [ones, twos, fours, eights] = [0, 1, 2, 3].map(|plane| counts[plane][at] as i32);
                 (ones + 2 * twos + 4 * fours - 8 * eights) as f32
             });
-            self.query.estimate(&lines[self.query.planes.len()], sums, to);
+            self.query.estimate(&lines[self.query.planes.len()], &sums, to);
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::best::{BLOCK, Best, RowFilter};
 use super::codes::{self, CodeQuery, Codes};
-use super::vectors::{Precision, Query, Rows};
+use super::vectors::{Buffers, Precision, Query, Rows};
 use super::{Hit, Index};
 use crate::tensor::matrix::{Matrix, Threads, View, ViewMut, WriteMode, multiply};
 
@@ -29,10 +29,13 @@ const ROWS: usize = 2048;
 /// Rows of a task of an exact search.
 const TASK: usize = 8 * ROWS;
 
+/// Rows that are brought together to be compared.
+const TOGETHER: usize = 64;
+
 /// Queries that are compared with a tile of codes.
 const QUERIES: usize = 8;
 
-/// Up to this many queries, an exact search does not expand rows of 8 bits.
+/// Up to this many queries, an exact search takes one after the other and expands no rows.
 const FEW: usize = 8;
 
 /// Metadata of an index.
@@ -179,19 +182,25 @@ impl NameIndex {
     }
 
     /// The best of some rows, compared in single precision.
-    fn best_of(&self, query: &[f32], rows: impl Iterator<Item = u32>, k: usize) -> Vec<Hit> {
-        let (stored, mut expanded, mut best) = (self.rows(), vec![0.0; self.meta.n_cols], Best::new(k));
-        for row in rows {
-            best.add(row, stored.score_in(query, row as usize, &mut expanded));
+    fn best_of(&self, query: &[f32], rows: impl Iterator<Item = u32>, k: usize) -> Best {
+        let (stored, mut rows, mut best) = (self.rows(), rows, Best::new(k));
+        let (mut together, mut buffers) = (Vec::with_capacity(TOGETHER), Buffers::default());
+        loop {
+            together.clear();
+            together.extend(rows.by_ref().take(TOGETHER));
+            if together.is_empty() {
+                return best;
+            }
+            stored.scores_of(query, &together, &mut buffers);
+            together.iter().zip(&buffers.scores).for_each(|(row, score)| best.add(*row, *score));
         }
-        best.into_hits()
     }
 
     /// Hits among the rows with the nearest codes.
     fn search_codes(&self, queries: &Matrix, k: usize, filter: Option<&RowFilter>, n: usize) -> Vec<Vec<Hit>> {
         let n = n.max(k);
         if let Some(filter) = filter.filter(|filter| filter.len() <= n) {
-            let one = |query: usize| self.best_of(queries.row(query), filter.rows(), k);
+            let one = |query: usize| self.best_of(queries.row(query), filter.rows(), k).into_hits();
             return (0..queries.n_rows).into_par_iter().map(one).collect();
         }
         let codes = self.codes();
@@ -215,7 +224,7 @@ impl NameIndex {
             let of_query = |at: usize| {
                 let mut best = Best::new(n);
                 parts.iter().for_each(|part| best.join(&part[at]));
-                self.best_of(queries.row(first + at), best.rows().into_iter(), k)
+                self.best_of(queries.row(first + at), best.rows().into_iter(), k).into_hits()
             };
             (0..group.len()).map(of_query).collect()
         };
@@ -223,26 +232,32 @@ impl NameIndex {
         groups.into_par_iter().flat_map_iter(group).collect()
     }
 
-    /// Hits of one query among all rows of an index in 8 bits.
-    fn search_bytes(&self, vector: &[f32], k: usize, filter: Option<&RowFilter>) -> Vec<Hit> {
-        let (query, rows) = (Query::new(vector), self.rows());
-        // Compared again below, because the query was rounded.
-        let kept = 2 * k + 32;
+    /// Hits of one query among all rows.
+    fn search_one(&self, vector: &[f32], k: usize, filter: Option<&RowFilter>) -> Vec<Hit> {
+        let (query, rows, n_rows) = (Query::new(vector), self.rows(), self.meta.n_rows);
+        // If a filter leaves few rows, only these are read.
+        let sparse = filter.filter(|filter| filter.len() < n_rows / 2);
+        let is_exact = sparse.is_some() || self.meta.precision == Precision::F16;
+        // Otherwise compared again below, because the query was rounded.
+        let kept = if is_exact { k } else { 2 * k + 32 };
         let scan = |task: usize| {
-            let (first, mut best) = (task * TASK, Best::new(kept));
-            let mut scores = vec![0.0; TASK.min(self.meta.n_rows - first)];
-            rows.scores(&query, first..first + scores.len(), &mut scores);
-            for (row, score) in (first as u32..).zip(scores) {
+            let all = task * TASK..((task + 1) * TASK).min(n_rows);
+            if let Some(filter) = sparse {
+                return self.best_of(vector, filter.rows_in(all), k);
+            }
+            let (mut best, mut scores) = (Best::new(kept), vec![0.0; all.len()]);
+            rows.scores(&query, all.clone(), &mut scores);
+            for (row, score) in (all.start as u32..).zip(scores) {
                 if filter.is_none_or(|filter| filter.has(row)) {
                     best.add(row, score);
                 }
             }
             best
         };
-        let tasks: Vec<Best> = (0..self.meta.n_rows.div_ceil(TASK)).into_par_iter().map(scan).collect();
+        let tasks: Vec<Best> = (0..n_rows.div_ceil(TASK)).into_par_iter().map(scan).collect();
         let mut best = Best::new(kept);
         tasks.iter().for_each(|task| best.join(task));
-        self.best_of(vector, best.rows().into_iter(), k)
+        if is_exact { best.into_hits() } else { self.best_of(vector, best.rows().into_iter(), k).into_hits() }
     }
 
     /// Hits of queries among all rows, which are expanded in blocks and multiplied with all queries.
@@ -287,12 +302,13 @@ impl Index for NameIndex {
         if k == 0 || self.meta.n_rows == 0 {
             return vec![Vec::new(); queries.n_rows];
         }
+        let k = k.min(self.meta.n_rows);
         let mut queries = queries.clone();
         queries.normalise_rows();
         match self.compared {
             Compared::Nearest(n) => self.search_codes(&queries, k, filter, n),
-            Compared::All if queries.n_rows <= FEW && self.meta.precision == Precision::Int8 => {
-                (0..queries.n_rows).map(|query| self.search_bytes(queries.row(query), k, filter)).collect()
+            Compared::All if queries.n_rows <= FEW => {
+                (0..queries.n_rows).map(|query| self.search_one(queries.row(query), k, filter)).collect()
             }
             Compared::All => {
                 let n_cols = queries.n_cols.max(1);
@@ -305,7 +321,7 @@ impl Index for NameIndex {
     }
 
     fn score(&self, vector: &[f32], row: u32) -> f32 {
-        self.rows().score_in(vector, row as usize, &mut vec![0.0; self.meta.n_cols])
+        self.rows().score(vector, row)
     }
 
     fn vector(&self, row: u32) -> Vec<f32> {

@@ -2,7 +2,6 @@
 
 use canonym_core::index::packed::U32s;
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
 
 use super::coarse::Rounded;
@@ -108,27 +107,17 @@ impl<'a> Rows<'a> {
     pub fn expand(&self, rows: std::ops::Range<usize>, to: &mut [f32]) {
         let bytes = self.bytes(rows.clone());
         match self.precision {
-            Precision::F16 => {
-                let mut halves = [f16::ZERO; 256];
-                for (to, bytes) in to.chunks_mut(256).zip(bytes.chunks(512)) {
-                    let halves = &mut halves[..to.len()];
-                    halves.iter_mut().zip(bytes.as_chunks::<2>().0).for_each(|(half, bytes)| {
-                        *half = f16::from_le_bytes(*bytes);
-                    });
-                    halves.convert_to_f32_slice(to);
-                }
-            }
+            Precision::F16 => vectorised(Halves { bytes, to }),
             Precision::Int8 => {
                 let n_cols = self.n_cols.max(1);
                 for ((to, bytes), row) in to.chunks_mut(n_cols).zip(bytes.chunks(n_cols)).zip(rows) {
-                    let scale = f32::from_bits(self.scales.get(row));
-                    to.iter_mut().zip(bytes).for_each(|(to, byte)| *to = f32::from(*byte as i8) * scale);
+                    vectorised(Scaled { bytes, scale: f32::from_bits(self.scales.get(row)), to });
                 }
             }
         }
     }
 
-    /// Approximate inner products of a query with consecutive rows: rows of 8 bits are compared with the query rounded to 8 bits.
+    /// Inner products of a query with consecutive rows; approximate for rows of 8 bits, which are compared with the query rounded to 8 bits.
     pub fn scores(&self, query: &Query<'_>, rows: std::ops::Range<usize>, to: &mut [f32]) {
         match self.precision {
             Precision::Int8 => {
@@ -136,21 +125,115 @@ impl<'a> Rows<'a> {
                 let scales = self.scales.slice(rows);
                 vectorised(ByteDots { query: &query.rounded, scale: query.scale, values, scales, to });
             }
+            Precision::F16 => vectorised(HalfDots { query: query.vector, values: self.bytes(rows), to }),
+        }
+    }
+
+    /// Inner products of a vector in single precision with some rows, which are first brought together: the processor waits for many of them
+    /// at a time.
+    pub fn scores_of(&self, vector: &[f32], rows: &[u32], buffers: &mut Buffers) {
+        let Buffers { bytes, expanded, scores } = buffers;
+        scores.clear();
+        scores.resize(rows.len(), 0.0);
+        let row = |row: &u32| *row as usize..*row as usize + 1;
+        match self.precision {
             Precision::F16 => {
-                let mut expanded = vec![0.0; self.n_cols];
-                for (to, row) in to.iter_mut().zip(rows) {
-                    *to = self.score_in(query.vector, row, &mut expanded);
-                }
+                bytes.clear();
+                rows.iter().for_each(|at| bytes.extend_from_slice(self.bytes(row(at))));
+                vectorised(HalfDots { query: vector, values: bytes, to: scores });
+            }
+            Precision::Int8 => {
+                expanded.resize(rows.len() * self.n_cols, 0.0);
+                let places = expanded.chunks_exact_mut(self.n_cols.max(1));
+                rows.iter().zip(places).for_each(|(at, to)| self.expand(row(at), to));
+                vectorised(Dots { query: vector, rows: expanded, to: scores });
             }
         }
     }
 
-    /// Inner product of a vector in single precision with a row, which is expanded into a buffer.
-    pub fn score_in(&self, vector: &[f32], row: usize, expanded: &mut [f32]) -> f32 {
-        self.expand(row..row + 1, expanded);
-        let mut score = [0.0];
-        vectorised(Dots { query: vector, rows: expanded, to: &mut score });
-        score[0]
+    /// Inner product of a vector in single precision with a row.
+    pub fn score(&self, vector: &[f32], row: u32) -> f32 {
+        let mut buffers = Buffers::default();
+        self.scores_of(vector, &[row], &mut buffers);
+        buffers.scores[0]
+    }
+}
+
+/// Work buffers of [`Rows::scores_of`].
+#[derive(Debug, Default)]
+pub struct Buffers {
+    bytes: Vec<u8>,
+    expanded: Vec<f32>,
+    /// The inner products.
+    pub scores: Vec<f32>,
+}
+
+/// A value in half precision. Finite values are exact; there are no others in a file that was not tampered with.
+#[inline(always)]
+fn single(bytes: [u8; 2]) -> f32 {
+    let bits = u32::from(u16::from_le_bytes(bytes));
+    // The exponent of half precision has a bias of 15, that of single precision one of 127.
+    let magnitude = f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
+    f32::from_bits(magnitude.to_bits() | (bits & 0x8000) << 16)
+}
+
+/// Expands values in half precision.
+struct Halves<'a> {
+    bytes: &'a [u8],
+    to: &'a mut [f32],
+}
+
+impl Vectorised for Halves<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (to, bytes) in self.to.iter_mut().zip(self.bytes.as_chunks::<2>().0) {
+            *to = single(*bytes);
+        }
+    }
+}
+
+/// Expands values of 8 bits.
+struct Scaled<'a> {
+    bytes: &'a [u8],
+    scale: f32,
+    to: &'a mut [f32],
+}
+
+impl Vectorised for Scaled<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.to.iter_mut().zip(self.bytes).for_each(|(to, byte)| *to = f32::from(*byte as i8) * self.scale);
+    }
+}
+
+/// Inner products of a vector with rows in half precision, summed as those of [`Dots`].
+struct HalfDots<'a> {
+    query: &'a [f32],
+    values: &'a [u8],
+    to: &'a mut [f32],
+}
+
+impl Vectorised for HalfDots<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (queries, rest) = self.query.as_chunks::<16>();
+        for (to, row) in self.to.iter_mut().zip(self.values.chunks_exact(2 * self.query.len().max(1))) {
+            let (rows, row_rest) = row.as_chunks::<2>().0.as_chunks::<16>();
+            let mut lanes = [0.0f32; 16];
+            for (left, right) in queries.iter().zip(rows) {
+                for lane in 0..16 {
+                    lanes[lane] += left[lane] * single(right[lane]);
+                }
+            }
+            let more: f32 = rest.iter().zip(row_rest).map(|(left, right)| left * single(*right)).sum();
+            *to = lanes.iter().sum::<f32>() + more;
+        }
     }
 }
 
@@ -211,6 +294,16 @@ mod tests {
     use crate::tensor::random::{self, SplitMix64};
 
     #[test]
+    fn half_precision_is_read_exactly() {
+        for bits in 0..=u16::MAX {
+            let half = f16::from_bits(bits);
+            if half.is_finite() {
+                assert_eq!(single(bits.to_le_bytes()).to_bits(), half.to_f32().to_bits(), "{bits:x}");
+            }
+        }
+    }
+
+    #[test]
     fn stored_rows_score_as_the_vectors_that_they_were_made_from() {
         let mut rng = SplitMix64::new(3);
         let mut drawn = |n: usize| Matrix::new(n, 37, (0..n * 37).map(|_| random::normal(&mut rng)).collect());
@@ -231,7 +324,7 @@ mod tests {
                 for (row, score) in (20..120).zip(scores) {
                     let exact = dot(vector, rows.row(row));
                     assert!((score - exact).abs() < error, "{precision:?} {score} {exact}");
-                    let again = stored.score_in(vector, row, &mut [0.0; 37]);
+                    let again = stored.score(vector, row as u32);
                     assert!((again - exact).abs() < error);
                 }
             }

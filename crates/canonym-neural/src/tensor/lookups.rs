@@ -47,7 +47,7 @@ pub fn are_faster() -> bool {
 pub fn each_block<'a>(
     blocks: impl Iterator<Item = &'a [Line]>,
     tables: &[Table],
-    each: impl FnMut(&'a [Line], [i16; BLOCK]),
+    each: impl FnMut(&'a [Line], &[f32; BLOCK]),
 ) {
     assert!(is_x86_feature_detected!("avx2"), "are_faster() is asked before");
     // SAFETY: the feature was detected above.
@@ -56,7 +56,7 @@ pub fn each_block<'a>(
 
 /// This processor cannot do lookups.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn each_block<'a>(_: impl Iterator<Item = &'a [Line]>, _: &[Table], _: impl FnMut(&'a [Line], [i16; BLOCK])) {
+pub fn each_block<'a>(_: impl Iterator<Item = &'a [Line]>, _: &[Table], _: impl FnMut(&'a [Line], &[f32; BLOCK])) {
     unreachable!("are_faster() is asked before");
 }
 
@@ -70,25 +70,25 @@ mod x86 {
     pub fn each_block<'a>(
         blocks: impl Iterator<Item = &'a [Line]>,
         tables: &[Table],
-        mut each: impl FnMut(&'a [Line], [i16; BLOCK]),
+        mut each: impl FnMut(&'a [Line], &[f32; BLOCK]),
     ) {
         for block in blocks {
-            each(block, sums(block, tables));
+            each(block, &sums(block, tables));
         }
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn sums(lines: &[Line], tables: &[Table]) -> [i16; BLOCK] {
+    fn sums(lines: &[Line], tables: &[Table]) -> [f32; BLOCK] {
         // Bytes of four rows in a lane, brought together by their place in the word.
         let by_place = _mm256_setr_epi8(
             0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15,
         );
         let mut sums = _mm256_setzero_si256();
         for (line, table) in lines.iter().zip(tables) {
-            let [first, last] = [0, 1].map(|half| line.as_chunks().0[half]);
-            let first = _mm256_shuffle_epi8(load(&first), by_place);
-            let last = _mm256_shuffle_epi8(load(&last), by_place);
+            let halves = line.as_chunks().0;
+            let first = _mm256_shuffle_epi8(load(&halves[0]), by_place);
+            let last = _mm256_shuffle_epi8(load(&halves[1]), by_place);
             // Rows 0 to 3, 8 to 11, 4 to 7 and 12 to 15: bytes 0 and 1 in the lanes of one register, bytes 2 and 3 in those of the other.
             let lower = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_unpacklo_epi32(first, last));
             let upper = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_unpackhi_epi32(first, last));
@@ -100,8 +100,10 @@ mod x86 {
             sums = _mm256_add_epi16(sums, _mm256_cvtepi8_epi16(_mm256_extracti128_si256::<1>(both)));
         }
         let sums = _mm256_permute4x64_epi64::<0b11_01_10_00>(sums);
-        // SAFETY: both types are 32 bytes without padding, of which any bits are valid.
-        unsafe { std::mem::transmute::<__m256i, [i16; BLOCK]>(sums) }
+        let first = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(sums)));
+        let last = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm256_extracti128_si256::<1>(sums)));
+        // SAFETY: both types are 64 bytes without padding, of which any bits are valid.
+        unsafe { std::mem::transmute::<[__m256; 2], [f32; BLOCK]>([first, last]) }
     }
 
     /// Lookups by the low four bits of each byte.
@@ -153,12 +155,12 @@ mod tests {
                 .collect();
             let tables: Vec<Table> = values.iter().map(table).collect();
             let mut found = Vec::new();
-            each_block([&lines[..]].into_iter(), &tables, |_, sums| found.push(sums));
-            let expected: [i16; BLOCK] = std::array::from_fn(|row| {
+            each_block([&lines[..]].into_iter(), &tables, |_, sums| found.push(*sums));
+            let expected: [f32; BLOCK] = std::array::from_fn(|row| {
                 let of_word = |(values, words): (&[i8; 32], &[u32; BLOCK])| -> i16 {
                     (0..32).filter(|bit| words[row] >> bit & 1 == 1).map(|bit| i16::from(values[bit])).sum()
                 };
-                values.iter().zip(&words).map(of_word).sum()
+                f32::from(values.iter().zip(&words).map(of_word).sum::<i16>())
             });
             assert_eq!(found, [expected]);
         }
