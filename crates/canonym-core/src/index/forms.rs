@@ -5,6 +5,9 @@ use std::cmp::Ordering;
 
 use super::packed::{Offsets, Strings, U32s};
 
+/// Bytes of a form after which no further word is appended. Names have at most 1,000 bytes, so only damaged files have longer forms.
+const MAX_FORM: usize = 1 << 16;
+
 /// The forms of a knowledge base, sorted.
 #[derive(Debug, Clone, Copy)]
 pub enum Forms<'a> {
@@ -134,6 +137,9 @@ impl<'a> WordForms<'a> {
 
     fn append(self, row: usize, to: &mut Vec<u8>) {
         for (at, word) in self.words_of(row).enumerate() {
+            if to.len() > MAX_FORM {
+                break;
+            }
             if at > 0 {
                 to.push(b' ');
             }

@@ -33,6 +33,9 @@ const MIN_MASS: f32 = 0.4;
 /// Number of names whose words are all compared.
 const N_COMPARED: usize = 4096;
 
+/// Number of words of a name that are counted; only damaged files have names of more.
+const MAX_WORDS: usize = 1024;
+
 /// Squared norm of a query. Words of a name can share the same n-grams, so sums over words can be several times as high, and have 16 bits.
 const SCALE: f32 = 6_000.0;
 
@@ -232,7 +235,7 @@ impl WordIndexView<'_> {
         let score = |row: u32| {
             counted.clear();
             let mut sum = 0;
-            for word in self.sequences.words_of(row as usize) {
+            for word in self.sequences.words_of(row as usize).take(MAX_WORDS) {
                 let shared = shared.get(word as usize).copied().unwrap_or_default();
                 if shared > 0 && !counted.contains(&word) {
                     counted.push(word);

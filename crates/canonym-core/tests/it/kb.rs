@@ -6,6 +6,7 @@ use std::path::Path;
 use canonym_core::artifact::{ArtifactKind, Container, ContainerWriter};
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::index::grams::GramScratch;
+use canonym_core::index::packed::Lengths;
 use canonym_core::kb::format::{KIND, Meta};
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{
@@ -302,6 +303,28 @@ fn both_layouts_of_names_answer_alike() {
         };
         let (one, other) = (near(&whole, &mut scratch), near(&words, &mut scratch));
         assert_eq!(one.first(), other.first(), "{query}");
+    }
+}
+
+#[test]
+fn a_form_of_a_million_long_words_takes_little_memory() {
+    let lens = |first: usize, n: usize| Lengths::encode(std::iter::once(first).chain(std::iter::repeat_n(0, n - 1)));
+    let whole = by_words(shapes());
+    let n_forms = open(whole.clone()).unwrap().n_forms();
+    let n_words = Container::from_vec(whole.clone(), Path::new("shapes.kb"), KIND).unwrap().range("word.df").unwrap().len() / 4;
+    let (word_len, n_repeated) = (100_000, 1_000_000);
+    let bytes = refilled(&whole, |name, old| match name {
+        "word.at" => lens(word_len, n_words),
+        "word.text" => b"circle s".iter().copied().cycle().take(word_len).collect(),
+        "form.word.at" => lens(n_repeated, n_forms),
+        "form.word.row" => vec![0; n_repeated],
+        _ => old.to_vec(),
+    });
+    let kb = open(bytes).unwrap();
+    assert!(kb.forms().get(0).len() < 3 * word_len);
+    for query in ["circle", "circles"] {
+        search(&kb, query, 20);
+        kb.grams().search(query, 9, &mut GramScratch::default());
     }
 }
 
