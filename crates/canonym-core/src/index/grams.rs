@@ -161,14 +161,14 @@ pub struct GramScratch {
 pub(super) struct Sums {
     /// All zero between blocks.
     values: Vec<u16>,
-    /// The rows with a sum, from the start of the block.
+    /// The rows with a sum, from the start of the block. Twice the size of a block, so that there is a place after a full block.
     touched: Vec<u16>,
     n_touched: usize,
 }
 
 impl Default for GramScratch {
     fn default() -> Self {
-        let sums = Sums { values: vec![0; BLOCK], touched: vec![0; BLOCK], n_touched: 0 };
+        let sums = Sums { values: vec![0; BLOCK], touched: vec![0; 2 * BLOCK], n_touched: 0 };
         GramScratch {
             sums,
             grams: Vec::new(),
@@ -214,20 +214,13 @@ pub(super) struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// A list of gaps, of which the first row is read.
-    pub fn of_gaps(gaps: &'a [u8], weight: u16) -> List<'a> {
-        let mut list = List { rest: Postings::Gaps(gaps), row: u32::MAX, weight };
-        list.begin();
-        list
-    }
-
-    /// Reads the first row.
-    fn begin(&mut self) {
-        let first = match &mut self.rest {
+    /// A list of which the first row is read. The weight is at least 1: a row without a sum counts as not yet touched.
+    pub fn new(mut rest: Postings<'a>, weight: u16) -> List<'a> {
+        let first = match &mut rest {
             Postings::Gaps(rest) => next_of_gaps(rest, u32::MAX),
             Postings::Rows(rest) => next_of_rows(rest, u32::MAX),
         };
-        self.row = first.unwrap_or(u32::MAX);
+        List { rest, row: first.unwrap_or(u32::MAX), weight: weight.max(1) }
     }
 
     /// Adds the weight to the sums of all rows of the block `base..end`, and stands on the first row after it.
@@ -249,14 +242,14 @@ fn add_rows(
     sums: &mut Sums,
 ) {
     let (values, n_touched) = (&mut sums.values[..block.len()], &mut sums.n_touched);
-    let touched: &mut [u16; BLOCK] = (&mut sums.touched[..]).try_into().expect("a slot for each row");
+    let touched: &mut [u16; 2 * BLOCK] = (&mut sums.touched[..]).try_into().expect("a slot for each row");
     while (*row as usize) < block.end {
-        // A damaged list could point before the block. The scale keeps sums below the maximum.
+        // A damaged list could point before the block, or repeat a row: the sum saturates, so that a row is touched once.
         if let Some(sum) = values.get_mut((*row as usize).wrapping_sub(block.start)) {
             // Without branches, which would be mispredicted.
-            touched[*n_touched % BLOCK] = (*row as usize - block.start) as u16;
+            touched[*n_touched % (2 * BLOCK)] = (*row as usize - block.start) as u16;
             *n_touched += usize::from(*sum == 0);
-            *sum = sum.wrapping_add(weight);
+            *sum = sum.saturating_add(weight);
         }
         *row = next(rest, *row).unwrap_or(u32::MAX);
     }
@@ -306,9 +299,7 @@ impl GramIndexView<'_> {
             mass += weight * weight;
             let rest = self.lists.list(*gram);
             if !rest.is_empty() {
-                let mut list = List { rest, row: u32::MAX, weight: ((weight * weight * scale) as u16).max(1) };
-                list.begin();
-                lists.push(list);
+                lists.push(List::new(rest, (weight * weight * scale) as u16));
             }
         }
         let rows = self.best_sums(&mut lists, wide, is_wanted, sums);
@@ -440,8 +431,38 @@ pub(super) fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packed::{Offsets, Strings, U64s};
+    use super::super::packed::{Lengths, Offsets, Strings, U64s};
     use super::*;
+
+    /// The best rows of the first block, by sums over posting lists of gaps.
+    fn best_of_block(lists: &[&[u8]], weight: u16, k: usize, sums: &mut Sums) -> Vec<u32> {
+        let norms: Vec<u8> = (0..BLOCK).flat_map(|_| 1.0f32.to_bits().to_le_bytes()).collect();
+        let name_at = Lengths::encode(std::iter::repeat_n(0, BLOCK));
+        let view = GramIndexView {
+            lists: Lists::Gaps { codes: U32s(&[]), df: U32s(&[]), at: U64s(&[]), gaps: &[] },
+            inverse_norms: U32s(&norms),
+            norm_bounds: &[],
+            names: Forms::Whole(Strings { at: Offsets::Lengths(Lengths::new(&name_at, BLOCK)), text: &[] }),
+            n_counted: BLOCK,
+        };
+        let mut lists: Vec<List<'_>> = lists.iter().map(|list| List::new(Postings::Gaps(list), weight)).collect();
+        let best = view.best_sums(&mut lists, k, None, sums);
+        assert!(sums.values.iter().all(|sum| *sum == 0), "no sum is left for the next search");
+        best
+    }
+
+    #[test]
+    fn rows_are_touched_once_whatever_the_lists_say() {
+        let GramScratch { mut sums, .. } = GramScratch::default();
+        let all = vec![0; BLOCK];
+        // The gap 2^32 - 1 repeats a row.
+        let repeating = [&all[..], &[255, 255, 255, 255, 15].repeat(5)].concat();
+        assert_eq!(best_of_block(&[&repeating], 1 << 15, 2, &mut sums), [BLOCK as u32 - 1, 0]);
+        // Every row of a block is in two lists, which is no damage.
+        let mut best = best_of_block(&[&all, &all], 1, BLOCK, &mut sums);
+        best.sort_unstable();
+        assert_eq!(best, (0..BLOCK as u32).collect::<Vec<_>>());
+    }
 
     fn search(names: &[&str], query: &str) -> Vec<(String, f32)> {
         let index = GramIndex::build(names);

@@ -220,7 +220,7 @@ impl WordIndexView<'_> {
             covered.add(self.sequences.words.bytes(*word as usize));
             let list = self.lists.get(self.at.range(*word as usize)).unwrap_or_default();
             if !list.is_empty() {
-                lists.push(List::of_gaps(list, shared));
+                lists.push(List::new(Postings::Gaps(list), shared));
             }
         }
         lists
