@@ -272,6 +272,7 @@ impl GramIndexView<'_> {
         let GramScratch { sums, grams, .. } = scratch;
         distinct_grams(clip(folded), grams);
         let n_rows = self.names.len();
+        let k = k.min(n_rows);
         let mut weighed: Vec<(u32, f32, u32)> = grams
             .iter()
             .map(|gram| (*gram, self.lists.df(*gram)))
@@ -390,6 +391,7 @@ impl GramIndexView<'_> {
         sums: &mut Sums,
     ) -> Vec<u32> {
         let (n_rows, bounds) = (self.names.len(), self.norm_bounds);
+        let k = k.min(n_rows);
         let mut best: Vec<(f32, u32)> = Vec::with_capacity(4 * k);
         let mut threshold = 0.0f32;
         let mut base = 0;

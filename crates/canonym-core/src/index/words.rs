@@ -144,7 +144,7 @@ impl WordIndexView<'_> {
         is_wanted: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut GramScratch,
     ) -> Vec<GramHit> {
-        let folded = super::grams::clip(folded);
+        let (folded, k) = (super::grams::clip(folded), k.min(self.names.names.len()));
         let square = self.words.square(folded, scratch);
         if square <= 0.0 || k == 0 {
             return Vec::new();

@@ -95,23 +95,24 @@ pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
         return hits.hits;
     }
     let mut scratch = GramScratch::default();
+    let n_examined = FORMS_PER_HIT.saturating_mul(top_k);
     if let Some(form) = kb.find_form(&folded) {
         hits.push_forms(&[(form, 1.0)], MatchKind::Exact);
     }
     if !hits.is_full() {
-        let forms = prefixed(kb, &folded, FORMS_PER_HIT * top_k);
+        let forms = prefixed(kb, &folded, n_examined);
         let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
         let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
         hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
     }
     if !hits.is_full() {
-        let forms = with_words(kb, &folded, FORMS_PER_HIT * top_k);
+        let forms = with_words(kb, &folded, n_examined);
         let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
         let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
         hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
     }
     if !hits.is_full() {
-        let nearest = kb.grams().search(&folded, FORMS_PER_HIT * top_k, &mut scratch);
+        let nearest = kb.grams().search(&folded, n_examined, &mut scratch);
         let near = nearest.iter().filter(|hit| hit.cosine >= MIN_COSINE);
         hits.push_forms(&near.map(|hit| (FormId(hit.row), hit.cosine)).collect::<Vec<_>>(), MatchKind::Fuzzy);
     }

@@ -307,6 +307,20 @@ fn both_layouts_of_names_answer_alike() {
 }
 
 #[test]
+fn any_number_of_hits_can_be_asked_for() {
+    for bytes in [compile(records(60)), by_words(records(60))] {
+        let kb = open(bytes).unwrap();
+        for query in ["shape", "blue", "violet shapes"] {
+            let all = search(&kb, query, 1000);
+            assert!((1..1000).contains(&all.len()), "{query}");
+            assert_eq!(search(&kb, query, usize::MAX), all);
+            let mut scratch = GramScratch::default();
+            assert_eq!(kb.grams().search(query, usize::MAX, &mut scratch), kb.grams().search(query, 1000, &mut scratch));
+        }
+    }
+}
+
+#[test]
 fn a_form_of_a_million_long_words_takes_little_memory() {
     let lens = |first: usize, n: usize| Lengths::encode(std::iter::once(first).chain(std::iter::repeat_n(0, n - 1)));
     let whole = by_words(shapes());
