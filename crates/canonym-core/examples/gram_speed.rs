@@ -3,8 +3,8 @@
 //!     gram_speed FILE.kb NAMES
 //!
 //! Searches the lines of NAMES in the knowledge base on one thread, and compares what was found with the nearest of all names, for every
-//! fifth line. Prints JSON: the share of the 20 nearest that was found, where a name that is as near as the last of them counts, milliseconds of
-//! the searches, and microseconds to look up 10,000 names that it has.
+//! fifth line. Prints JSON: recall at 20 (ties count as found), milliseconds of the searches, and microseconds to look up 10,000 names that it
+//! has.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::normalise::fold;
 use rayon::prelude::*;
 
-/// Nearest names of which the share is told.
+/// Recall is measured at this rank.
 const K: usize = 20;
 
 /// Names that the linker asks for.

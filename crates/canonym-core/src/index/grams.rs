@@ -33,7 +33,7 @@ pub const MASS: f32 = 0.7;
 /// Like [`MASS`], if the budget of postings is exhausted.
 pub const MIN_MASS: f32 = 0.4;
 
-/// Number of postings at which a search stops, once it has [`MIN_MASS`].
+/// Postings after which no further list is read, provided the n-grams read have [`MIN_MASS`].
 ///
 /// `benches/scale` measures the recall of the 20 nearest with this budget, which takes a third of the postings of a search up to
 /// [`MASS`].
@@ -44,7 +44,7 @@ pub fn budget(n_rows: usize) -> usize {
 /// Rows compared exactly for each of the `k` that are wanted, if the budget was exhausted.
 const WIDE: usize = 20;
 
-/// Maximum number of characters of a query; the rest is ignored.
+/// Maximum number of bytes of a query; the rest is ignored.
 const MAX_QUERY: usize = 400;
 
 /// Rows per block, so that the sums of a block fit in the cache.

@@ -1,9 +1,8 @@
-//! Similar names in large terminologies, by way of similar words.
+//! Fuzzy name search in large terminologies, through similar words.
 //!
 //! Names are sequences of words, and the n-grams of a name are those of its words. A search reads the posting lists of n-grams of words, which
 //! are few even if names are many, to learn how much each word shares with the query. It then reads the lists of names with the most similar
-//! words, the rarest first, ranks what it found by all words of each name, and compares the best names exactly. The lists of words take a
-//! quarter of the space of posting lists of n-grams of all names.
+//! words, the rarest first, ranks what it found by all words of each name, and compares the best names exactly.
 
 use std::collections::HashMap;
 
@@ -15,28 +14,28 @@ use super::grams::{
 };
 use super::packed::{Offsets, U32s};
 
-/// Number of similar words whose lists can be read.
+/// Maximum number of similar words whose posting lists are read.
 const N_SIMILAR: usize = 256;
 
-/// Postings of n-grams of words that are read.
+/// Maximum bytes of n-gram posting lists read per query.
 const WORD_BUDGET: usize = 150_000;
 
 /// Minimum cosine of a similar word and the query.
 const MIN_COSINE: f32 = 0.1;
 
-/// Number of postings at which a search stops, once words with [`MIN_MASS`] were read.
+/// Postings after which no further list is read, provided the words read cover [`MIN_MASS`] of the query.
 const BUDGET: usize = 300_000;
 
 /// Share of the squared norm of a query that words have to cover.
 const MIN_MASS: f32 = 0.4;
 
-/// Number of names whose words are all compared.
+/// Number of names re-ranked by all their words.
 const N_COMPARED: usize = 4096;
 
 /// Number of words of a name that are counted; only damaged files have names of more.
 const MAX_WORDS: usize = 1024;
 
-/// Squared norm of a query. Words of a name can share the same n-grams, so sums over words can be several times as high, and have 16 bits.
+/// Squared query norm in fixed point. Small, because 16-bit sums count an n-gram once for each word that has it.
 const SCALE: f32 = 6_000.0;
 
 /// Names as sequences of words, ready to be written.
@@ -205,7 +204,7 @@ impl WordIndexView<'_> {
         words
     }
 
-    /// The lists that are read.
+    /// Posting lists to read, rarest word first.
     fn lists_of<'b>(&'b self, folded: &str, similar: &[u32], square: f32, scratch: &mut GramScratch) -> Vec<List<'b>> {
         let mut lists = Vec::new();
         let mut n_read = 0;
