@@ -35,6 +35,10 @@ fn main() {
     let kb = KnowledgeBase::open(Path::new(kb)).expect("a knowledge base");
     let text = std::fs::read_to_string(names).expect("a file of names");
     let queries: Vec<String> = text.lines().map(fold).collect();
+    if queries.is_empty() || kb.n_forms() == 0 {
+        eprintln!("error: no names in {names} or in the knowledge base");
+        std::process::exit(1);
+    }
     let mut scratch = GramScratch::default();
     // The first search reads the norms of all names.
     kb.grams().search(&queries[0], WANTED, &mut scratch);
@@ -48,10 +52,11 @@ fn main() {
             compared.push((query, found));
         }
     }
+    let n_nearest = K.min(kb.n_forms());
     // After the timed searches, as it empties the processor cache.
     for (query, found) in compared {
         let least = kth_cosine(&kb, query) - 1e-6;
-        recall += found.iter().take(K).filter(|hit| hit.cosine >= least).count() as f64 / K as f64;
+        recall += found.iter().take(n_nearest).filter(|hit| hit.cosine >= least).count() as f64 / n_nearest as f64;
         n_compared += 1;
     }
     times.sort_unstable_by(f64::total_cmp);
@@ -68,7 +73,7 @@ fn main() {
     println!("{figures}");
 }
 
-/// The cosine of the 20th nearest of all names.
+/// The cosine of the 20th nearest of all names, or of the last.
 fn kth_cosine(kb: &KnowledgeBase, query: &str) -> f32 {
     let n_rows = kb.n_forms() as u32;
     let of_piece = |piece: u32| {
@@ -80,5 +85,5 @@ fn kth_cosine(kb: &KnowledgeBase, query: &str) -> f32 {
     };
     let mut nearest: Vec<f32> = (0..n_rows.div_ceil(PIECE)).into_par_iter().flat_map_iter(of_piece).collect();
     nearest.sort_unstable_by(|a, b| b.total_cmp(a));
-    nearest.get(K - 1).copied().unwrap_or_default()
+    nearest.get(K - 1).or(nearest.last()).copied().unwrap_or_default()
 }

@@ -30,7 +30,7 @@ pub const N_GRAMS: usize = 1 << 18;
 /// Share of the squared norm of a query whose posting lists are read.
 pub const MASS: f32 = 0.7;
 
-/// Like [`MASS`], if the budget of postings is exhausted.
+/// Like [`MASS`], once the budget of postings is exhausted. In searches by words, the share that these have to cover.
 pub const MIN_MASS: f32 = 0.4;
 
 /// Postings after which no further list is read, provided the n-grams read have [`MIN_MASS`].
@@ -121,6 +121,15 @@ pub struct GramHit {
     pub cosine: f32,
 }
 
+/// A gram of a query.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WeighedGram {
+    pub gram: u32,
+    pub weight: f32,
+    /// Number of names that contain it.
+    df: u32,
+}
+
 /// The grams of a query that words cover.
 #[derive(Debug)]
 pub(super) struct Coverage {
@@ -131,6 +140,11 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
+    /// Nothing is covered.
+    pub fn new(weighed: &[WeighedGram]) -> Coverage {
+        Coverage { open: weighed.iter().map(|gram| (gram.gram, gram.weight * gram.weight)).collect(), mass: 0.0 }
+    }
+
     /// Adds a word.
     pub fn add(&mut self, word: &[u8]) {
         for_each_gram(word, |gram| {
@@ -269,41 +283,33 @@ impl GramIndexView<'_> {
         is_wanted: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut GramScratch,
     ) -> Vec<GramHit> {
-        let GramScratch { sums, grams, .. } = scratch;
-        distinct_grams(clip(folded), grams);
+        let (mut weighed, square) = self.weighed(folded, &mut scratch.grams);
         let n_rows = self.names.len();
         let k = k.min(n_rows);
-        let mut weighed: Vec<(u32, f32, u32)> = grams
-            .iter()
-            .map(|gram| (*gram, self.lists.df(*gram)))
-            .filter(|(_, df)| *df > 0)
-            .map(|(gram, df)| (gram, idf(n_rows, df), df))
-            .collect();
-        let square: f32 = weighed.iter().map(|(_, weight, _)| weight * weight).sum();
         if square <= 0.0 || k == 0 {
             return Vec::new();
         }
         // Rare grams first.
-        weighed.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        weighed.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then(a.gram.cmp(&b.gram)));
         let scale = 60_000.0 / square.max(1e-6);
         let mut lists = Vec::new();
         let (mut mass, mut n_read, mut wide) = (0.0, 0, 2 * k + 32);
-        for (gram, weight, df) in &weighed {
+        for WeighedGram { gram, weight, df } in weighed {
             if mass >= MASS * square {
                 break;
             }
-            if mass >= MIN_MASS * square && n_read + *df as usize >= budget(n_rows) {
+            if mass >= MIN_MASS * square && n_read + df as usize >= budget(n_rows) {
                 wide = WIDE * k;
                 break;
             }
-            n_read += *df as usize;
+            n_read += df as usize;
             mass += weight * weight;
-            let rest = self.lists.list(*gram);
+            let rest = self.lists.list(gram);
             if !rest.is_empty() {
                 lists.push(List::new(rest, (weight * weight * scale) as u16));
             }
         }
-        let rows = self.best_sums(&mut lists, wide, is_wanted, sums);
+        let rows = self.best_sums(&mut lists, wide, is_wanted, &mut scratch.sums);
         self.ranked(folded, rows, k, scratch)
     }
 
@@ -317,43 +323,20 @@ impl GramIndexView<'_> {
         hits
     }
 
-    /// Squared norm of `folded`, without grams that no name has.
-    pub(super) fn square(&self, folded: &str, scratch: &mut GramScratch) -> f32 {
-        distinct_grams(clip(folded), &mut scratch.grams);
-        let df = scratch.grams.iter().map(|gram| self.lists.df(*gram)).filter(|df| *df > 0);
-        df.map(|df| idf(self.n_counted, df).powi(2)).sum()
-    }
-
-    /// The grams that a name has, with their weights.
-    pub(super) fn weighed<'b>(&'b self, grams: &'b [u32]) -> impl Iterator<Item = (u32, f32)> + 'b {
-        let weight = |gram: &u32| {
+    /// The grams of `folded` that a name has, ascending, and the squared norm of their weights.
+    pub(super) fn weighed(&self, folded: &str, grams: &mut Vec<u32>) -> (Vec<WeighedGram>, f32) {
+        distinct_grams(clip(folded), grams);
+        let weigh = |gram: &u32| {
             let df = self.lists.df(*gram);
-            (df > 0).then(|| (*gram, idf(self.n_counted, df)))
+            (df > 0).then(|| WeighedGram { gram: *gram, weight: idf(self.n_counted, df), df })
         };
-        grams.iter().filter_map(weight)
-    }
-
-    /// What words cover of `folded`, at first nothing.
-    pub(super) fn coverage(&self, folded: &str, scratch: &mut GramScratch) -> Coverage {
-        distinct_grams(clip(folded), &mut scratch.grams);
-        let open = self.weighed(&scratch.grams).map(|(gram, weight)| (gram, weight * weight)).collect();
-        Coverage { open, mass: 0.0 }
+        let weighed: Vec<WeighedGram> = grams.iter().filter_map(weigh).collect();
+        let square = weighed.iter().map(|gram| gram.weight * gram.weight).sum();
+        (weighed, square)
     }
 
     /// Cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
-        let mut shared = self.shared(folded, rows, scratch);
-        let square: f32 = scratch.weighed.iter().map(|(square, _)| square).sum();
-        let norm = square.sqrt().max(1e-6);
-        for (shared, row) in shared.iter_mut().zip(rows) {
-            let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
-            *shared = (*shared * inverse / norm).min(1.0);
-        }
-        shared
-    }
-
-    /// The squared norm of the grams that `folded` and each of `rows` have in common.
-    pub(super) fn shared(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
         let GramScratch { grams, slots, weighed, name, .. } = scratch;
         distinct_grams(clip(folded), grams);
         weighed.clear();
@@ -361,8 +344,10 @@ impl GramIndexView<'_> {
             weighed.push((idf(self.n_counted, self.lists.df(*gram)).powi(2), u32::MAX));
             slots[*gram as usize] = weighed.len() as u16;
         }
-        let mut of_row = |(turn, row): (usize, &u32)| {
-            let mut sum = 0.0;
+        let norm = weighed.iter().map(|(square, _)| square).sum::<f32>().sqrt().max(1e-6);
+        let of_row = |(turn, row): (usize, &u32)| {
+            // Squared norm of the common grams.
+            let mut sum = 0.0f32;
             for_each_gram(self.names.bytes(*row as usize, name), |gram| {
                 let slot = slots[gram as usize];
                 if slot > 0 {
@@ -373,13 +358,14 @@ impl GramIndexView<'_> {
                     }
                 }
             });
-            sum
+            let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
+            (sum * inverse / norm).min(1.0)
         };
-        let shared = rows.iter().enumerate().map(&mut of_row).collect();
+        let cosines = rows.iter().enumerate().map(of_row).collect();
         for gram in grams.iter() {
             slots[*gram as usize] = 0;
         }
-        shared
+        cosines
     }
 
     /// The rows with the `k` largest sums over the lists, each multiplied by the inverse norm of the row.

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 
 use super::forms::{WordForms, put, take};
 use super::grams::{
-    GramHit, GramIndex, GramIndexView, GramScratch, GramWeights, List, Postings, keep_best, upper_bound,
+    Coverage, GramHit, GramIndex, GramIndexView, GramScratch, GramWeights, List, MIN_MASS, Postings, WeighedGram,
+    keep_best, upper_bound,
 };
 use super::packed::{Offsets, U32s};
 
@@ -25,9 +26,6 @@ const MIN_COSINE: f32 = 0.1;
 
 /// Postings after which no further list is read, provided the words read cover [`MIN_MASS`] of the query.
 const BUDGET: usize = 300_000;
-
-/// Share of the squared norm of a query that words have to cover.
-const MIN_MASS: f32 = 0.4;
 
 /// Number of names re-ranked by all their words.
 const N_COMPARED: usize = 4096;
@@ -103,9 +101,7 @@ impl WordIndex {
         index.words = words.into_iter().map(str::to_owned).collect();
         index
     }
-}
 
-impl WordIndex {
     /// The rows of the words of each name, in order.
     pub fn sequences(&self) -> impl Iterator<Item = impl Iterator<Item = u32> + '_> {
         let mut start = 0;
@@ -144,25 +140,24 @@ impl WordIndexView<'_> {
         scratch: &mut GramScratch,
     ) -> Vec<GramHit> {
         let (folded, k) = (super::grams::clip(folded), k.min(self.names.names.len()));
-        let square = self.words.square(folded, scratch);
+        let (weighed, square) = self.words.weighed(folded, &mut scratch.grams);
         if square <= 0.0 || k == 0 {
             return Vec::new();
         }
-        let touched = self.share(SCALE / square, scratch);
+        let touched = self.share(&weighed, SCALE / square, &mut scratch.shared);
         let similar = self.similar(&touched, square, &scratch.shared);
-        let mut lists = self.lists_of(folded, &similar, square, scratch);
+        let mut lists = self.lists_of(&similar, Coverage::new(&weighed), square, &scratch.shared);
         let rows = self.names.best_sums(&mut lists, N_COMPARED.max(2 * k), is_wanted, &mut scratch.sums);
         let rows = self.best_by_words(rows, 2 * k + 32, &scratch.shared);
         touched.into_iter().for_each(|word| scratch.shared[word as usize] = 0);
         self.names.ranked(folded, rows, k, scratch)
     }
 
-    /// Adds up the squared norm that each word shares with the query, of which the grams are in the scratch. Grams that many words have are
-    /// left out. Returns the words.
-    fn share(&self, scale: f32, scratch: &mut GramScratch) -> Vec<u32> {
-        scratch.shared.resize(self.sequences.words.len(), 0);
-        let list = |(gram, weight): (u32, f32)| (weight * weight, self.words.lists.list(gram));
-        let mut lists: Vec<(f32, Postings<'_>)> = self.words.weighed(&scratch.grams).map(list).collect();
+    /// Adds up the squared norm that each word shares with the grams of the query. Grams that many words have are left out. Returns the words.
+    fn share(&self, weighed: &[WeighedGram], scale: f32, shared: &mut Vec<u16>) -> Vec<u32> {
+        shared.resize(self.sequences.words.len(), 0);
+        let list = |gram: &WeighedGram| (gram.weight * gram.weight, self.words.lists.list(gram.gram));
+        let mut lists: Vec<(f32, Postings<'_>)> = weighed.iter().map(list).collect();
         let cost = |(square, list): &(f32, Postings<'_>)| (1 + list.n_bytes()) as f32 / square;
         lists.sort_by(|left, right| cost(left).total_cmp(&cost(right)));
         let mut touched = Vec::with_capacity(WORD_BUDGET);
@@ -174,7 +169,7 @@ impl WordIndexView<'_> {
             }
             let weight = ((square * scale) as u16).max(1);
             list.for_each(|word| {
-                if let Some(shared) = scratch.shared.get_mut(word as usize) {
+                if let Some(shared) = shared.get_mut(word as usize) {
                     if *shared == 0 {
                         touched.push(word);
                     }
@@ -205,21 +200,19 @@ impl WordIndexView<'_> {
     }
 
     /// Posting lists to read, rarest word first.
-    fn lists_of<'b>(&'b self, folded: &str, similar: &[u32], square: f32, scratch: &mut GramScratch) -> Vec<List<'b>> {
+    fn lists_of(&self, similar: &[u32], mut covered: Coverage, square: f32, shared: &[u16]) -> Vec<List<'_>> {
         let mut lists = Vec::new();
         let mut n_read = 0;
-        let mut covered = self.words.coverage(folded, scratch);
         for word in similar {
             let df = self.df.get(*word as usize) as usize;
             if n_read + df > BUDGET && covered.mass >= MIN_MASS * square {
                 break;
             }
             n_read += df;
-            let shared = scratch.shared[*word as usize];
             covered.add(self.sequences.words.bytes(*word as usize));
             let list = self.lists.get(self.at.range(*word as usize)).unwrap_or_default();
             if !list.is_empty() {
-                lists.push(List::new(Postings::Gaps(list), shared));
+                lists.push(List::new(Postings::Gaps(list), shared[*word as usize]));
             }
         }
         lists
@@ -252,10 +245,10 @@ impl WordIndexView<'_> {
 /// Search by n-grams in either kind of index.
 #[derive(Debug, Clone, Copy)]
 pub struct NameSearch<'a> {
-    /// The names, with posting lists of their n-grams unless there is an index of words.
-    pub names: GramIndexView<'a>,
+    /// The names; unless there is an index of words, with posting lists of their n-grams.
+    pub(crate) names: GramIndexView<'a>,
     /// The names by their words.
-    pub words: Option<WordIndexView<'a>>,
+    pub(crate) words: Option<WordIndexView<'a>>,
 }
 
 impl NameSearch<'_> {
