@@ -3,8 +3,8 @@
 //!     gram_speed FILE.kb NAMES
 //!
 //! Searches the lines of NAMES in the knowledge base on one thread, and compares what was found with the nearest of all names, for every
-//! fifth line. Prints JSON: recall at 20 (ties count as found), milliseconds of the searches, and microseconds to look up 10,000 names that it
-//! has.
+//! fifth line. Prints JSON: recall at 20 (ties count as found), milliseconds of the searches, and microseconds to look up 10,000 names
+//! that it has.
 
 use std::path::Path;
 use std::time::Instant;

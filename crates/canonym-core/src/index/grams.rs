@@ -323,7 +323,7 @@ impl GramIndexView<'_> {
         hits
     }
 
-    /// The grams of `folded` that a name has, ascending, and the squared norm of their weights.
+    /// The grams of `folded` that a name has, ascending, and its squared norm without the others.
     pub(super) fn weighed(&self, folded: &str, grams: &mut Vec<u32>) -> (Vec<WeighedGram>, f32) {
         distinct_grams(clip(folded), grams);
         let weigh = |gram: &u32| {

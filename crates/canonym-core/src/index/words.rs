@@ -1,8 +1,8 @@
 //! Fuzzy name search in large terminologies, through similar words.
 //!
-//! Names are sequences of words, and the n-grams of a name are those of its words. A search reads the posting lists of n-grams of words, which
-//! are few even if names are many, to learn how much each word shares with the query. It then reads the lists of names with the most similar
-//! words, the rarest first, ranks what it found by all words of each name, and compares the best names exactly.
+//! Names are sequences of words, and the n-grams of a name are those of its words. A search reads the posting lists of n-grams of words,
+//! which are few even if names are many, to learn how much each word shares with the query. It then reads the lists of names with the most
+//! similar words, the rarest first, ranks what it found by all words of each name, and compares the best names exactly.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ const BUDGET: usize = 300_000;
 /// Number of names re-ranked by all their words.
 const N_COMPARED: usize = 4096;
 
-/// Number of words of a name that are counted; only damaged files have names of more.
+/// Maximum number of words of a name that are counted. Names have at most 1,000 bytes; those of damaged files could have more words.
 const MAX_WORDS: usize = 1024;
 
 /// Squared query norm in fixed point. Small, because 16-bit sums count an n-gram once for each word that has it.
@@ -153,7 +153,7 @@ impl WordIndexView<'_> {
         self.names.ranked(folded, rows, k, scratch)
     }
 
-    /// Adds up the squared norm that each word shares with the grams of the query. Grams that many words have are left out. Returns the words.
+    /// Adds up the squared norm that each word shares with the grams of the query, without those that many words have. Returns the words.
     fn share(&self, weighed: &[WeighedGram], scale: f32, shared: &mut Vec<u16>) -> Vec<u32> {
         shared.resize(self.sequences.words.len(), 0);
         let list = |gram: &WeighedGram| (gram.weight * gram.weight, self.words.lists.list(gram.gram));
@@ -245,7 +245,7 @@ impl WordIndexView<'_> {
 /// Search by n-grams in either kind of index.
 #[derive(Debug, Clone, Copy)]
 pub struct NameSearch<'a> {
-    /// The names; unless there is an index of words, with posting lists of their n-grams.
+    /// The names, with posting lists of their n-grams unless there is an index of words.
     pub(crate) names: GramIndexView<'a>,
     /// The names by their words.
     pub(crate) words: Option<WordIndexView<'a>>,
