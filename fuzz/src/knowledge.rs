@@ -9,7 +9,8 @@ use canonym_core::index::grams::GramScratch;
 use canonym_core::kb::format::{KIND, Meta};
 use canonym_core::kb::search::{children, nearest_ids, search};
 use canonym_core::kb::{
-    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, NameId, NameRecord, Scope, XrefRecord,
+    ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, Layout, NameId, NameRecord, Scope,
+    XrefRecord,
 };
 use canonym_core::link::Annotator;
 use canonym_core::link::lexical::{LexicalLinker, LinkConfig};
@@ -26,12 +27,7 @@ const MAX_ROWS: u32 = 200;
 
 /// The targets over knowledge bases.
 pub fn targets() -> Vec<Target> {
-    let whole = sample();
-    let container = Container::from_vec(whole.clone(), Path::new("sample"), KIND).expect("the sample is whole");
-    // The table of n-grams takes a megabyte of mostly zeros: it is left as it is, and the mutations go to the rest.
-    let mutable: Vec<String> =
-        container.sections().into_iter().filter(|(_, len)| *len < 1 << 14).map(|(name, _)| name).collect();
-    let sections: Vec<u8> = mutable.iter().flat_map(|name| section(&container, name).to_vec()).collect();
+    let whole = sample(Layout::Whole);
     let kb = Arc::new(open(whole.clone()).expect("the sample is whole"));
     let config = RecogniseConfig { top_k: 3, min_score: None, nested: Nested::All };
     let annotator = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), config);
@@ -41,10 +37,9 @@ pub fn targets() -> Vec<Target> {
         "red and grün shapes 1 or 2; non-red ring 12 😀 ring 3's".as_bytes().to_vec(),
     ];
     let names = vec![b"red circle\nround thing\n\nshape no. 2".to_vec(), "Ring😀 of α-shapes".as_bytes().to_vec()];
-    let head = whole[..256].to_vec();
-    vec![
-        target("kb/sections", vec![sections], move |bytes| refill(&container, &mutable, bytes)),
-        target("kb/file", vec![head, whole[whole.len() - 2048..].to_vec()], move |bytes| open_damaged(&whole, bytes)),
+    let mut targets = Vec::from(files("kb", whole));
+    targets.extend(files("kb-words", sample(Layout::Words)));
+    targets.extend([
         target("annotate", texts, move |bytes| annotate(&annotator, &String::from_utf8_lossy(bytes))),
         target("link", names, move |bytes| {
             let text = String::from_utf8_lossy(bytes);
@@ -55,6 +50,21 @@ pub fn targets() -> Vec<Target> {
             assert!(scores.clone().all(|score| (0.0..=1.0).contains(&score)), "scores are probabilities");
             format!("{} candidates", if scores.count() == 0 { "no" } else { "some" })
         }),
+    ]);
+    targets
+}
+
+/// Targets over the content of sections, and over the first and last bytes of a file.
+fn files(name: &str, whole: Vec<u8>) -> [Target; 2] {
+    let container = Container::from_vec(whole.clone(), Path::new("sample"), KIND).expect("the sample is whole");
+    // Long sections stay as they are, so that mutations reach the others.
+    let mutable: Vec<String> =
+        container.sections().into_iter().filter(|(_, len)| *len < 1 << 14).map(|(name, _)| name).collect();
+    let sections: Vec<u8> = mutable.iter().flat_map(|name| section(&container, name).to_vec()).collect();
+    let ends = vec![whole[..256].to_vec(), whole[whole.len() - 2048..].to_vec()];
+    [
+        target(&format!("{name}/sections"), vec![sections], move |bytes| refill(&container, &mutable, bytes)),
+        target(&format!("{name}/file"), ends, move |bytes| open_damaged(&whole, bytes)),
     ]
 }
 
@@ -76,8 +86,8 @@ fn annotate(annotator: &DictionaryAnnotator, text: &str) -> String {
     crate::targets::words_for(&[found[0].len(), n_parts])
 }
 
-fn sample() -> Vec<u8> {
-    let mut builder = KnowledgeBaseBuilder::new();
+fn sample(layout: Layout) -> Vec<u8> {
+    let mut builder = KnowledgeBaseBuilder::new().with_layout(layout);
     for row in 0..40u32 {
         let colour = ["red", "blue", "grün"][row as usize % 3];
         let names = [format!("{colour} shape {}", row % 11), format!("ring {row}")];

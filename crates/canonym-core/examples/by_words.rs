@@ -1,4 +1,4 @@
-//! Compiles a TSV file into a knowledge base in the layout of large ones, whatever its number of names, to try that layout.
+//! Compiles a TSV file into a knowledge base in the layout of large ones, whatever its number of names, to test that layout.
 //!
 //!     by_words TERMS.tsv OUT.kb
 

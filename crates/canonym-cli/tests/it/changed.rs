@@ -107,7 +107,7 @@ fn a_run_folder_that_was_linked_otherwise_is_refused() {
     expect![[r#"
         status 1
         --- stderr
-        error: run1 was linked with another knowledge base: old 82cc6767c34e064fcfda269c3b75b047, not new [HASH]
+        error: run1 was linked with another knowledge base: old 4c275b9f3b15cb0da7f79db24d1b3a85, not new [HASH]
         hint: pass the knowledge base that it was linked with, and the same model and options; or link everything again
         status 1
         --- stderr

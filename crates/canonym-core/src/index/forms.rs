@@ -5,6 +5,9 @@ use std::cmp::Ordering;
 
 use super::packed::{Offsets, Strings, U32s};
 
+/// Bytes of a form after which no further word is appended. Names have at most 1,000 bytes, so only damaged files have longer forms.
+const MAX_FORM: usize = 1 << 16;
+
 /// The forms of a knowledge base, sorted.
 #[derive(Debug, Clone, Copy)]
 pub enum Forms<'a> {
@@ -59,14 +62,10 @@ impl<'a> Forms<'a> {
 
     /// The first row not less than `value`.
     pub fn lower_bound(self, value: &str) -> usize {
-        let is_less = |row: usize| match self {
-            Forms::Whole(strings) => strings.bytes(row) < value.as_bytes(),
-            Forms::Words(forms) => forms.compare(row, value.as_bytes()) == Ordering::Less,
-        };
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if is_less(middle) {
+            if self.compare(middle, value) == Ordering::Less {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -78,7 +77,15 @@ impl<'a> Forms<'a> {
     /// Row of `value`.
     pub fn find(self, value: &str) -> Option<usize> {
         let row = self.lower_bound(value);
-        (row < self.len() && self.get(row) == value).then_some(row)
+        (row < self.len() && self.compare(row, value) == Ordering::Equal).then_some(row)
+    }
+
+    #[inline]
+    fn compare(self, row: usize, value: &str) -> Ordering {
+        match self {
+            Forms::Whole(strings) => strings.bytes(row).cmp(value.as_bytes()),
+            Forms::Words(forms) => forms.compare(row, value.as_bytes()),
+        }
     }
 }
 
@@ -134,6 +141,9 @@ impl<'a> WordForms<'a> {
 
     fn append(self, row: usize, to: &mut Vec<u8>) {
         for (at, word) in self.words_of(row).enumerate() {
+            if to.len() > MAX_FORM {
+                break;
+            }
             if at > 0 {
                 to.push(b' ');
             }

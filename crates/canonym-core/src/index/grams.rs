@@ -30,10 +30,10 @@ pub const N_GRAMS: usize = 1 << 18;
 /// Share of the squared norm of a query whose posting lists are read.
 pub const MASS: f32 = 0.7;
 
-/// Like [`MASS`], if the budget of postings is exhausted.
+/// Like [`MASS`], once the budget of postings is exhausted. In searches by words, the share that these have to cover.
 pub const MIN_MASS: f32 = 0.4;
 
-/// Number of postings at which a search stops, once it has [`MIN_MASS`].
+/// Postings after which no further list is read, provided the n-grams read have [`MIN_MASS`].
 ///
 /// `benches/scale` measures the recall of the 20 nearest with this budget, which takes a third of the postings of a search up to
 /// [`MASS`].
@@ -44,7 +44,7 @@ pub fn budget(n_rows: usize) -> usize {
 /// Rows compared exactly for each of the `k` that are wanted, if the budget was exhausted.
 const WIDE: usize = 20;
 
-/// Maximum number of characters of a query; the rest is ignored.
+/// Maximum number of bytes of a query; the rest is ignored.
 const MAX_QUERY: usize = 400;
 
 /// Rows per block, so that the sums of a block fit in the cache.
@@ -121,6 +121,15 @@ pub struct GramHit {
     pub cosine: f32,
 }
 
+/// A gram of a query.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WeighedGram {
+    pub gram: u32,
+    pub weight: f32,
+    /// Number of names that contain it.
+    df: u32,
+}
+
 /// The grams of a query that words cover.
 #[derive(Debug)]
 pub(super) struct Coverage {
@@ -131,6 +140,11 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
+    /// Nothing is covered.
+    pub fn new(weighed: &[WeighedGram]) -> Coverage {
+        Coverage { open: weighed.iter().map(|gram| (gram.gram, gram.weight * gram.weight)).collect(), mass: 0.0 }
+    }
+
     /// Adds a word.
     pub fn add(&mut self, word: &[u8]) {
         for_each_gram(word, |gram| {
@@ -161,14 +175,14 @@ pub struct GramScratch {
 pub(super) struct Sums {
     /// All zero between blocks.
     values: Vec<u16>,
-    /// The rows with a sum, from the start of the block.
+    /// The rows with a sum, from the start of the block. Twice the size of a block, so that there is a place after a full block.
     touched: Vec<u16>,
     n_touched: usize,
 }
 
 impl Default for GramScratch {
     fn default() -> Self {
-        let sums = Sums { values: vec![0; BLOCK], touched: vec![0; BLOCK], n_touched: 0 };
+        let sums = Sums { values: vec![0; BLOCK], touched: vec![0; 2 * BLOCK], n_touched: 0 };
         GramScratch {
             sums,
             grams: Vec::new(),
@@ -214,20 +228,13 @@ pub(super) struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// A list of gaps, of which the first row is read.
-    pub fn of_gaps(gaps: &'a [u8], weight: u16) -> List<'a> {
-        let mut list = List { rest: Postings::Gaps(gaps), row: u32::MAX, weight };
-        list.begin();
-        list
-    }
-
-    /// Reads the first row.
-    fn begin(&mut self) {
-        let first = match &mut self.rest {
+    /// A list of which the first row is read. The weight is at least 1: a row without a sum counts as not yet touched.
+    pub fn new(mut rest: Postings<'a>, weight: u16) -> List<'a> {
+        let first = match &mut rest {
             Postings::Gaps(rest) => next_of_gaps(rest, u32::MAX),
             Postings::Rows(rest) => next_of_rows(rest, u32::MAX),
         };
-        self.row = first.unwrap_or(u32::MAX);
+        List { rest, row: first.unwrap_or(u32::MAX), weight: weight.max(1) }
     }
 
     /// Adds the weight to the sums of all rows of the block `base..end`, and stands on the first row after it.
@@ -249,14 +256,14 @@ fn add_rows(
     sums: &mut Sums,
 ) {
     let (values, n_touched) = (&mut sums.values[..block.len()], &mut sums.n_touched);
-    let touched: &mut [u16; BLOCK] = (&mut sums.touched[..]).try_into().expect("a slot for each row");
+    let touched: &mut [u16; 2 * BLOCK] = (&mut sums.touched[..]).try_into().expect("a slot for each row");
     while (*row as usize) < block.end {
-        // A damaged list could point before the block. The scale keeps sums below the maximum.
+        // A damaged list could point before the block, or repeat a row: the sum saturates, so that a row is touched once.
         if let Some(sum) = values.get_mut((*row as usize).wrapping_sub(block.start)) {
             // Without branches, which would be mispredicted.
-            touched[*n_touched % BLOCK] = (*row as usize - block.start) as u16;
+            touched[*n_touched % (2 * BLOCK)] = (*row as usize - block.start) as u16;
             *n_touched += usize::from(*sum == 0);
-            *sum = sum.wrapping_add(weight);
+            *sum = sum.saturating_add(weight);
         }
         *row = next(rest, *row).unwrap_or(u32::MAX);
     }
@@ -276,42 +283,33 @@ impl GramIndexView<'_> {
         is_wanted: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut GramScratch,
     ) -> Vec<GramHit> {
-        let GramScratch { sums, grams, .. } = scratch;
-        distinct_grams(clip(folded), grams);
+        let (mut weighed, square) = self.weighed(folded, &mut scratch.grams);
         let n_rows = self.names.len();
-        let mut weighed: Vec<(u32, f32, u32)> = grams
-            .iter()
-            .map(|gram| (*gram, self.lists.df(*gram)))
-            .filter(|(_, df)| *df > 0)
-            .map(|(gram, df)| (gram, idf(n_rows, df), df))
-            .collect();
-        let square: f32 = weighed.iter().map(|(_, weight, _)| weight * weight).sum();
+        let k = k.min(n_rows);
         if square <= 0.0 || k == 0 {
             return Vec::new();
         }
         // Rare grams first.
-        weighed.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        weighed.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then(a.gram.cmp(&b.gram)));
         let scale = 60_000.0 / square.max(1e-6);
         let mut lists = Vec::new();
         let (mut mass, mut n_read, mut wide) = (0.0, 0, 2 * k + 32);
-        for (gram, weight, df) in &weighed {
+        for WeighedGram { gram, weight, df } in weighed {
             if mass >= MASS * square {
                 break;
             }
-            if mass >= MIN_MASS * square && n_read + *df as usize >= budget(n_rows) {
+            if mass >= MIN_MASS * square && n_read + df as usize >= budget(n_rows) {
                 wide = WIDE * k;
                 break;
             }
-            n_read += *df as usize;
+            n_read += df as usize;
             mass += weight * weight;
-            let rest = self.lists.list(*gram);
+            let rest = self.lists.list(gram);
             if !rest.is_empty() {
-                let mut list = List { rest, row: u32::MAX, weight: ((weight * weight * scale) as u16).max(1) };
-                list.begin();
-                lists.push(list);
+                lists.push(List::new(rest, (weight * weight * scale) as u16));
             }
         }
-        let rows = self.best_sums(&mut lists, wide, is_wanted, sums);
+        let rows = self.best_sums(&mut lists, wide, is_wanted, &mut scratch.sums);
         self.ranked(folded, rows, k, scratch)
     }
 
@@ -325,43 +323,20 @@ impl GramIndexView<'_> {
         hits
     }
 
-    /// Squared norm of `folded`, without grams that no name has.
-    pub(super) fn square(&self, folded: &str, scratch: &mut GramScratch) -> f32 {
-        distinct_grams(clip(folded), &mut scratch.grams);
-        let df = scratch.grams.iter().map(|gram| self.lists.df(*gram)).filter(|df| *df > 0);
-        df.map(|df| idf(self.n_counted, df).powi(2)).sum()
-    }
-
-    /// The grams that a name has, with their weights.
-    pub(super) fn weighed<'b>(&'b self, grams: &'b [u32]) -> impl Iterator<Item = (u32, f32)> + 'b {
-        let weight = |gram: &u32| {
+    /// The grams of `folded` that a name has, ascending, and its squared norm without the others.
+    pub(super) fn weighed(&self, folded: &str, grams: &mut Vec<u32>) -> (Vec<WeighedGram>, f32) {
+        distinct_grams(clip(folded), grams);
+        let weigh = |gram: &u32| {
             let df = self.lists.df(*gram);
-            (df > 0).then(|| (*gram, idf(self.n_counted, df)))
+            (df > 0).then(|| WeighedGram { gram: *gram, weight: idf(self.n_counted, df), df })
         };
-        grams.iter().filter_map(weight)
-    }
-
-    /// What words cover of `folded`, at first nothing.
-    pub(super) fn coverage(&self, folded: &str, scratch: &mut GramScratch) -> Coverage {
-        distinct_grams(clip(folded), &mut scratch.grams);
-        let open = self.weighed(&scratch.grams).map(|(gram, weight)| (gram, weight * weight)).collect();
-        Coverage { open, mass: 0.0 }
+        let weighed: Vec<WeighedGram> = grams.iter().filter_map(weigh).collect();
+        let square = weighed.iter().map(|gram| gram.weight * gram.weight).sum();
+        (weighed, square)
     }
 
     /// Cosine of `folded` and each of `rows`.
     pub fn cosines(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
-        let mut shared = self.shared(folded, rows, scratch);
-        let square: f32 = scratch.weighed.iter().map(|(square, _)| square).sum();
-        let norm = square.sqrt().max(1e-6);
-        for (shared, row) in shared.iter_mut().zip(rows) {
-            let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
-            *shared = (*shared * inverse / norm).min(1.0);
-        }
-        shared
-    }
-
-    /// The squared norm of the grams that `folded` and each of `rows` have in common.
-    pub(super) fn shared(&self, folded: &str, rows: &[u32], scratch: &mut GramScratch) -> Vec<f32> {
         let GramScratch { grams, slots, weighed, name, .. } = scratch;
         distinct_grams(clip(folded), grams);
         weighed.clear();
@@ -369,8 +344,10 @@ impl GramIndexView<'_> {
             weighed.push((idf(self.n_counted, self.lists.df(*gram)).powi(2), u32::MAX));
             slots[*gram as usize] = weighed.len() as u16;
         }
-        let mut of_row = |(turn, row): (usize, &u32)| {
-            let mut sum = 0.0;
+        let norm = weighed.iter().map(|(square, _)| square).sum::<f32>().sqrt().max(1e-6);
+        let of_row = |(turn, row): (usize, &u32)| {
+            // Squared norm of the common grams.
+            let mut sum = 0.0f32;
             for_each_gram(self.names.bytes(*row as usize, name), |gram| {
                 let slot = slots[gram as usize];
                 if slot > 0 {
@@ -381,13 +358,14 @@ impl GramIndexView<'_> {
                     }
                 }
             });
-            sum
+            let inverse = f32::from_bits(self.inverse_norms.get(*row as usize));
+            (sum * inverse / norm).min(1.0)
         };
-        let shared = rows.iter().enumerate().map(&mut of_row).collect();
+        let cosines = rows.iter().enumerate().map(of_row).collect();
         for gram in grams.iter() {
             slots[*gram as usize] = 0;
         }
-        shared
+        cosines
     }
 
     /// The rows with the `k` largest sums over the lists, each multiplied by the inverse norm of the row.
@@ -399,6 +377,7 @@ impl GramIndexView<'_> {
         sums: &mut Sums,
     ) -> Vec<u32> {
         let (n_rows, bounds) = (self.names.len(), self.norm_bounds);
+        let k = k.min(n_rows);
         let mut best: Vec<(f32, u32)> = Vec::with_capacity(4 * k);
         let mut threshold = 0.0f32;
         let mut base = 0;
@@ -440,8 +419,38 @@ pub(super) fn keep_best(best: &mut Vec<(f32, u32)>, k: usize) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packed::{Offsets, Strings, U64s};
+    use super::super::packed::{Lengths, Offsets, Strings, U64s};
     use super::*;
+
+    /// The best rows of the first block, by sums over posting lists of gaps.
+    fn best_of_block(lists: &[&[u8]], weight: u16, k: usize, sums: &mut Sums) -> Vec<u32> {
+        let norms: Vec<u8> = (0..BLOCK).flat_map(|_| 1.0f32.to_bits().to_le_bytes()).collect();
+        let name_at = Lengths::encode(std::iter::repeat_n(0, BLOCK));
+        let view = GramIndexView {
+            lists: Lists::Gaps { codes: U32s(&[]), df: U32s(&[]), at: U64s(&[]), gaps: &[] },
+            inverse_norms: U32s(&norms),
+            norm_bounds: &[],
+            names: Forms::Whole(Strings { at: Offsets::Lengths(Lengths::new(&name_at, BLOCK)), text: &[] }),
+            n_counted: BLOCK,
+        };
+        let mut lists: Vec<List<'_>> = lists.iter().map(|list| List::new(Postings::Gaps(list), weight)).collect();
+        let best = view.best_sums(&mut lists, k, None, sums);
+        assert!(sums.values.iter().all(|sum| *sum == 0), "no sum is left for the next search");
+        best
+    }
+
+    #[test]
+    fn rows_are_touched_once_whatever_the_lists_say() {
+        let GramScratch { mut sums, .. } = GramScratch::default();
+        let all = vec![0; BLOCK];
+        // The gap 2^32 - 1 repeats a row.
+        let repeating = [&all[..], &[255, 255, 255, 255, 15].repeat(5)].concat();
+        assert_eq!(best_of_block(&[&repeating], 1 << 15, 2, &mut sums), [BLOCK as u32 - 1, 0]);
+        // Every row of a block is in two lists, which is no damage.
+        let mut best = best_of_block(&[&all, &all], 1, BLOCK, &mut sums);
+        best.sort_unstable();
+        assert_eq!(best, (0..BLOCK as u32).collect::<Vec<_>>());
+    }
 
     fn search(names: &[&str], query: &str) -> Vec<(String, f32)> {
         let index = GramIndex::build(names);

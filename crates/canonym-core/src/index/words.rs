@@ -1,9 +1,8 @@
-//! Similar names in large terminologies, by way of similar words.
+//! Fuzzy name search in large terminologies, through similar words.
 //!
-//! Names are sequences of words, and the n-grams of a name are those of its words. A search reads the posting lists of n-grams of words, which
-//! are few even if names are many, to learn how much each word shares with the query. It then reads the lists of names with the most similar
-//! words, the rarest first, ranks what it found by all words of each name, and compares the best names exactly. The lists of words take a
-//! quarter of the space of posting lists of n-grams of all names.
+//! Names are sequences of words, and the n-grams of a name are those of its words. A search reads the posting lists of n-grams of words,
+//! which are few even if names are many, to learn how much each word shares with the query. It then reads the lists of names with the most
+//! similar words, the rarest first, ranks what it found by all words of each name, and compares the best names exactly.
 
 use std::collections::HashMap;
 
@@ -11,29 +10,30 @@ use rayon::prelude::*;
 
 use super::forms::{WordForms, put, take};
 use super::grams::{
-    GramHit, GramIndex, GramIndexView, GramScratch, GramWeights, List, Postings, keep_best, upper_bound,
+    Coverage, GramHit, GramIndex, GramIndexView, GramScratch, GramWeights, List, MIN_MASS, Postings, WeighedGram,
+    keep_best, upper_bound,
 };
 use super::packed::{Offsets, U32s};
 
-/// Number of similar words whose lists can be read.
+/// Maximum number of similar words whose posting lists are read.
 const N_SIMILAR: usize = 256;
 
-/// Postings of n-grams of words that are read.
+/// Maximum bytes of n-gram posting lists read per query.
 const WORD_BUDGET: usize = 150_000;
 
 /// Minimum cosine of a similar word and the query.
 const MIN_COSINE: f32 = 0.1;
 
-/// Number of postings at which a search stops, once words with [`MIN_MASS`] were read.
+/// Postings after which no further list is read, provided the words read cover [`MIN_MASS`] of the query.
 const BUDGET: usize = 300_000;
 
-/// Share of the squared norm of a query that words have to cover.
-const MIN_MASS: f32 = 0.4;
-
-/// Number of names whose words are all compared.
+/// Number of names re-ranked by all their words.
 const N_COMPARED: usize = 4096;
 
-/// Squared norm of a query. Words of a name can share the same n-grams, so sums over words can be several times as high, and have 16 bits.
+/// Maximum number of words of a name that are counted. Names have at most 1,000 bytes; those of damaged files could have more words.
+const MAX_WORDS: usize = 1024;
+
+/// Squared query norm in fixed point. Small, because 16-bit sums count an n-gram once for each word that has it.
 const SCALE: f32 = 6_000.0;
 
 /// Names as sequences of words, ready to be written.
@@ -101,9 +101,7 @@ impl WordIndex {
         index.words = words.into_iter().map(str::to_owned).collect();
         index
     }
-}
 
-impl WordIndex {
     /// The rows of the words of each name, in order.
     pub fn sequences(&self) -> impl Iterator<Item = impl Iterator<Item = u32> + '_> {
         let mut start = 0;
@@ -141,26 +139,25 @@ impl WordIndexView<'_> {
         is_wanted: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut GramScratch,
     ) -> Vec<GramHit> {
-        let folded = super::grams::clip(folded);
-        let square = self.words.square(folded, scratch);
+        let (folded, k) = (super::grams::clip(folded), k.min(self.names.names.len()));
+        let (weighed, square) = self.words.weighed(folded, &mut scratch.grams);
         if square <= 0.0 || k == 0 {
             return Vec::new();
         }
-        let touched = self.share(SCALE / square, scratch);
+        let touched = self.share(&weighed, SCALE / square, &mut scratch.shared);
         let similar = self.similar(&touched, square, &scratch.shared);
-        let mut lists = self.lists_of(folded, &similar, square, scratch);
+        let mut lists = self.lists_of(&similar, Coverage::new(&weighed), square, &scratch.shared);
         let rows = self.names.best_sums(&mut lists, N_COMPARED.max(2 * k), is_wanted, &mut scratch.sums);
         let rows = self.best_by_words(rows, 2 * k + 32, &scratch.shared);
         touched.into_iter().for_each(|word| scratch.shared[word as usize] = 0);
         self.names.ranked(folded, rows, k, scratch)
     }
 
-    /// Adds up the squared norm that each word shares with the query, of which the grams are in the scratch. Grams that many words have are
-    /// left out. Returns the words.
-    fn share(&self, scale: f32, scratch: &mut GramScratch) -> Vec<u32> {
-        scratch.shared.resize(self.sequences.words.len(), 0);
-        let list = |(gram, weight): (u32, f32)| (weight * weight, self.words.lists.list(gram));
-        let mut lists: Vec<(f32, Postings<'_>)> = self.words.weighed(&scratch.grams).map(list).collect();
+    /// Adds up the squared norm that each word shares with the grams of the query, without those that many words have. Returns the words.
+    fn share(&self, weighed: &[WeighedGram], scale: f32, shared: &mut Vec<u16>) -> Vec<u32> {
+        shared.resize(self.sequences.words.len(), 0);
+        let list = |gram: &WeighedGram| (gram.weight * gram.weight, self.words.lists.list(gram.gram));
+        let mut lists: Vec<(f32, Postings<'_>)> = weighed.iter().map(list).collect();
         let cost = |(square, list): &(f32, Postings<'_>)| (1 + list.n_bytes()) as f32 / square;
         lists.sort_by(|left, right| cost(left).total_cmp(&cost(right)));
         let mut touched = Vec::with_capacity(WORD_BUDGET);
@@ -172,7 +169,7 @@ impl WordIndexView<'_> {
             }
             let weight = ((square * scale) as u16).max(1);
             list.for_each(|word| {
-                if let Some(shared) = scratch.shared.get_mut(word as usize) {
+                if let Some(shared) = shared.get_mut(word as usize) {
                     if *shared == 0 {
                         touched.push(word);
                     }
@@ -202,22 +199,20 @@ impl WordIndexView<'_> {
         words
     }
 
-    /// The lists that are read.
-    fn lists_of<'b>(&'b self, folded: &str, similar: &[u32], square: f32, scratch: &mut GramScratch) -> Vec<List<'b>> {
+    /// Posting lists to read, rarest word first.
+    fn lists_of(&self, similar: &[u32], mut covered: Coverage, square: f32, shared: &[u16]) -> Vec<List<'_>> {
         let mut lists = Vec::new();
         let mut n_read = 0;
-        let mut covered = self.words.coverage(folded, scratch);
         for word in similar {
             let df = self.df.get(*word as usize) as usize;
             if n_read + df > BUDGET && covered.mass >= MIN_MASS * square {
                 break;
             }
             n_read += df;
-            let shared = scratch.shared[*word as usize];
             covered.add(self.sequences.words.bytes(*word as usize));
             let list = self.lists.get(self.at.range(*word as usize)).unwrap_or_default();
             if !list.is_empty() {
-                lists.push(List::of_gaps(list, shared));
+                lists.push(List::new(Postings::Gaps(list), shared[*word as usize]));
             }
         }
         lists
@@ -232,7 +227,7 @@ impl WordIndexView<'_> {
         let score = |row: u32| {
             counted.clear();
             let mut sum = 0;
-            for word in self.sequences.words_of(row as usize) {
+            for word in self.sequences.words_of(row as usize).take(MAX_WORDS) {
                 let shared = shared.get(word as usize).copied().unwrap_or_default();
                 if shared > 0 && !counted.contains(&word) {
                     counted.push(word);
@@ -251,9 +246,9 @@ impl WordIndexView<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct NameSearch<'a> {
     /// The names, with posting lists of their n-grams unless there is an index of words.
-    pub names: GramIndexView<'a>,
+    pub(crate) names: GramIndexView<'a>,
     /// The names by their words.
-    pub words: Option<WordIndexView<'a>>,
+    pub(crate) words: Option<WordIndexView<'a>>,
 }
 
 impl NameSearch<'_> {

@@ -307,7 +307,11 @@ impl Lexicon {
         self.form_name_at.windows(2).filter(is_shared).count() as u64
     }
 
+    /// Writes the sections. The fingerprint of a file depends on their order.
     pub(super) fn write<W: Write + Seek>(&self, writer: &mut ContainerWriter<W>) -> std::io::Result<()> {
+        if let Contents::Whole { .. } = &self.contents {
+            strings(writer, "form", self.forms.iter())?;
+        }
         writer.section_u32("name.form", &self.name_form)?;
         let lens = |at: &[u32]| -> Vec<usize> { at.windows(2).map(|ends| (ends[1] - ends[0]) as usize).collect() };
         lengths(writer, "form.name.at", lens(&self.form_name_at).into_iter())?;
@@ -324,18 +328,17 @@ impl Lexicon {
             writer.section(name, [&bytes[..]])?;
         }
         writer.section_u32("vocab.df", &self.df)?;
+        if let Contents::Whole { token_at, token_row, .. } = &self.contents {
+            lengths(writer, "form.token.at", lens(token_at).into_iter())?;
+            writer.section_u32("form.token.row", token_row)?;
+        }
         for (prefix, table) in [("key", &self.keys), ("root", &self.roots)] {
             writer.section_u32(&format!("{prefix}.buckets"), &table.buckets)?;
             writer.section_u32(&format!("{prefix}.checks"), &table.checks)?;
             writer.section_u32(&format!("{prefix}.rows"), &table.rows)?;
         }
         let (grams, inverse_norms) = match &self.contents {
-            Contents::Whole { token_at, token_row, grams } => {
-                strings(writer, "form", self.forms.iter())?;
-                lengths(writer, "form.token.at", lens(token_at).into_iter())?;
-                writer.section_u32("form.token.row", token_row)?;
-                (grams, &grams.inverse_norms)
-            }
+            Contents::Whole { grams, .. } => (grams, &grams.inverse_norms),
             Contents::Words { index, tokens } => {
                 strings(writer, "word", index.words.iter().map(String::as_str))?;
                 writer.section_u32("word.df", &index.df)?;

@@ -23,6 +23,7 @@ use rapidfuzz::distance::osa;
 use rayon::prelude::*;
 
 use super::reader::{ConceptId, FormId, KnowledgeBase, NameId};
+use crate::index::forms::{Forms, WordForms};
 use crate::index::grams::GramScratch;
 use crate::text::normalise::fold;
 
@@ -95,23 +96,24 @@ pub fn search(kb: &KnowledgeBase, query: &str, top_k: usize) -> Vec<SearchHit> {
         return hits.hits;
     }
     let mut scratch = GramScratch::default();
+    let n_examined = FORMS_PER_HIT.saturating_mul(top_k);
     if let Some(form) = kb.find_form(&folded) {
         hits.push_forms(&[(form, 1.0)], MatchKind::Exact);
     }
     if !hits.is_full() {
-        let forms = prefixed(kb, &folded, FORMS_PER_HIT * top_k);
+        let forms = prefixed(kb, &folded, n_examined);
         let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
         let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
         hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
     }
     if !hits.is_full() {
-        let forms = with_words(kb, &folded, FORMS_PER_HIT * top_k);
+        let forms = with_words(kb, &folded, n_examined);
         let rows: Vec<u32> = forms.iter().map(|form| form.0).collect();
         let cosines = kb.grams().cosines(&folded, &rows, &mut scratch);
         hits.push_forms(&forms.into_iter().zip(cosines).collect::<Vec<_>>(), MatchKind::Prefix);
     }
     if !hits.is_full() {
-        let nearest = kb.grams().search(&folded, FORMS_PER_HIT * top_k, &mut scratch);
+        let nearest = kb.grams().search(&folded, n_examined, &mut scratch);
         let near = nearest.iter().filter(|hit| hit.cosine >= MIN_COSINE);
         hits.push_forms(&near.map(|hit| (FormId(hit.row), hit.cosine)).collect::<Vec<_>>(), MatchKind::Fuzzy);
     }
@@ -150,12 +152,11 @@ pub fn nearest_ids(kb: &KnowledgeBase, id: &str, top_k: usize) -> Vec<ConceptId>
 /// The `k` best forms that start with `folded`: first those in which it ends with a word, then the shortest.
 fn prefixed(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     let forms = kb.forms();
-    let mut found: Vec<(bool, usize, u32)> = Vec::new();
+    let (mut found, mut buffer): (Vec<(bool, usize, u32)>, _) = (Vec::new(), Vec::new());
     for row in forms.lower_bound(folded)..forms.len() {
-        let form = forms.get(row);
-        let Some(rest) = form.strip_prefix(folded) else { break };
+        let Some(rest) = forms.bytes(row, &mut buffer).strip_prefix(folded.as_bytes()) else { break };
         if !rest.is_empty() {
-            found.push((!rest.starts_with(' '), rest.len(), row as u32));
+            found.push((!rest.starts_with(b" "), rest.len(), row as u32));
         }
     }
     if found.len() > k {
@@ -174,7 +175,14 @@ fn with_words(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     if forms.len() > MAX_SCANNED || words.iter().all(|word| word.len() <= MIN_WORD_START) {
         return Vec::new();
     }
+    let starts = match forms {
+        Forms::Whole(_) => None,
+        Forms::Words(forms) => Some(WordStarts::new(forms, &words)),
+    };
     let matched = |row: u32| {
+        if starts.as_ref().is_some_and(|starts| !starts.are_in(row)) {
+            return None;
+        }
         let form = forms.get(row as usize);
         let has = |word: &String| form.starts_with(&word[1..]) || form.contains(word.as_str());
         (words.iter().all(has) && !form.starts_with(folded)).then_some((form.len(), row))
@@ -186,6 +194,35 @@ fn with_words(kb: &KnowledgeBase, folded: &str, k: usize) -> Vec<FormId> {
     }
     found.sort_unstable();
     found.into_iter().map(|(_, row)| FormId(row)).collect()
+}
+
+/// Which words of forms start with which words of a query, so that the text of a form is built only if it can match.
+struct WordStarts<'a> {
+    forms: WordForms<'a>,
+    /// For each word of forms a bit for each of the first words of the query.
+    bits: Vec<u64>,
+    /// The bits of all words of the query.
+    all: u64,
+}
+
+impl<'a> WordStarts<'a> {
+    /// Looks for `words`, each after a space.
+    fn new(forms: WordForms<'a>, words: &[String]) -> WordStarts<'a> {
+        let bits_of = |row: usize| {
+            let word = forms.words.bytes(row);
+            let starts = words.iter().take(64).map(|start| word.starts_with(&start.as_bytes()[1..]));
+            starts.enumerate().fold(0, |bits, (at, is_start)| bits | u64::from(is_start) << at)
+        };
+        let bits = (0..forms.words.len()).into_par_iter().map(bits_of).collect();
+        WordStarts { forms, bits, all: (0..words.len().min(64)).fold(0, |bits, at| bits | 1 << at) }
+    }
+
+    /// Whether each word of the query starts a word of the form at `row`.
+    fn are_in(&self, row: u32) -> bool {
+        let words = self.forms.words_of(row as usize);
+        let bits = words.filter_map(|word| self.bits.get(word as usize)).fold(0, |bits, of_word| bits | of_word);
+        bits == self.all
+    }
 }
 
 /// Hits so far, without duplicate concepts.

@@ -6,8 +6,9 @@ use std::path::Path;
 use canonym_core::artifact::{ArtifactKind, Container, ContainerWriter};
 use canonym_core::eval::bootstrap::SplitMix64;
 use canonym_core::index::grams::GramScratch;
+use canonym_core::index::packed::Lengths;
 use canonym_core::kb::format::{KIND, Meta};
-use canonym_core::kb::search::{children, nearest_ids, search};
+use canonym_core::kb::search::{MatchKind, children, nearest_ids, search};
 use canonym_core::kb::{
     ConceptId, ConceptRecord, FormId, KnowledgeBase, KnowledgeBaseBuilder, Layout, NameId, NameRecord, Scope,
 };
@@ -302,6 +303,68 @@ fn both_layouts_of_names_answer_alike() {
         };
         let (one, other) = (near(&whole, &mut scratch), near(&words, &mut scratch));
         assert_eq!(one.first(), other.first(), "{query}");
+    }
+    // More words than are marked.
+    let long = "ri sh ".repeat(40);
+    for query in [
+        "ring",
+        "ring sh",
+        "sh ri",
+        "3 cur b",
+        "cafe",
+        "ca be",
+        "b b",
+        "th o",
+        "a",
+        "shape ring shape",
+        "be zzz",
+        long.trim(),
+    ] {
+        let found = |kb: &KnowledgeBase| -> Vec<_> {
+            search(kb, query, 300).into_iter().take_while(|hit| hit.kind <= MatchKind::Prefix).collect()
+        };
+        assert_eq!(found(&words), found(&whole), "{query}");
+        assert!(!found(&words).is_empty() || ["a", "b b", "be zzz"].contains(&query), "{query}");
+    }
+}
+
+#[test]
+fn any_number_of_hits_can_be_asked_for() {
+    for bytes in [compile(records(60)), by_words(records(60))] {
+        let kb = open(bytes).unwrap();
+        for query in ["shape", "blue", "violet shapes"] {
+            let all = search(&kb, query, 1000);
+            assert!((1..1000).contains(&all.len()), "{query}");
+            assert_eq!(search(&kb, query, usize::MAX), all);
+            let mut scratch = GramScratch::default();
+            assert_eq!(
+                kb.grams().search(query, usize::MAX, &mut scratch),
+                kb.grams().search(query, 1000, &mut scratch)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_form_of_a_million_long_words_takes_little_memory() {
+    let lens = |first: usize, n: usize| Lengths::encode(std::iter::once(first).chain(std::iter::repeat_n(0, n - 1)));
+    let whole = by_words(shapes());
+    let n_forms = open(whole.clone()).unwrap().n_forms();
+    let n_words =
+        Container::from_vec(whole.clone(), Path::new("shapes.kb"), KIND).unwrap().range("word.df").unwrap().len() / 4;
+    let (word_len, n_repeated) = (100_000, 1_000_000);
+    let bytes = refilled(&whole, |name, old| match name {
+        "word.at" => lens(word_len, n_words),
+        "word.text" => b"circle s".iter().copied().cycle().take(word_len).collect(),
+        "form.word.at" => lens(n_repeated, n_forms),
+        "form.word.row" => vec![0; n_repeated],
+        _ => old.to_vec(),
+    });
+    let kb = open(bytes).unwrap();
+    assert!(kb.forms().get(0).len() < 3 * word_len);
+    for query in ["circle", "circles"] {
+        search(&kb, query, 20);
+        kb.grams().search(query, 9, &mut GramScratch::default());
     }
 }
 

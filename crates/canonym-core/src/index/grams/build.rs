@@ -106,14 +106,21 @@ fn counts(folded: &[&str]) -> Vec<u32> {
 impl GramIndex {
     /// Indexes `folded` names; rows are their positions.
     pub fn build(folded: &[&str]) -> GramIndex {
-        GramIndex::weighed(folded, &GramWeights::of(folded))
+        let weights = GramWeights::of(folded);
+        GramIndex::listed(folded, &weights, &weights.counts)
     }
 
     /// Indexes `folded` words of names whose weights are given; `df` counts names.
     pub fn weighed(folded: &[&str], weights: &GramWeights) -> GramIndex {
+        // Small indexes list all n-grams.
+        let own = if folded.len() > LARGE { counts(folded) } else { vec![0; N_GRAMS] };
+        GramIndex::listed(folded, weights, &own)
+    }
+
+    /// Indexes `folded` names or words, of which `own` contain each n-gram.
+    fn listed(folded: &[&str], weights: &GramWeights, own: &[u32]) -> GramIndex {
         let codes: Vec<u32> = (0..N_GRAMS as u32).filter(|gram| weights.counts[*gram as usize] > 0).collect();
         let df: Vec<u32> = codes.iter().map(|gram| weights.counts[*gram as usize]).collect();
-        let own = counts(folded);
         let is_dense = |df: u32| folded.len() > LARGE && df as usize > folded.len() / DENSE;
         // Index of each gram among the codes that have a list.
         let mut slots = vec![u32::MAX; N_GRAMS];
