@@ -151,6 +151,8 @@ mod tests {
     fn filters_hold_their_rows() {
         let filter = RowFilter::new(53, |row| row % 5 == 2);
         assert_eq!(filter.rows().collect::<Vec<_>>(), (0..53).filter(|row| row % 5 == 2).collect::<Vec<_>>());
+        assert_eq!(filter.rows_in(16..48).collect::<Vec<_>>(), (16..48).filter(|row| row % 5 == 2).collect::<Vec<_>>());
+        assert_eq!(filter.rows_in(64..80).count(), 0);
         assert!(filter.len() == 11 && filter.has(52) && !filter.has(53) && !filter.has(57));
         assert!(RowFilter::new(9, |_| false).is_empty() && !filter.is_empty());
     }

@@ -308,6 +308,9 @@ mod tests {
             let truth = Index::search(&memory, &queries, 10, Some(&few));
             let found = coded.search(&queries, 10, Some(&few));
             found.iter().zip(&truth).for_each(|(one, other)| assert_eq!(rows_of(one), rows_of(other)));
+            let alone = Matrix::new(1, 40, queries.row(0).to_vec());
+            assert_eq!(rows_of(&exact.search(&alone, 10, Some(&few))[0]), rows_of(&truth[0]));
+            assert_eq!(exact.search(&alone, usize::MAX, Some(&few))[0].len(), few.len());
             assert!((coded.score(queries.row(0), found[0][0].row) - found[0][0].score).abs() < 1e-6);
         }
     }
