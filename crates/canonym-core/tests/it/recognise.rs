@@ -12,7 +12,7 @@ use canonym_core::text::analysis::Analysis;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-const CONCEPTS: [(&str, &[&str]); 14] = [
+const CONCEPTS: [(&str, &[&str]); 19] = [
     ("T:01", &["Familial Mediterranean fever", "periodic peritonitis"]),
     ("T:02", &["Breast neoplasms", "breast tumor", "breast cancer"]),
     ("T:03", &["Ovarian neoplasms", "ovarian cancer"]),
@@ -27,6 +27,11 @@ const CONCEPTS: [(&str, &[&str]); 14] = [
     ("T:12", &["Heart failure"]),
     ("T:13", &["Vero cells", "Cells, Vero"]),
     ("T:14", &["Intrahepatic bile duct", "Bile duct, intrahepatic"]),
+    ("T:15", &["Slurred speech"]),
+    ("T:16", &["Joint stiffness"]),
+    ("T:17", &["Dry skin"]),
+    ("T:18", &["Itchy skin"]),
+    ("T:19", &["High blood pressure"]),
 ];
 
 fn annotator(config: RecogniseConfig) -> DictionaryAnnotator {
@@ -107,6 +112,16 @@ fn coordination_keeps_both_names() {
         22..36 ovarian cancer -> T:03
     "#]],
     );
+}
+
+#[test]
+fn adjectives_behind_a_verb_form_names() {
+    check(
+        "His speech is slurred. Since May the joints have often been very stiff. Her blood pressure was high.",
+        expect![[r#""#]],
+    );
+    check("The skin looks dry and rather itchy.", expect![[r#""#]]);
+    check("Her speech is not slurred. The skin is, dry or not, red. Is slurred speech new?", expect![[r#""#]]);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn around_conjunctions(text: &str, words: &[Word], sentence: Span) -> Vec<Span> 
 }
 
 /// Conjunctions between conjuncts.
-const CONJUNCTIONS: [&str; 3] = ["and", "or", "nor"];
+pub const CONJUNCTIONS: [&str; 3] = ["and", "or", "nor"];
 
 /// Whether a word can be part of a coordination of names.
 fn may_be_inside(text: &str, word: &Word) -> bool {

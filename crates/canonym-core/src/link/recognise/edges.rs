@@ -12,7 +12,7 @@ pub(super) fn is_hanging_prefix(text: &str, span: Span) -> bool {
 }
 
 /// Whether a match is cut out of a token or of an abbreviated name: `1 receptor` in `GLP-1 receptor`, `CTA b` in `CTA b/l`, `K` in
-/// `K. pneumoniae`.
+/// `K. pneumoniae`, `r` in `r/o`.
 pub(super) fn is_cut(text: &str, span: Span) -> bool {
     let (before, inside, after) = (&text[..span.start as usize], span.of(text), &text[span.end as usize..]);
     let starts_inside = || {
@@ -36,7 +36,18 @@ pub(super) fn is_cut(text: &str, span: Span) -> bool {
             && species.starts_with(char::is_lowercase)
             && SPECIES_ENDINGS.iter().any(|ending| species.len() > 4 && species.ends_with(ending))
     };
-    starts_inside() || ends_inside() || is_genus()
+    // Clinical shorthand of two small letters.
+    let is_shorthand = || {
+        let is_small = |text: &str| text.starts_with(|letter: char| letter.is_ascii_lowercase());
+        let ends_word = |text: &str| !text.starts_with(char::is_alphanumeric);
+        let is_first = || after.strip_prefix('/').is_some_and(|next| is_small(next) && ends_word(&next[1..]));
+        let is_second = || {
+            let first = before.strip_suffix('/').and_then(|before| before.split([' ', '\n', '(', ',']).next_back());
+            first.is_some_and(|first| first.len() == 1 && is_small(first))
+        };
+        inside.len() == 1 && is_small(inside) && (is_first() || is_second())
+    };
+    starts_inside() || ends_inside() || is_genus() || is_shorthand()
 }
 
 /// Endings of names of species.
@@ -102,10 +113,13 @@ mod tests {
             ("HLA-B27 positive", "B27 positive"),
             ("CTA b/l", "CTA b"),
             ("K. pneumoniae", "K"),
+            ("CT to r/o PE", "r"),
+            ("c/o pain", "o"),
         ] {
             let start = text.find(found).unwrap();
             assert!(is_cut(text, Span::new(start, start + found.len())), "{text}");
         }
+        assert!(!is_cut("Na/K ratio", Span::new(3, 4)) && !is_cut("the C/N ratio", Span::new(4, 5)));
         assert!(!is_cut("low K. Repleted", Span::new(4, 5)) && !is_cut("type 1 receptor", Span::new(5, 15)));
         assert_eq!(with_bracket("an [18F]FDG scan", Span::new(4, 11)), Span::new(3, 11));
         assert_eq!(with_bracket("(fever) and", Span::new(1, 6)), Span::new(1, 6));

@@ -8,8 +8,10 @@ pub mod accept;
 pub mod common;
 mod coordination;
 mod edges;
+mod equivalents;
 pub mod fit;
 mod nested;
+mod predicates;
 pub mod scan;
 mod sense_concepts;
 mod sense_context;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
+use self::coordination::Coordinated;
 use self::edges::{is_cause, is_cut, is_hanging_prefix, whole_name, with_bracket};
 pub use self::nested::{
     Nested, Overlapping, SpanSet, drop_inside_pieces, is_all_but_letters, is_other_type, is_preferred, keep_disjoint,
@@ -204,6 +207,11 @@ impl DictionaryAnnotator {
             let new = self.all_matches(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
+        let (predicated, parted): (Vec<Coordinated>, Vec<Coordinated>) =
+            predicates::predicated(self.view(), text, &words).into_iter().partition(|part| part.spans.len() == 1);
+        let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();
+        let new = predicated.into_iter().filter(|part| !known.contains(&part.spans[0]));
+        matched.extend(new.filter_map(|part| self.match_of_parts(text, part)));
         if self.corrects_spelling
             && let Some((corrected, is_corrected)) = spelling::corrected(&self.kb, text, &words, &mut scratch.spelling)
         {
@@ -246,22 +254,21 @@ impl DictionaryAnnotator {
                 add_other_types(&self.kb, text, &mut matched, nested);
             }
         }
-        for part in coordination::coordinated(self.view(), analysis, &words) {
-            let found = self.match_of(text, &part.words, &part.found);
-            let Some(found) = found.filter(|found| !found.senses.is_empty()) else { continue };
+        for part in coordination::coordinated(self.view(), analysis, &words).into_iter().chain(parted) {
+            let Some(found) = self.match_of_parts(text, part) else { continue };
             // In `feel tired and have tired eyes`, the parts only repeat the concept of the whole name.
             let concept = found.best().0.concept;
             let repeats = |entry: &DictionaryMatch| {
-                entry.best().0.concept == concept && part.spans.iter().any(|piece| piece.overlaps(entry.span))
+                entry.best().0.concept == concept && found.spans.iter().any(|piece| piece.overlaps(entry.span))
             };
             // In `chemical burns and smoke inhalation`, the burns are part of a longer name.
             let begins_inside = |entry: &DictionaryMatch| {
-                let first = part.spans[0];
+                let first = found.spans[0];
                 let is_name = entry.n_words > 1 && entry.is_exact() && !entry.is_discontinuous();
                 is_name && entry.span.start < first.start && first.end <= entry.span.end
             };
             if !matched.iter().any(|entry| repeats(entry) || begins_inside(entry)) {
-                matched.push(DictionaryMatch { spans: part.spans, ..found });
+                matched.push(found);
             }
         }
         if self.config.nested != Nested::All {
@@ -341,6 +348,13 @@ impl DictionaryAnnotator {
         matched.span = with_bracket(text, matched.span);
         matched.spans = vec![matched.span];
         Some(matched)
+    }
+
+    /// A name whose words are not next to each other, or in another order.
+    fn match_of_parts(&self, text: &str, part: Coordinated) -> Option<DictionaryMatch> {
+        let found = self.match_of(text, &part.words, &part.found)?;
+        let span = if part.spans.len() == 1 { part.spans[0] } else { found.span };
+        Some(DictionaryMatch { span, spans: part.spans, ..found })
     }
 
     /// Handles a short form whose long form is not a name: only concepts with a similar name are kept.
