@@ -113,15 +113,19 @@ bench-ambiguous:
 	$(CARGO) build --release -p canonym-cli
 	$(PYTHON) benches/ambiguous.py --binary $(BINARY) --report experiments/reports/ambiguous.json
 
-# All open terminologies together, and one of the size of UMLS grown from them; needs 10 GB of disk and 8 GB of memory.
+# All open terminologies together, one of the size of UMLS grown from them, and peers if PYTHON has `benches/scale/peers.txt`; takes an hour,
+# 10 GB of disk and 8 GB of memory.
 bench-scale:
 	$(CARGO) build --release -p canonym-cli -p canonym-core --bin canonym --example gram_speed
-	$(PYTHON) benches/scale/bench.py --binary $(BINARY) --report experiments/reports/scale.json
+	$(PYTHON) benches/scale/bench.py --binary $(BINARY) --what tables rates index --report experiments/reports/scale.json
+	$(PYTHON) benches/scale/peers.py --binary $(BINARY) --report experiments/reports/scale-peers.json
 
 # The index of names beside faiss and usearch on the same vectors, PYTHON with `pip install -r benches/scale/dense.txt`.
 bench-dense:
 	$(CARGO) build --release -p canonym-cli -p canonym-neural --bin canonym --example index_speed
 	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --report experiments/reports/dense.json
+	$(PYTHON) benches/scale/cells.py --report experiments/reports/dense-cells.json
+	$(PYTHON) benches/scale/plot.py experiments/reports/dense.json docs/images/dense-recall.svg
 
 # Mutated input for every reader and text function; faults go to fuzz/findings. Memory is bounded to 8 GiB.
 fuzz:

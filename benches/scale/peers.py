@@ -12,6 +12,7 @@ and for how many misspelled names the name is the first answer, or among twenty.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import resource
@@ -153,6 +154,10 @@ def main():
             export(options.binary, kb, names)
         found = {"canonym": canonym(options.binary, kb, scale[title]["build_seconds"])}
         for system in SYSTEMS:
+            module = {"tfidf": "sklearn"}.get(system, system)
+            if module != "sqlite" and importlib.util.find_spec(module) is None:
+                print(f"left out: {system} is not installed", file=sys.stderr)
+                continue
             if system != "rapidfuzz" and title.startswith("UMLS"):
                 continue
             command = [sys.executable, __file__, "--child", system, str(names), str(kb), str(N_QUERIES.get(system, 200))]

@@ -59,7 +59,8 @@ pub struct LinkArguments {
     #[arg(long, value_name = "F", default_value = "auto")]
     format: String,
     /// Output format: table, tsv, csv, parquet, omop-note-nlp, fhir, fhir-ndjson, jsonl, pubtator, bioc-xml, bioc-json,
-    /// brat, conll, texoo or biosyn [default: table on a terminal, else jsonl].
+    /// brat, conll, texoo or biosyn [default: by the name of the output file if it ends in csv, tsv or parquet; table on
+    /// a terminal; else jsonl].
     #[arg(long, value_name = "F")]
     to: Option<String>,
     /// Maximum candidates per mention.
@@ -220,13 +221,15 @@ fn run_folder(arguments: &LinkArguments, to: ResultFormat) -> Option<PathBuf> {
     (ends_in_separator || output.is_dir()).then(|| output.to_path_buf())
 }
 
-/// The output format: as given, a table on a terminal, else jsonl.
+/// The output format: as given or by the name of the output file, a table on a terminal, else jsonl.
 fn output_format(arguments: &LinkArguments) -> anyhow::Result<ResultFormat> {
     let is_file = arguments.output.is_some() || arguments.resume.is_some();
-    let to = match arguments.to.as_deref() {
-        Some(name) => ResultFormat::parse(name)?,
-        None if !is_file && std::io::stdout().is_terminal() => ResultFormat::Table,
-        None => ResultFormat::Corpus(CorpusFormat::Jsonl),
+    let by_name = arguments.output.as_deref().map(ResultFormat::of_file).transpose()?.flatten();
+    let to = match (arguments.to.as_deref(), by_name) {
+        (Some(name), _) => ResultFormat::parse(name)?,
+        (None, Some(to)) => to,
+        (None, None) if !is_file && std::io::stdout().is_terminal() => ResultFormat::Table,
+        (None, None) => ResultFormat::Corpus(CorpusFormat::Jsonl),
     };
     // With `--drop-context`, contexts only select mentions, so any format will do.
     let needs_contexts = arguments.context && arguments.drop_context.is_empty();

@@ -19,7 +19,12 @@ const CITATIONS: [&[u8]; 7] = [
     b"BookDocument",
 ];
 
+/// Kind of a file with another root element than those of the formats.
+const FOREIGN_XML: &str = "XML (not BioC, PubMed or JATS)";
+
 /// Detects the format of a file by its name and its first (uncompressed) bytes; plain text by default.
+///
+/// A web page, or a file named `.xml` or `.nxml` that is not XML, is an error: it is usually a failed download.
 pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     let mut name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     for packed in [".gz", ".zst"] {
@@ -47,7 +52,8 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     if name.ends_with(".bioc.json") {
         return Ok(CorpusFormat::BiocJson);
     }
-    match xml_root(head) {
+    let root = xml_root(head);
+    match root {
         Some(b"collection") => return Ok(CorpusFormat::BiocXml),
         Some(b"article" | b"pmc-articleset") => return Ok(CorpusFormat::Jats),
         Some(root) if CITATIONS.contains(&root) => return Ok(CorpusFormat::PubmedXml),
@@ -61,9 +67,18 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
             return Ok(if has_member(head, "begin") { CorpusFormat::Texoo } else { CorpusFormat::BiocJson });
         }
     }
-    if let Some(kind) = foreign_kind(head) {
+    if starts_page(head) && !name.ends_with(".txt") {
+        let error = Error::parse(path, 1, "this is a web page (HTML), not a document");
+        return Err(error.with_hint("download the file again, or specify the format; `text` reads any text file"));
+    }
+    let is_xml = name.ends_with(".xml") || name.ends_with(".nxml");
+    if let Some(kind) = foreign_kind(head).or(root.filter(|_| is_xml).and(Some(FOREIGN_XML))) {
         return Err(Error::unsupported(format!("{}: unsupported {kind}", path.display()))
             .with_hint("specify the format; `text` reads any text file"));
+    }
+    if is_xml {
+        let error = Error::parse(path, 1, "no XML element found");
+        return Err(error.with_hint("download the file again, or specify the format; `text` reads any text file"));
     }
     if starts_with_both(head, b"{", b"\"") {
         return Ok(CorpusFormat::Jsonl);
@@ -107,12 +122,18 @@ fn has_member(head: &[u8], name: &str) -> bool {
 /// The file type of `head`, if it must not be read as plain text.
 fn foreign_kind(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(b"<?xml") || head.starts_with(b"<!DOCTYPE") {
-        return Some("XML (not BioC, PubMed or JATS)");
+        return Some(FOREIGN_XML);
     }
     if starts_with_both(head, b"[", b"{") {
         return Some("JSON list");
     }
     head.contains(&0).then_some("binary file")
+}
+
+/// Whether `head` is the start of a web page.
+fn starts_page(head: &[u8]) -> bool {
+    let starts = |tag: &[u8]| head.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+    starts(b"<!doctype html") || starts(b"<html")
 }
 
 /// Whether `head` starts with `first` and, after white space, `second`.
@@ -180,5 +201,26 @@ mod tests {
         assert_eq!(message(b"<?xml version='1.0'?>"), "a: unsupported XML (not BioC, PubMed or JATS)");
         assert_eq!(message(b"[\n {\"id\": 1}"), "a: unsupported JSON list");
         assert_eq!(message(b"ab\0"), "a: unsupported binary file");
+        for page in ["<html><body>Bad Gateway", "\n<HTML>", "<!doctype html>", "<!DOCTYPE html>"] {
+            assert_eq!(message(page.as_bytes()), "a:1: this is a web page (HTML), not a document");
+        }
+    }
+
+    #[test]
+    fn files_named_xml_are_not_read_as_text() {
+        for name in ["a.xml", "a.xml.gz", "A.XML.zst", "a.nxml", "notes.zip/a.nxml"] {
+            for head in ["", "\n", "not gzip at all", "<unclosed", "1|t|No pain.", "{\"error\":\"busy\"}"] {
+                let error = detect(Path::new(name), head.as_bytes()).unwrap_err();
+                assert_eq!(error.to_string(), format!("{name}:1: no XML element found"), "{head}");
+                assert!(error.hint().unwrap().starts_with("download the file again"));
+            }
+            let message = |head: &[u8]| detect(Path::new(name), head).unwrap_err().to_string();
+            assert_eq!(message(b"<feed>"), format!("{name}: unsupported XML (not BioC, PubMed or JATS)"));
+            assert_eq!(message(b"<html>"), format!("{name}:1: this is a web page (HTML), not a document"));
+        }
+        for head in ["", "not gzip at all", "<html><body>Bad Gateway", "<feed>"] {
+            check("a.txt", head, CorpusFormat::Text);
+            check("a.xml.txt.gz", head, CorpusFormat::Text);
+        }
     }
 }

@@ -3,10 +3,12 @@
 //! The text has one line per block: the title, headings and paragraphs of the abstracts and the body, and labels and
 //! captions of figures and tables, which follow the paragraph that they are in. A run of blocks of the same kind is a
 //! section: `title`, `abstract`, the heading of the outermost section (`body` before the first), `figure` or `table`.
-//! Markup is reduced to its text and white space to single blanks. Cells of tables, formulas in TeX, references,
-//! acknowledgements, appendices, translated abstracts, responses and sub-articles are left out. The id is `PMC` with the
-//! number, else the PubMed id, the DOI or another id; journal, year, `pmid` and `doi` are attributes. Cannot be written.
+//! Markup is reduced to its text and white space to single blanks; a blank sets off numbers of references from the word
+//! before them. Cells of tables, formulas in TeX, references, acknowledgements, appendices, translated abstracts,
+//! responses and sub-articles are left out. The id is `PMC` with the number, else the PubMed id, the DOI or another id;
+//! journal, year, `pmid` and `doi` are attributes. Cannot be written.
 
+use crate::corpus::citation_marks::Mark;
 use crate::corpus::{AnnotatedDocument, Attribute, MAX_DOCUMENT_BYTES};
 use crate::input::Input;
 use crate::input::xml::{Event, XmlReader};
@@ -64,8 +66,8 @@ enum Role {
     Journal,
     Date,
     Year,
-    /// Markup within a block.
-    Inline,
+    /// Markup within a block; with the start of its text if it may be the mark of a citation.
+    Inline(Option<(Mark, usize)>),
 }
 
 /// An article while it is read.
@@ -145,6 +147,7 @@ impl Documents {
                     let kind = match element.name() {
                         "article-id" => element.attribute("pub-id-type")?,
                         "abstract" => element.attribute("abstract-type")?,
+                        "xref" => element.attribute("ref-type")?,
                         _ => None,
                     };
                     match article.role(element.name(), kind, &open) {
@@ -182,10 +185,10 @@ impl Article {
     /// The role of an element inside `open`; `None` if it is left out.
     fn role(&mut self, name: &str, kind: Option<String>, open: &[Role]) -> Option<Role> {
         let parent = open.last();
-        if matches!(parent, Some(Role::Block | Role::Heading | Role::Inline)) {
+        if matches!(parent, Some(Role::Block | Role::Heading | Role::Inline(_))) {
             return match name {
                 "fig" | "fig-group" | "table-wrap" | "table-wrap-group" | "boxed-text" => Some(self.float(name)),
-                _ => Some(Role::Inline),
+                _ => Some(Role::Inline(Mark::of(name, kind.as_deref()).map(|mark| (mark, self.text.len())))),
             };
         }
         match name {
@@ -266,7 +269,10 @@ impl Article {
     }
 
     fn add_text(&mut self, text: &str, role: Option<&Role>) {
-        if matches!(role, Some(Role::Block | Role::Heading | Role::Inline | Role::Id(_) | Role::Journal | Role::Year)) {
+        if matches!(
+            role,
+            Some(Role::Block | Role::Heading | Role::Inline(_) | Role::Id(_) | Role::Journal | Role::Year)
+        ) {
             self.text.push_str(text);
         }
     }
@@ -306,7 +312,8 @@ impl Article {
             }
             Role::Journal => self.journal = self.line(),
             Role::Year => self.year = self.line(),
-            Role::Around | Role::Date | Role::Inline => {}
+            Role::Inline(Some((mark, start))) => mark.set_off(&mut self.text, start),
+            Role::Around | Role::Date | Role::Inline(None) => {}
         }
     }
 
@@ -412,11 +419,27 @@ mod tests {
                   [title] Dry cough at night
                   [abstract] Aim / To cough.
                   [body] Before.
-                  [Methods] Methods / We used 2H and waited1.
+                  [Methods] Methods / We used 2H and waited 1.
                   [figure] Figure 1 / Lungs. / Left lung.
                   [Methods] Patients / Ten. / One.
                   [table] Table 1 / Doses. / mg daily
                   [Results] Results / No fever.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn numbers_of_references_are_set_off_from_words() {
+        check(
+            "<article><front><article-meta><article-id pub-id-type='pmc'>1</article-id></article-meta></front><body>\
+             <p>Asthma<sup><xref>1</xref>,<xref>2</xref></sup> and diabetes mellitus<sup>3</sup>. Migraine<xref ref-type='bibr'><sup>4</sup>\
+             </xref> or flu<xref ref-type='bibr'>5</xref>–<xref ref-type='bibr'>7</xref>, gout [<xref ref-type='bibr'>8</xref>].</p>\
+             <p>Ca<sup>2+</sup>, 10<sup>6</sup>, CO<sub>2</sub>, m<sup>2</sup>, <sup>18</sup>F, Fig<xref ref-type='fig'>1</xref></p>\
+             <p>Cough<xref>9<fig><caption><p>Fever<sup>10</sup></p></caption></fig></xref> ends.</p></body></article>",
+            expect![[r#"
+                PMC1
+                  [body] Asthma 1,2 and diabetes mellitus 3. Migraine 4 or flu 5–7, gout [8]. / Ca2+, 106, CO2, m2, 18F, Fig1 / Cough 9 ends.
+                  [figure] Fever 10
             "#]],
         );
     }

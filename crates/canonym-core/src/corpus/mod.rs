@@ -9,6 +9,7 @@ pub mod bioc_xml;
 pub mod biosyn;
 pub mod brat;
 mod check;
+mod citation_marks;
 pub mod conll;
 pub mod contexts;
 pub mod csv;

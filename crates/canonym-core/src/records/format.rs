@@ -1,9 +1,11 @@
 //! Formats of linked documents: rows, tables, health records, or a corpus format that can hold links.
 
 use std::fmt;
+use std::path::Path;
 
 use super::fhir::Layout;
 use super::omop;
+use crate::artifact::is_packed;
 use crate::corpus::CorpusFormat::{BiocJson, BiocXml, Brat, Jsonl};
 use crate::corpus::format::{Frame, frame};
 use crate::corpus::{AnnotatedDocument, CorpusFormat, table};
@@ -67,6 +69,19 @@ impl ResultFormat {
             };
             Error::usage(message, hint)
         })
+    }
+
+    /// The format that the name of an output file asks for: `.csv`, `.tsv` or `.parquet`, and compressed `.csv.gz` and the like.
+    ///
+    /// # Errors
+    /// Those of [`ResultFormat::parse`].
+    pub fn of_file(path: &Path) -> Result<Option<ResultFormat>> {
+        let inner = if is_packed(path) { path.with_extension("") } else { path.to_path_buf() };
+        let ending = inner.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        ending
+            .filter(|ending| ["csv", "tsv", "parquet"].contains(&ending.as_str()))
+            .map(|name| ResultFormat::parse(&name))
+            .transpose()
     }
 
     /// Whether contexts are always part of the format.

@@ -58,6 +58,8 @@ pub struct Sink {
     /// Number of documents and of numbered records so far.
     n_documents: u64,
     n_records: u64,
+    /// Message of an error while writing.
+    failure: String,
 }
 
 enum Out {
@@ -74,6 +76,10 @@ impl Sink {
     /// # Errors
     /// If the file or folder cannot be created; [`Error::Usage`] if the format needs another target.
     pub fn create(target: Target<'_>, to: ResultFormat) -> Result<Sink> {
+        let failure = match &target {
+            Target::Path(path) => format!("cannot write {}", path.display()),
+            Target::Stream { .. } => "cannot write the result".to_owned(),
+        };
         let out = match (target, to) {
             #[cfg(feature = "parquet")]
             (Target::Path(path), ResultFormat::Parquet) if !is_packed(path) => {
@@ -101,7 +107,7 @@ impl Sink {
             (Target::Stream { out, .. }, _) => Out::Stream(out),
         };
         let (frame, losses) = (Frame::default(), Losses::default());
-        Ok(Sink { out, to, frame, is_first: true, losses, n_documents: 0, n_records: 0 })
+        Ok(Sink { out, to, frame, is_first: true, losses, n_documents: 0, n_records: 0, failure })
     }
 
     /// Writes the header, which may depend on the first document.
@@ -129,12 +135,12 @@ impl Sink {
     pub fn write(&mut self, document: Encoded) -> Result<()> {
         self.losses.add(document.losses);
         if let (Out::Folder(_, writer), Some((id, text))) = (&mut self.out, &document.text) {
-            return writer.write_encoded(id, text, &document.bytes).context("cannot write the result");
+            return writer.write_encoded(id, text, &document.bytes).context(self.failure.clone());
         }
         self.n_documents += 1;
         #[cfg(feature = "parquet")]
         if let (Out::Parquet(writer), Some(document)) = (&mut self.out, &document.document) {
-            return writer.write(document).context("cannot write the result");
+            return writer.write(document).context(self.failure.clone());
         }
         if let Some(records) = &document.records {
             let lines = self.numbered(records);
@@ -182,7 +188,7 @@ impl Sink {
         self.write_bytes(self.frame.after)?;
         let mut renamed = None;
         match self.out {
-            Out::Stream(mut out) => out.flush().context("cannot write the result")?,
+            Out::Stream(mut out) => out.flush().context(self.failure)?,
             Out::File(file) => file.commit()?,
             #[cfg(feature = "parquet")]
             Out::Parquet(writer) => writer.finish()?.commit()?,
@@ -207,6 +213,6 @@ impl Sink {
             #[cfg(feature = "parquet")]
             Out::Parquet(_) => return Ok(()),
         };
-        out.write_all(bytes).context("cannot write the result")
+        out.write_all(bytes).with_context(|| self.failure.clone())
     }
 }

@@ -76,6 +76,33 @@ fn broken_file_ends_and_the_next_one_is_read() {
 }
 
 #[test]
+fn files_named_xml_that_are_not_xml_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("a.xml", &b""[..]),
+        ("b.xml.gz", b"not gzip at all"),
+        ("c.xml.zst", &zstd::encode_all(&b""[..], 3).unwrap()),
+        ("d.nxml", b"<html><body>Bad Gateway</body></html>"),
+        ("e.txt", b"<html>"),
+    ] {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let place = format!("{}/", folder.path().display());
+    let items: Vec<String> = ids(Reader::open(folder.path(), None).unwrap());
+    let items: Vec<String> = items.iter().map(|item| item.replace(&place, "")).collect();
+    assert_eq!(
+        items,
+        [
+            "a.xml:1: no XML element found",
+            "b.xml.gz:1: no XML element found",
+            "c.xml.zst:1: no XML element found",
+            "d.nxml:1: this is a web page (HTML), not a document",
+            "e"
+        ]
+    );
+}
+
+#[test]
 fn wrong_offsets_are_dropped_and_counted_on_request() {
     let text = b"1|t|No pain.\n1\t3\t7\tpain\tFinding\tX\n1\t3\t7\tgain\tFinding\tX\n";
     let input = Input::from_bytes("in", text.to_vec()).unwrap();

@@ -78,7 +78,8 @@ impl CodeQuery {
     pub fn new(query: &[f32], mean: &[f32]) -> CodeQuery {
         let centred: Vec<f32> = query.iter().zip(mean).map(|(query, mean)| query - mean).collect();
         let step = centred.iter().fold(0.0f32, |greatest, value| greatest.max(value.abs())) / GREATEST;
-        let mut made = CodeQuery { planes: vec![[0; PLANES]; n_words(query.len())], tables: Vec::new(), step, sum: 0.0 };
+        let mut made =
+            CodeQuery { planes: vec![[0; PLANES]; n_words(query.len())], tables: Vec::new(), step, sum: 0.0 };
         let mut values = vec![[0i8; 32]; made.planes.len()];
         for (col, value) in centred.iter().enumerate() {
             let rounded = if step > 0.0 { (value / step).round() as i8 } else { 0 };
@@ -119,7 +120,11 @@ impl Codes<'_> {
             for (query, best) in queries.iter().zip(best.iter_mut()) {
                 let scores = &mut scores[..n];
                 let estimates = Estimates { query, bytes, width, to: scores };
-                if query.tables.is_empty() { vectorised_counts(estimates) } else { estimates.by_lookups() }
+                if query.tables.is_empty() {
+                    vectorised_counts(estimates)
+                } else {
+                    estimates.by_lookups()
+                }
                 for (at, scores) in scores.iter().enumerate() {
                     self.take(first + at, scores, filter, best);
                 }

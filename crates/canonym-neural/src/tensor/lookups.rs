@@ -149,10 +149,8 @@ mod tests {
             let words: Vec<[u32; BLOCK]> = (0..n_words)
                 .map(|_| std::array::from_fn(|_| if all_set { u32::MAX } else { rng.next_u64() as u32 }))
                 .collect();
-            let lines: Vec<Line> = words
-                .iter()
-                .map(|words| std::array::from_fn(|at| words[at / 4].to_le_bytes()[at % 4]))
-                .collect();
+            let lines: Vec<Line> =
+                words.iter().map(|words| std::array::from_fn(|at| words[at / 4].to_le_bytes()[at % 4])).collect();
             let tables: Vec<Table> = values.iter().map(table).collect();
             let mut found = Vec::new();
             each_block([&lines[..]].into_iter(), &tables, |_, sums| found.push(*sums));

@@ -22,25 +22,24 @@ const MAX_PREDICATE: usize = 2;
 const MAX_BETWEEN: usize = 3;
 
 /// Verbs between a subject and an adjective.
-const COPULAS: [&str; 32] = [
-    "appear", "appeared", "appears", "are", "be", "became", "become", "becomes", "been", "being", "feel", "feels",
-    "felt", "gets", "getting", "got", "is", "look", "looked", "looks", "remain", "remained", "remains", "seem",
-    "seemed", "seems", "stayed", "turned", "turns", "was", "went", "were",
+const COPULAS: [&str; 31] = [
+    "appear", "appeared", "appears", "are", "became", "become", "becomes", "been", "being", "feel", "feels", "felt",
+    "gets", "getting", "got", "is", "look", "looked", "looks", "remain", "remained", "remains", "seem", "seemed",
+    "seems", "stayed", "turned", "turns", "was", "went", "were",
 ];
 
-/// Adverbs and auxiliaries that may stand around the verb, besides adverbs in `-ly`.
-const BETWEEN: [&str; 35] = [
-    "a", "all", "also", "always", "are", "been", "being", "bit", "both", "can", "could", "extra", "get", "getting",
-    "had", "has", "have", "is", "just", "little", "may", "more", "now", "often", "pretty", "quite", "rather", "so",
-    "sometimes", "somewhat", "still", "then", "too", "very", "will",
+/// Adverbs and auxiliaries that may stand around the verb, besides adverbs in `-ly`. No modal verbs: `the pain may be angina`.
+const BETWEEN: [&str; 29] = [
+    "all", "also", "always", "are", "been", "being", "bit", "both", "extra", "get", "getting", "had", "has", "have",
+    "is", "just", "little", "more", "now", "often", "pretty", "quite", "rather", "so", "somewhat", "still", "then",
+    "too", "very",
 ];
 
 /// Words between a modifier and its noun: `lost all of his hearing`.
-const ARTICLES: [&str; 12] =
-    ["a", "all", "her", "his", "in", "its", "my", "of", "our", "some", "the", "their"];
+const ARTICLES: [&str; 12] = ["a", "all", "her", "his", "in", "its", "my", "of", "our", "some", "the", "their"];
 
-/// Endings of nouns made from adjectives and verbs: the names `stiffness` and `enlargement` for what is stiff or enlarged.
-const NOUN_ENDINGS: [&str; 3] = ["ness", "ment", "ing"];
+/// Ending of nouns made from adjectives: the name `joint stiffness` for stiff joints.
+const NOUN_ENDING: &str = "ness";
 
 /// The names, in the order of their verbs and modifiers. Those of a second adjective, as in `skin is dry and itchy`, have two pieces.
 pub fn predicated(view: KbView<'_>, text: &str, words: &[Word]) -> Vec<Coordinated> {
@@ -151,7 +150,8 @@ impl Grammar<'_> {
     /// The words of the subject of the verb at `at`; empty if there is none.
     fn subject_before(&self, at: usize) -> Range<usize> {
         let (words, mut end) = (self.words, at);
-        while end > 0 && at - end < MAX_BETWEEN && is_between(self.written(&words[end - 1])) && !is_border(&words[end]) {
+        while end > 0 && at - end < MAX_BETWEEN && is_between(self.written(&words[end - 1])) && !is_border(&words[end])
+        {
             end -= 1;
         }
         let mut start = end;
@@ -225,9 +225,8 @@ impl Grammar<'_> {
         let words: Vec<Word> = parts.iter().flat_map(|part| part.iter()).map(placed).collect();
         let mut found = lookup(self.view, self.text, &words)?;
         found.forms.retain(|(form, agreement)| {
-            let is_noun = |name: &str| NOUN_ENDINGS.iter().any(|ending| name.ends_with(ending));
-            let is_same = *agreement >= Tier::Ordered;
-            is_same || nouns && *agreement == Tier::Root && is_noun(&self.view.kb.forms().get(form.0 as usize))
+            let is_noun = || self.view.kb.forms().get(form.0 as usize).ends_with(NOUN_ENDING);
+            *agreement >= Tier::Ordered || nouns && *agreement == Tier::Root && is_noun()
         });
         found.forms.iter_mut().for_each(|(_, agreement)| *agreement = tier);
         (!found.forms.is_empty()).then(|| Coordinated { spans: vec![whole], words, found })
