@@ -118,10 +118,25 @@ fn coordination_keeps_both_names() {
 fn adjectives_behind_a_verb_form_names() {
     check(
         "His speech is slurred. Since May the joints have often been very stiff. Her blood pressure was high.",
-        expect![[r#""#]],
+        expect![[r#"
+            4..21 speech is slurred -> T:15
+            37..70 joints have often been very stiff -> T:16
+            76..99 blood pressure was high -> T:19
+        "#]],
     );
-    check("The skin looks dry and rather itchy.", expect![[r#""#]]);
-    check("Her speech is not slurred. The skin is, dry or not, red. Is slurred speech new?", expect![[r#""#]]);
+    check(
+        "The skin looks dry and rather itchy.",
+        expect![[r#"
+        4..35 skin itchy -> T:18
+        4..18 skin looks dry -> T:17
+    "#]],
+    );
+    check(
+        "Her speech is not slurred. The skin is, dry or not, red. Is slurred speech new?",
+        expect![[r#"
+        60..74 slurred speech -> T:15
+    "#]],
+    );
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Words of names that say the same as other words of a text: `loss` for `lost`, `swelling` for `swollen`.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 /// Verbs after a subject, with the nouns of names: `her knee hurts` is knee pain.
 const VERBS: [(&str, &[&str]); 16] = [
     ("ache", &["pain", "ache"]),
@@ -90,19 +93,44 @@ const MODIFIERS: [(&str, &[&str]); 66] = [
     ("weakened", &["weakness"]),
 ];
 
-fn find(table: &[(&str, &'static [&'static str])], word: &str) -> &'static [&'static str] {
-    let lower = word.to_ascii_lowercase();
-    table.binary_search_by(|(one, _)| (*one).cmp(lower.as_str())).map_or(&[], |at| table[at].1)
+/// Verbs between a subject and an adjective.
+const COPULAS: [&str; 31] = [
+    "appear", "appeared", "appears", "are", "became", "become", "becomes", "been", "being", "feel", "feels", "felt",
+    "gets", "getting", "got", "is", "look", "looked", "looks", "remain", "remained", "remains", "seem", "seemed",
+    "seems", "stayed", "turned", "turns", "was", "went", "were",
+];
+
+/// What a word of a text can mean for the grammar of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grammatical {
+    /// A verb between a subject and an adjective.
+    Copula,
+    /// A verb, with nouns of names.
+    Verb(&'static [&'static str]),
+    /// A modifier, with other words of names.
+    Modifier(&'static [&'static str]),
 }
 
-/// Nouns of names for a verb; empty if it has none.
-pub fn of_verb(word: &str) -> &'static [&'static str] {
-    find(&VERBS, word)
-}
+/// Maximum length of the words in the tables.
+const MAX_LENGTH: usize = 11;
 
-/// Words of names for a modifier; empty if it has none.
-pub fn of_modifier(word: &str) -> &'static [&'static str] {
-    find(&MODIFIERS, word)
+/// The meaning of a word, ignoring case.
+pub fn grammatical(word: &str) -> Option<Grammatical> {
+    static ALL: OnceLock<HashMap<&[u8], Grammatical>> = OnceLock::new();
+    if word.len() > MAX_LENGTH {
+        return None;
+    }
+    let mut lower = [0; MAX_LENGTH];
+    let lower = &mut lower[..word.len()];
+    lower.copy_from_slice(word.as_bytes());
+    lower.make_ascii_lowercase();
+    let all = ALL.get_or_init(|| {
+        let copulas = COPULAS.iter().map(|word| (word.as_bytes(), Grammatical::Copula));
+        let verbs = VERBS.iter().map(|(word, nouns)| (word.as_bytes(), Grammatical::Verb(nouns)));
+        let modifiers = MODIFIERS.iter().map(|(word, others)| (word.as_bytes(), Grammatical::Modifier(others)));
+        copulas.chain(verbs).chain(modifiers).collect()
+    });
+    all.get(&*lower).copied()
 }
 
 #[cfg(test)]
@@ -110,9 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_sorted() {
-        assert!(VERBS.is_sorted_by(|left, right| left.0 < right.0));
-        assert!(MODIFIERS.is_sorted_by(|left, right| left.0 < right.0));
-        assert_eq!((of_verb("Hurts"), of_modifier("lost"), of_verb("lost")), (&["pain"][..], &["loss"][..], &[][..]));
+    fn words_are_found_whatever_their_case() {
+        assert_eq!(grammatical("Hurts"), Some(Grammatical::Verb(&["pain"])));
+        assert_eq!(grammatical("lost"), Some(Grammatical::Modifier(&["loss"])));
+        assert_eq!(grammatical("IS"), Some(Grammatical::Copula));
+        assert_eq!((grammatical("pain"), grammatical(""), grammatical("incomprehensible")), (None, None, None));
+        let words: Vec<&str> =
+            COPULAS.into_iter().chain(VERBS.map(|verb| verb.0)).chain(MODIFIERS.map(|one| one.0)).collect();
+        assert!(words.iter().all(|word| grammatical(word).is_some()), "MAX_LENGTH");
+        let distinct: std::collections::HashSet<&&str> = words.iter().collect();
+        assert_eq!(distinct.len(), words.len());
     }
 }

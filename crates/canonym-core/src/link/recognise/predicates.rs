@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::coordination::{CONJUNCTIONS, Coordinated};
-use super::equivalents::{of_modifier, of_verb};
+use super::equivalents::{Grammatical, grammatical};
 use super::scan::{Tier, Word, lookup};
 use crate::kb::lexicon::{bag_key, hash_token};
 use crate::kb::subset::KbView;
@@ -20,13 +20,6 @@ const MAX_PREDICATE: usize = 2;
 
 /// Maximum number of adverbs, auxiliaries or articles in a row.
 const MAX_BETWEEN: usize = 3;
-
-/// Verbs between a subject and an adjective.
-const COPULAS: [&str; 31] = [
-    "appear", "appeared", "appears", "are", "became", "become", "becomes", "been", "being", "feel", "feels", "felt",
-    "gets", "getting", "got", "is", "look", "looked", "looks", "remain", "remained", "remains", "seem", "seemed",
-    "seems", "stayed", "turned", "turns", "was", "went", "were",
-];
 
 /// Adverbs and auxiliaries that may stand around the verb, besides adverbs in `-ly`. No modal verbs: `the pain may be angina`.
 const BETWEEN: [&str; 29] = [
@@ -45,13 +38,13 @@ const NOUN_ENDING: &str = "ness";
 pub fn predicated(view: KbView<'_>, text: &str, words: &[Word]) -> Vec<Coordinated> {
     let grammar = Grammar { view, text, words };
     let mut all = Vec::new();
-    for at in 0..words.len() {
-        let written = words[at].token.span.of(text);
-        if is_one_of(written, &COPULAS) {
-            grammar.of_copula(at, &mut all);
+    for (at, word) in words.iter().enumerate() {
+        match grammatical(grammar.written(word)) {
+            Some(Grammatical::Copula) => grammar.of_copula(at, &mut all),
+            Some(Grammatical::Verb(nouns)) => all.extend(grammar.of_verb(at, nouns)),
+            Some(Grammatical::Modifier(others)) => all.extend(grammar.of_modifier(at, others)),
+            None => {}
         }
-        all.extend(grammar.of_verb(at, of_verb(written)));
-        all.extend(grammar.of_modifier(at, of_modifier(written)));
     }
     all
 }
@@ -93,7 +86,7 @@ impl Grammar<'_> {
     /// `speech is slurred`, `skin is dry and itchy`.
     fn of_copula(&self, at: usize, all: &mut Vec<Coordinated>) {
         let subject = self.subject_before(at);
-        if subject.is_empty() || is_border(&self.words[at]) {
+        if subject.is_empty() || is_border(&self.words[at]) || self.words.get(at + 1).is_none_or(is_border) {
             return;
         }
         let mut next = at + 1;
@@ -116,7 +109,7 @@ impl Grammar<'_> {
 
     /// `knees hurt`.
     fn of_verb(&self, at: usize, nouns: &[&str]) -> Option<Coordinated> {
-        if nouns.is_empty() || at == 0 || is_border(&self.words[at]) {
+        if at == 0 || is_border(&self.words[at]) {
             return None;
         }
         let subject = self.subject_before(at);
@@ -126,9 +119,6 @@ impl Grammar<'_> {
 
     /// `lost consciousness`, `swollen ankles`.
     fn of_modifier(&self, at: usize, others: &[&str]) -> Option<Coordinated> {
-        if others.is_empty() {
-            return None;
-        }
         let rest = self.words.get(at + 1..)?;
         let is_article = |word: &&Word| !is_border(word) && is_one_of(self.written(word), &ARTICLES);
         let first = at + 1 + rest.iter().take(MAX_BETWEEN).take_while(is_article).count();
@@ -188,7 +178,10 @@ impl Grammar<'_> {
         let name = |parts: [&[Word]; 2], nouns: bool| self.name_of(parts, whole, Tier::Ordered, nouns);
         let found = name([of_predicate, of_subject], false).or_else(|| name([of_subject, of_predicate], true));
         let found = found.or_else(|| match of_predicate {
-            [word] => self.equivalent(of_subject, of_modifier(self.written(word)), whole),
+            [word] => match grammatical(self.written(word)) {
+                Some(Grammatical::Modifier(others)) => self.equivalent(of_subject, others, whole),
+                _ => None,
+            },
             _ => None,
         });
         found.map(|found| Coordinated { spans, ..found })
