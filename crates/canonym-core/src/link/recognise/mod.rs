@@ -207,8 +207,10 @@ impl DictionaryAnnotator {
             let new = self.all_matches(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
-        let (predicated, parted): (Vec<Coordinated>, Vec<Coordinated>) =
+        let (predicated, mut parted): (Vec<Coordinated>, Vec<Coordinated>) =
             predicates::predicated(self.view(), text, &words).into_iter().partition(|part| part.spans.len() == 1);
+        // Each is compared with all matches below.
+        parted.truncate(MAX_PARTED);
         let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();
         let new = predicated.into_iter().filter(|part| !known.contains(&part.spans[0]));
         matched.extend(new.filter_map(|part| self.match_of_parts(text, part)));
@@ -530,6 +532,9 @@ const MAX_DEPTH: usize = 64;
 
 /// Share of the words of a long form that a similar name must contain.
 const MIN_SHARED_WORDS: f32 = 0.7;
+
+/// Maximum number of names of two pieces in the predicates of a document.
+const MAX_PARTED: usize = 1000;
 
 /// Matches below this fraction of the threshold do not suppress others.
 const UNLIKELY: f32 = 0.5;
