@@ -1,4 +1,4 @@
-//! Weights packed for the tile units, once per training step.
+//! Weights packed for bfloat16 units, once per training step.
 
 use std::sync::{Mutex, OnceLock};
 

@@ -177,7 +177,7 @@ pub enum Compute {
     /// Single precision.
     #[default]
     F32,
-    /// Factors rounded to bfloat16 on processors with tile units ([`tiles`]); otherwise like `F32`.
+    /// Factors rounded to bfloat16 on processors with bfloat16 units ([`tiles`]); otherwise like `F32`.
     Bf16,
 }
 

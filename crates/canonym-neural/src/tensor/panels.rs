@@ -28,7 +28,7 @@ pub struct Panels {
 enum Values {
     /// Concatenated panels of `PANEL` columns; the last may be narrower.
     Single(Vec<f32>),
-    /// bfloat16, for the tile units of the processor.
+    /// bfloat16, for the bfloat16 units of the processor.
     Tiles(Packed),
 }
 

@@ -1,4 +1,5 @@
-//! bfloat16 matrix products on tile units (Intel AMX), if the processor has them and the operating system permits their use.
+//! bfloat16 matrix products on tile units (Intel AMX), if the processor has them and the operating system permits their use, or else on
+//! vector units that multiply pairs of bfloat16 values (AVX512-BF16).
 //!
 //! A tile holds 16 rows of 64 bytes: 16 x 32 bfloat16 values of the left factor, as many of the right factor with adjacent depth values
 //! interleaved, or 16 x 16 single-precision sums. One instruction multiplies two tiles and accumulates into a third. Both factors are
@@ -21,12 +22,12 @@ const LINES: usize = 16;
 /// Products with fewer multiplications are not worth packing.
 const WORTH: usize = 1 << 15;
 
-/// Whether tile units are available.
+/// Whether tile units or vector units for bfloat16 are available.
 pub fn available() -> bool {
     machine::available()
 }
 
-/// Whether a product of this shape is faster with tile units, including packing.
+/// Whether a product of this shape is faster with bfloat16 units, including packing.
 pub fn worth(n_rows: usize, n_cols: usize, depth: usize) -> bool {
     n_rows * n_cols * depth >= WORTH && depth >= LINES && n_cols >= LINES && available()
 }
@@ -53,7 +54,7 @@ impl Packed {
     /// Packs a matrix, `[depth, columns]`.
     ///
     /// # Panics
-    /// If there are no tile units; check [`available`] first.
+    /// If there are no bfloat16 units; check [`available`] first.
     pub fn of(right: View<'_>) -> Packed {
         Packed::in_workspace(right, Workspace::default())
     }
@@ -120,7 +121,7 @@ thread_local! {
 /// `out = left · right`, or `out += left · right`, with factors rounded to bfloat16.
 ///
 /// # Panics
-/// If the shapes do not match, or there are no tile units.
+/// If the shapes do not match, or there are no bfloat16 units.
 pub fn multiply(out: ViewMut<'_>, left: View<'_>, right: View<'_>, mode: WriteMode, threads: Threads) {
     let mut workspace = ONCE.take();
     let lines = machine::pack(right.transposed(), machine::Side::Right, &mut workspace);
@@ -145,11 +146,11 @@ mod machine {
     }
 
     pub fn pack(_: View<'_>, _: Side, _: &mut Vec<Line>) -> &[Line] {
-        unreachable!("this machine has no tile units")
+        unreachable!("this machine has no bfloat16 units")
     }
 
     pub fn multiply(_: ViewMut<'_>, _: View<'_>, _: Right<'_>, _: WriteMode, _: Threads) {
-        unreachable!("this machine has no tile units")
+        unreachable!("this machine has no bfloat16 units")
     }
 }
 
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn products_are_those_of_rounded_values_for_all_shapes_and_layouts() {
         if !available() {
-            return eprintln!("skipped: this machine has no tile units");
+            return eprintln!("skipped: this machine has no bfloat16 units");
         }
         let mut rng = SplitMix64::new(4);
         let shapes =
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn what_is_no_number_stays_none() {
         if !available() {
-            return eprintln!("skipped: this machine has no tile units");
+            return eprintln!("skipped: this machine has no bfloat16 units");
         }
         let left = Matrix::new(2, 2, vec![f32::NAN, 1.0, f32::INFINITY, 1.0]);
         let right = Matrix::new(2, 1, vec![1.0, 1.0]);

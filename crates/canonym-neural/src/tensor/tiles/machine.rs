@@ -1,4 +1,4 @@
-//! Packing and kernels for the tile units.
+//! Packing, and kernels for tile units and for vector units.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -12,6 +12,9 @@ use crate::tensor::matrix::{Threads, View, ViewMut, WriteMode};
 
 /// Lines of the packed right factor that stay in the cache while the left factor is streamed.
 const NEAR: usize = 1 << 13;
+
+/// Rows whose sums vector registers hold at once.
+const GROUP: usize = 8;
 
 /// Rows per thread.
 const ROWS: usize = 128;
@@ -69,18 +72,33 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-pub fn available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| has_units() && is_lent())
+/// What multiplies bfloat16 values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Units {
+    /// Tile registers (Intel AMX).
+    Tiles,
+    /// Dot products of pairs in vector registers (AVX512-BF16).
+    Vectors,
 }
 
-fn has_units() -> bool {
+pub fn available() -> bool {
+    units().is_some()
+}
+
+fn units() -> Option<Units> {
+    static UNITS: OnceLock<Option<Units>> = OnceLock::new();
+    *UNITS.get_or_init(|| {
+        let vectors = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512bf16");
+        vectors.then(|| if has_tiles() && is_lent() { Units::Tiles } else { Units::Vectors })
+    })
+}
+
+fn has_tiles() -> bool {
     const BFLOAT: u32 = 1 << 22;
     const TILES: u32 = 1 << 24;
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512bf16")
-        && __cpuid_count(7, 0).edx & (BFLOAT | TILES) == BFLOAT | TILES
+    __cpuid_count(7, 0).edx & (BFLOAT | TILES) == BFLOAT | TILES
 }
 
 /// Requests permission to use the tile registers, for the whole process.
@@ -100,7 +118,7 @@ fn is_lent() -> bool {
 /// Packs a factor into the start of `workspace`, which grows if needed. Rows of `side` are the rows of the left or the columns of the right
 /// factor; its columns are the depth.
 pub fn pack<'a>(side: View<'_>, of: Side, workspace: &'a mut Vec<Line>) -> &'a [Line] {
-    assert!(available(), "tile units, which were asked for before");
+    assert!(available(), "bfloat16 units, which were asked for before");
     side.check();
     let n_tiles = side.n_cols.div_ceil(DEPTH);
     let n_lines = side.n_rows.div_ceil(STRIP) * n_tiles * 2 * LINES;
@@ -307,10 +325,21 @@ fn strip_times(
 ) {
     let strip_lines = n_tiles * 2 * LINES;
     let n_strips = right.len() / strip_lines;
-    assert!(available(), "tile units, which were asked for before");
+    let units = units().expect("bfloat16 units, which were asked for before");
     assert!(n_tiles > 0 && n_strips > 0, "a product of something");
     assert_eq!((left.len(), right.len()), (strip_lines, n_strips * strip_lines), "whole strips");
     assert!(sums.len() >= (STRIP - 1) * row_step + STRIP * n_strips, "sums of a strip");
+    if units == Units::Vectors {
+        let n_rows = if whole { STRIP } else { LINES };
+        for (strip, right) in right.chunks_exact(strip_lines).enumerate() {
+            for row in (0..n_rows).step_by(GROUP) {
+                let to = &mut sums[row * row_step + strip * STRIP..];
+                // SAFETY: `units` detected the features.
+                unsafe { rows_of_strip(left, right, row, to, row_step, mode) };
+            }
+        }
+        return;
+    }
     let row_bytes = row_step * size_of::<f32>();
     // Tiles 0 to 3 are the sums, 4 and 5 the left factor, 6 and 7 the right factor.
     macro_rules! kernel {
@@ -379,4 +408,54 @@ fn strip_times(
             ["tileloadd tmm0, [{sums} + {row}*1]" "tileloadd tmm1, [{sums} + {row}*1 + 64]"] [] []
         ),
     }
+}
+
+/// Multiplies [`GROUP`] rows of a strip of the left factor, from `row`, with a strip of the right, in vector registers.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn rows_of_strip(left: &[Line], right: &[Line], row: usize, to: &mut [f32], row_step: usize, mode: WriteMode) {
+    let pair_of = |line: &Line, pair: usize| {
+        _mm512_set1_epi32((u32::from(line.0[2 * pair]) | u32::from(line.0[2 * pair + 1]) << 16).cast_signed())
+    };
+    let mut sums = [[_mm512_setzero_ps(); 2]; GROUP];
+    let half = row / LINES * LINES;
+    for (left, right) in left.as_chunks::<{ 2 * LINES }>().0.iter().zip(right.as_chunks::<{ 2 * LINES }>().0) {
+        let lines: &[Line; GROUP] = left[half + row % LINES..].first_chunk().expect("rows of a tile");
+        for pair in 0..LINES {
+            let columns = [whole_line(&right[pair]), whole_line(&right[LINES + pair])];
+            // Unrolled by hand, so that the sums stay in registers.
+            macro_rules! accumulate {
+                ($($line:literal)*) => {$(
+                    let values = bfloats(pair_of(&lines[$line], pair));
+                    sums[$line][0] = _mm512_dpbf16_ps(sums[$line][0], values, columns[0]);
+                    sums[$line][1] = _mm512_dpbf16_ps(sums[$line][1], values, columns[1]);
+                )*};
+            }
+            accumulate!(0 1 2 3 4 5 6 7);
+        }
+    }
+    for (line, mut sums) in sums.into_iter().enumerate() {
+        let (lower, upper) = to[line * row_step..][..STRIP].split_at_mut(LINES);
+        if mode == WriteMode::Add {
+            sums = [_mm512_add_ps(load(lower), sums[0]), _mm512_add_ps(load(upper), sums[1])];
+        }
+        // SAFETY: each half has sixteen values.
+        unsafe {
+            _mm512_storeu_ps(lower.as_mut_ptr(), sums[0]);
+            _mm512_storeu_ps(upper.as_mut_ptr(), sums[1]);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn whole_line(line: &Line) -> __m512bh {
+    // SAFETY: a line has 64 bytes and is aligned to them.
+    bfloats(unsafe { _mm512_load_si512((&raw const *line).cast()) })
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn bfloats(bits: __m512i) -> __m512bh {
+    // SAFETY: both types have 64 bytes, and every bit pattern is valid for both.
+    unsafe { std::mem::transmute::<__m512i, __m512bh>(bits) }
 }
