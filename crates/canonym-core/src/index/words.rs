@@ -27,8 +27,8 @@ const MIN_COSINE: f32 = 0.1;
 /// Postings after which no further list is read, provided the words read cover [`MIN_MASS`] of the query.
 const BUDGET: usize = 300_000;
 
-/// Number of names re-ranked by all their words.
-const N_COMPARED: usize = 4096;
+/// Minimum number of names re-ranked by all their words.
+const N_COMPARED: usize = 1024;
 
 /// Maximum number of words of a name that are counted. Names have at most 1,000 bytes; those of damaged files could have more words.
 const MAX_WORDS: usize = 1024;
@@ -147,8 +147,8 @@ impl WordIndexView<'_> {
         let touched = self.share(&weighed, SCALE / square, &mut scratch.shared);
         let similar = self.similar(&touched, square, &scratch.shared);
         let mut lists = self.lists_of(&similar, Coverage::new(&weighed), square, &scratch.shared);
-        let rows = self.names.best_sums(&mut lists, N_COMPARED.max(2 * k), is_wanted, &mut scratch.sums);
-        let rows = self.best_by_words(rows, 2 * k + 32, &scratch.shared);
+        let rows = self.names.best_sums(&mut lists, N_COMPARED.max(8 * k), is_wanted, &mut scratch.sums);
+        let rows = self.best_by_words(rows, 5 * k + 16, &scratch.shared);
         touched.into_iter().for_each(|word| scratch.shared[word as usize] = 0);
         self.names.ranked(folded, rows, k, scratch)
     }

@@ -1,5 +1,7 @@
 //! Features of a name as the meaning of a query, input of a linear model.
 
+use std::sync::LazyLock;
+
 use crate::index::grams::{GramHit, GramScratch};
 use crate::kb::lexicon::{bag_key, hash_form, token_hash};
 use crate::kb::subset::KbView;
@@ -85,9 +87,9 @@ pub const FEATURE_SENTENCES: [&str; N_FEATURES] = [
     "disorder words missing from the mention",
     "different disorder words",
     "compound word matches separate words",
-    "numbers or single letters missing from the name",
-    "numbers or single letters missing from the mention",
-    "conflicting numbers or single letters",
+    "numbers, single letters or levels missing from the name",
+    "numbers, single letters or levels missing from the mention",
+    "conflicting numbers, single letters or levels",
     "same stem of the first word",
     "same stem of the last word",
     "same word order",
@@ -128,6 +130,8 @@ pub struct PreparedQuery {
     squeezed: String,
     initials: String,
     tokens: Vec<Token>,
+    /// The tokens with words of one level made equal, as those of names are.
+    leveled: Vec<Token>,
 }
 
 /// Minimum number of forms that are compared with a query.
@@ -183,7 +187,9 @@ impl PreparedQuery {
                 }
             })
             .collect();
-        PreparedQuery { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens }
+        let mut leveled = tokens.clone();
+        leveled.iter_mut().for_each(make_level);
+        PreparedQuery { squeezed: folded.replace(' ', ""), initials: initials(&folded), folded, tokens, leveled }
     }
 
     /// The forms to compare: equal in text, tokens or roots, and the nearest by n-grams. Sorted by form; only forms
@@ -221,7 +227,7 @@ impl PreparedQuery {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
                 read_name(kb, form, &text, &mut name);
-                let query = Tokenised { text: &self.folded, tokens: &self.tokens };
+                let query = Tokenised { text: &self.folded, tokens: &self.leveled };
                 align(query, Tokenised { text: &text, tokens: &name }, &mut aligned);
                 FormFeatures { form, values: self.compare(&text, &name, &aligned, cosine) }
             })
@@ -271,6 +277,12 @@ impl PreparedQuery {
         } else {
             keys.push(disorders);
         }
+        // `low serum zinc` for `decreased serum zinc`.
+        let all = bag_key(counted().map(|token| token.root));
+        for token in counted() {
+            let others = level_of(token.hash).into_iter().flat_map(|level| &LEVEL_HASHES[level]);
+            keys.extend(others.map(|(_, root)| all.wrapping_sub(token.root).wrapping_add(*root)));
+        }
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
@@ -281,13 +293,13 @@ impl PreparedQuery {
 
     fn compare(&self, text: &str, name: &[Token], aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {
         let flag = |yes: bool| f32::from(u8::from(yes));
-        let first = self.tokens.first().map(|token| token.root) == name.first().map(|token| token.root);
-        let last = self.tokens.last().map(|token| token.root) == name.last().map(|token| token.root);
+        let first = self.leveled.first().map(|token| token.root) == name.first().map(|token| token.root);
+        let last = self.leveled.last().map(|token| token.root) == name.last().map(|token| token.root);
         let lens = (self.folded.len() as f32, text.len() as f32);
         let counted = |tokens: &[Token], hash: fn(&Token) -> u64| {
             bag_key(tokens.iter().filter(|token| token.weight > 0.0).map(hash))
         };
-        let same = |hash: fn(&Token) -> u64| counted(&self.tokens, hash) == counted(name, hash);
+        let same = |hash: fn(&Token) -> u64| counted(&self.leveled, hash) == counted(name, hash);
         let (query, other) = (&aligned.query, &aligned.name);
         let one = self.tokens.len() == 1;
         let lone = one && name.len() == 1;
@@ -368,7 +380,7 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
         let hash = kb.token_hash_at(row);
         let linking = is_linking_word(word);
         let start = word.as_ptr() as usize - text.as_ptr() as usize;
-        name.push(Token {
+        let mut token = Token {
             row,
             hash,
             root: kb.token_root(row),
@@ -377,7 +389,36 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
             kind: kind_of_name(word, hash, linking),
             start,
             end: start + word.len(),
-        });
+        };
+        make_level(&mut token);
+        name.push(token);
+    }
+}
+
+/// Words that say of a level what the others of their line say. Opposite levels distinguish concepts as numbers do.
+const LEVELS: [[&str; 5]; 2] =
+    [["decreased", "diminished", "low", "lowered", "reduced"], ["increased", "elevated", "heightened", "high", "raised"]];
+
+/// The hashes of the words of each level and of their roots.
+static LEVEL_HASHES: LazyLock<[[(u64, u64); 5]; 2]> = LazyLock::new(|| {
+    LEVELS.map(|words| {
+        words.map(|word| {
+            let token = canonical(word);
+            (token_hash(&token), token_hash(&root(&token)))
+        })
+    })
+});
+
+/// The level that a word says, by the hash of its canonical token.
+fn level_of(hash: u64) -> Option<usize> {
+    LEVEL_HASHES.iter().position(|words| words.iter().any(|(word, _)| *word == hash))
+}
+
+/// Makes a word of a level equal to the others of that level.
+fn make_level(token: &mut Token) {
+    if let Some(level) = level_of(token.hash) {
+        (token.hash, token.root) = LEVEL_HASHES[level][0];
+        token.kind = WordKind::Subtype;
     }
 }
 

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Link;
 use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
+use super::recognise::senses::SenseInventory;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
@@ -132,6 +133,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     let symbols: Vec<String> = with_digits.map(fold).collect();
     let is_in_symbol = |word: &str| symbols.iter().flat_map(|symbol| symbol.split(' ')).any(|part| part == word);
     let is_capitals = is_acronym(name.trim());
+    let is_lower = mention.chars().any(char::is_lowercase) && !mention.contains(|letter: char| !letter.is_lowercase());
     let (mention, name) = (fold(mention), fold(name));
     let name_words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
     let mention_words: Vec<&str> = mention.split(' ').filter(|word| !word.is_empty()).collect();
@@ -193,8 +195,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
         _ => false,
     };
-    // `ten` is not TENS, and `C3` is not C3a.
-    let is_common = !is_symbol && is_capitals && mention_words.len() == 1 && frequency(&mention) > 0;
+    // `ten` is not TENS, `cache` not CACH, and `C3` not C3a.
+    let is_common = !is_symbol && is_capitals && mention_words.len() == 1 && (is_lower || frequency(&mention) > 0);
     let is_unlettered = name_words.split_last().is_some_and(|(last, rest)| {
         last.len() == 1 && last.chars().all(char::is_alphabetic) && rest == mention_words.as_slice()
     });
@@ -218,6 +220,16 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         || is_modified
         || is_unmeasured
         || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
+}
+
+/// Whether a mention in a text is an ordinary word in lower case that has the letters of an acronym: `cold` is not COLD, but `copd` is COPD.
+pub fn is_word_not_acronym(mention: &str, name: &str) -> bool {
+    let senses = SenseInventory::embedded();
+    let is_ordinary = |word: &str| {
+        frequency(word) > 0 || senses.senses(word).iter().any(|sense| sense.long_forms().next().is_none())
+    };
+    let is_lower = !mention.contains(|letter: char| !letter.is_lowercase());
+    is_lower && is_acronym(name.trim()) && fold(name) == *mention && is_ordinary(mention)
 }
 
 /// Whether a query is a misspelled name: each word equals the word of the name or is a misspelling of it.
@@ -463,6 +475,13 @@ mod tests {
         ] {
             assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
         }
+    }
+
+    #[test]
+    fn ordinary_words_are_no_acronyms() {
+        assert!(is_word_not_acronym("cold", "COLD") && is_word_not_acronym("scar", "SCAR"));
+        assert!(!is_word_not_acronym("copd", "COPD") && !is_word_not_acronym("COLD", "COLD"));
+        assert!(!is_word_not_acronym("cold", "Cold") && only_looks_alike(&kb(&["CACH"]), "cache", "CACH"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod equivalents;
 pub mod fit;
 mod nested;
 mod predicates;
+mod respell;
 pub mod scan;
 mod sense_concepts;
 mod sense_context;
@@ -34,7 +35,7 @@ pub use self::nested::{
     nested_in,
 };
 use self::nested::{add_other_types, longest};
-use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, join_prefixes, scan, words};
+use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, scan, words};
 use self::sense_concepts::SenseConcepts;
 use self::senses::{SenseInventory, SenseMatch, drop_idioms};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
@@ -202,9 +203,9 @@ impl DictionaryAnnotator {
         let uses = analysis.short_forms();
         let unlikely = UNLIKELY * self.threshold();
         let mut matched = self.all_matches(text, &words, |_| true);
-        if let Some((joined, is_joined)) = join_prefixes(&self.kb, text, &words) {
+        if let Some((respelled, is_new)) = respell::respelled(&self.kb, text, &words) {
             let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();
-            let new = self.all_matches(text, &joined, |found| is_joined[found.first..=found.last].contains(&true));
+            let new = self.all_matches(text, &respelled, |found| is_new[found.first..=found.last].contains(&true));
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
         let (predicated, mut parted): (Vec<Coordinated>, Vec<Coordinated>) =

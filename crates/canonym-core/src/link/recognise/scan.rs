@@ -17,7 +17,7 @@ use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token};
-use crate::text::words::{is_possessive, is_prefix, is_stop_word};
+use crate::text::words::{is_possessive, is_stop_word};
 
 /// Maximum number of tokens of a window that matches a name literally.
 const MAX_LITERAL: usize = 160;
@@ -141,39 +141,10 @@ pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
     (n_replaced > 0).then_some(expanded)
 }
 
-/// Joins prefixes with the word after their hyphen if the knowledge base spells them so (`pre-frontal`). Returns the
-/// words and which of them were joined; `None` if none was.
-pub fn join_prefixes(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<(Vec<Word>, Vec<bool>)> {
-    let is_prefixed = |at: usize| {
-        words[at].token.before == Gap::Hyphen
-            && is_prefix(words[at - 1].token.span.of(text))
-            && words[at - 1].token.before != Gap::Glued
-    };
-    let starts: Vec<usize> = (1..words.len()).filter(|at| is_prefixed(*at)).collect();
-    let mut folded = String::new();
-    let mut joined: Vec<Word> = Vec::new();
-    let mut is_joined: Vec<bool> = Vec::new();
-    let mut next = 0;
-    for at in starts {
-        let (prefix, word) = (&words[at - 1], &words[at]);
-        folded.clear();
-        fold_token_into(prefix.token.span.of(text), &mut folded);
-        fold_token_into(word.token.span.of(text), &mut folded);
-        let hashes = hash_token(&folded);
-        if at - 1 < next || !kb.knows_root(hashes.root) {
-            continue;
-        }
-        joined.extend_from_slice(&words[next..at - 1]);
-        is_joined.resize(joined.len(), false);
-        let span = Span { start: prefix.token.span.start, end: word.token.span.end };
-        let frequency = super::common::frequency(&folded);
-        joined.push(Word { token: Token { span, ..prefix.token }, hashes, known: true, frequency, expanded: false });
-        is_joined.push(true);
-        next = at + 1;
-    }
-    joined.extend_from_slice(&words[next..]);
-    is_joined.resize(joined.len(), false);
-    (joined.len() < words.len()).then_some((joined, is_joined))
+/// Whether a word is the letter A, alone or after a number, and no article.
+fn is_letter_a(text: &str, word: &Word) -> bool {
+    let written = word.token.span.of(text);
+    written == "A" || written == "a" && word.token.before == Gap::Glued
 }
 
 /// Whether a gap ends a window.
@@ -205,7 +176,8 @@ pub fn scan(view: KbView<'_>, text: &str, words: &[Word]) -> Vec<WindowMatch> {
             if is_literal && !*may_be_literal.get_or_insert_with(begins_literal) {
                 break;
             }
-            if word.hashes.linking && !is_literal {
+            // `Charcot-Marie-Tooth disease type 1A` ends with a letter, which elsewhere is an article.
+            if word.hashes.linking && !is_literal && !(n_counted > 1 && is_letter_a(text, word)) {
                 continue;
             }
             if !word.known && !word.hashes.linking || n_counted == MAX_LITERAL || is_literal && word.expanded {
@@ -247,9 +219,22 @@ fn literal(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec
             && name.len() >= span.len()
             && !name[span.len()..].contains(char::is_alphanumeric)
     };
-    let forms = rows.iter().map(FormId).filter(|form| view.has_form(*form));
-    let literal = forms.filter(|form| view.kb.names_of_form(*form).any(|name| is_name(view.kb.name(name))));
-    literal.map(|form| (form, Tier::Folded)).collect()
+    let forms = || rows.iter().map(FormId).filter(|form| view.has_form(*form));
+    let mut literal: Vec<(FormId, Tier)> = forms()
+        .filter(|form| view.kb.names_of_form(*form).any(|name| is_name(view.kb.name(name))))
+        .map(|form| (form, Tier::Folded))
+        .collect();
+    if literal.is_empty() {
+        // `…, stage III` for `…, stage 3`.
+        let is_barred = |form: &FormId| view.kb.names_of_form(*form).any(|name| view.kb.name(name).contains([',', '(']));
+        let same = |(row, word): (u32, &Word)| view.kb.token_hash_at(row) == word.hashes.canonical;
+        let is_same = |form: &FormId| {
+            let rows = view.kb.tokens_of_form(*form);
+            window.len() == rows.clone().count() && rows.zip(window).all(same)
+        };
+        literal = forms().filter(|form| is_same(form) && is_barred(form)).map(|form| (form, Tier::Ordered)).collect();
+    }
+    literal
 }
 
 /// Looks up all of `words` as one name.
@@ -293,7 +278,8 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let form_rows: Vec<u32> = rows.enumerate().filter(|(at, _)| counted(at)).map(|(_, row)| row).collect();
     let window_hashes: Vec<TokenHashes> =
         window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
-    if form_rows.len() != window_hashes.len() {
+    let is_lettered = window.last().is_some_and(|last| is_letter_a(text, last));
+    if form_rows.len() != window_hashes.len() || form_rows.len() > 1 && is_lettered != form_text.ends_with(" a") {
         return None;
     }
     let sorted = |hashes: &mut dyn Iterator<Item = u64>| {

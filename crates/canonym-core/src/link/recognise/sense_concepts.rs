@@ -5,10 +5,12 @@ use std::sync::OnceLock;
 use super::accept::case_agrees;
 use super::scan::{ScanScratch, Tier, lookup, words};
 use super::senses::{Sense, SenseInventory};
+use crate::kb::lexicon::hash_token;
 use crate::kb::subset::KbView;
-use crate::kb::{ConceptId, FormId, NameId, Scope};
+use crate::kb::{ConceptId, FormId, KnowledgeBase, NameId, Scope};
 use crate::text::analysis::Analysis;
 use crate::text::normalise::fold;
+use crate::text::words::is_linking_word;
 
 /// A concept with the name that matched.
 pub(super) type Named = (ConceptId, NameId);
@@ -19,8 +21,11 @@ pub struct SenseConcepts {
     of_long_forms: Vec<OnceLock<Vec<Named>>>,
     of_senses: Vec<OnceLock<Vec<Named>>>,
     of_forms: Vec<OnceLock<Vec<Named>>>,
-    /// Whether a long form of the sense is like the form.
+    // By the number of the sense.
     is_alike: Vec<OnceLock<bool>>,
+    is_inflected: Vec<OnceLock<bool>>,
+    /// The roots of the words of its long forms.
+    words: Vec<OnceLock<Vec<u64>>>,
 }
 
 impl SenseConcepts {
@@ -30,7 +35,14 @@ impl SenseConcepts {
             (0..n).map(|_| OnceLock::new()).collect()
         }
         let n = inventory.n_senses();
-        SenseConcepts { of_long_forms: empty(n), of_senses: empty(n), of_forms: empty(n), is_alike: empty(n) }
+        SenseConcepts {
+            of_long_forms: empty(n),
+            of_senses: empty(n),
+            of_forms: empty(n),
+            is_alike: empty(n),
+            is_inflected: empty(n),
+            words: empty(n),
+        }
     }
 
     /// The concepts of the first long form that is a name.
@@ -66,6 +78,25 @@ impl SenseConcepts {
         senses.first().map_or(&[], |first| self.of_forms[first.number()].get_or_init(find))
     }
 
+    /// Whether a long form of the sense is an inflection of the form: `Humans`.
+    pub(super) fn is_inflected(&self, form: &str, sense: &Sense) -> bool {
+        let word = |text: &str| hash_token(&fold(text)).canonical;
+        *self.is_inflected[sense.number()].get_or_init(|| sense.long_forms().any(|long| word(long) == word(form)))
+    }
+
+    /// Whether another name of a concept than the given one has a content word of a long form of the sense.
+    pub(super) fn shares_words(&self, kb: &KnowledgeBase, (concept, name): Named, sense: &Sense) -> bool {
+        let of = |text: &str| {
+            let folded = fold(text);
+            let words = folded.split(' ').filter(|word| word.len() >= MIN_STEM && !is_linking_word(word));
+            words.map(|word| hash_token(word).root).collect::<Vec<u64>>()
+        };
+        let of_sense = self.words[sense.number()].get_or_init(|| sense.long_forms().flat_map(of).collect());
+        let others = kb.names(concept).filter(|other| *other != name);
+        others.take(MAX_NAMES).any(|other| of(kb.name(other)).iter().any(|word| of_sense.contains(word)))
+    }
+
+    /// Whether a long form of the sense has the form, or a word of its stem.
     pub(super) fn is_alike(&self, form: &str, sense: &Sense) -> bool {
         *self.is_alike[sense.number()].get_or_init(|| sense.long_forms().any(|long| is_alike(form, long)))
     }
@@ -85,6 +116,9 @@ fn is_alike(form: &str, long: &str) -> bool {
 
 /// Minimum number of letters that two words of one stem share.
 const MIN_STEM: usize = 4;
+
+/// Names of a concept that are compared with a sense.
+const MAX_NAMES: usize = 64;
 
 /// The concepts of a sense: those of its first long form that is a name.
 fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {

@@ -145,6 +145,8 @@ pub struct SenseInventory {
     n_senses: usize,
     /// The topic of general language, outside medicine and biology.
     pub(super) everyday: Option<u8>,
+    /// Topics of symbols of genes and molecules.
+    symbolic: Vec<u8>,
 }
 
 /// A use of a form with its senses.
@@ -183,6 +185,12 @@ const MIN_OTHER_PRIOR: f32 = 0.03;
 const UNLISTED_PRIOR: f32 = 0.12;
 /// Factor on the odds of a sense whose concept has the form as preferred name.
 const PREFERRED_FACTOR: f32 = 3.0;
+/// A terminology with at most this many concepts is about one field, and so are the texts that are linked to it.
+const SMALL: usize = 2_000;
+/// Share of the senses of a short form that a small terminology lacks which goes to its own concept.
+const SMALL_SHARE: f32 = 0.7;
+/// Topics of senses that are genes, proteins or molecules.
+const SYMBOLIC: [&str; 2] = ["genetics", "molecular-biology"];
 /// Factor on the odds of the senses that a terminology has if it has neither the form nor its usual sense.
 const FOREIGN_FACTOR: f32 = 0.1;
 
@@ -203,6 +211,8 @@ impl SenseInventory {
                     .for_each(|word| topics_of.entry(xxh3_64(word.as_bytes())).or_default().push(topic as u8));
             }
             inventory.topics_of = Arc::new(topics_of);
+            let numbered = names.iter().enumerate().filter(|(_, name)| SYMBOLIC.contains(name));
+            inventory.symbolic = numbered.map(|(topic, _)| topic as u8).collect();
             inventory.everyday = names.iter().position(|name| *name == "everyday").map(|topic| topic as u8);
             for line in SENSES.lines() {
                 let fields: Vec<&str> = line.split('\t').collect();
@@ -379,7 +389,7 @@ impl SenseInventory {
             let scores: Vec<f32> = form.senses.iter().map(score).collect();
             let has_other = form.senses.iter().any(|sense| sense.long_forms().next().is_none());
             let other = if has_other { GENERAL_WEIGHT * document.general } else { 0.0 };
-            let Some(sensed) = sense_match(view, &form, &scores, other, concepts) else { continue };
+            let Some(sensed) = sense_match(view, &form, &scores, other, (concepts, &self.symbolic)) else { continue };
             // If no sense of a longer form is in the knowledge base, its later words are tried on their own, as in
             // `brain mets`.
             next = if sensed.concepts.is_empty() && !sensed.is_idiom { at + 1 } else { end };
@@ -427,13 +437,13 @@ impl FormUse<'_> {
 }
 
 /// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the
-/// weight of senses that are no concepts.
+/// weight of senses that are no concepts, and `symbols` are the topics of genes and molecules.
 fn sense_match(
     view: KbView<'_>,
     form_use: &FormUse<'_>,
     scores: &[f32],
     other: f32,
-    concepts: &SenseConcepts,
+    (concepts, symbols): (&SenseConcepts, &[u8]),
 ) -> Option<SenseMatch> {
     let FormUse { span, written, form, senses } = *form_use;
     let is_word = form.chars().all(char::is_lowercase);
@@ -449,32 +459,65 @@ fn sense_match(
     };
     let mut odds: Vec<(Option<Named>, f32)> = Vec::new();
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
-    // The weight of senses named like the form, but not in the knowledge base.
-    let mut absent = 0.0;
+    // The weight of senses named like the form, but not in the knowledge base, and all concepts that it lacks, with their weights.
+    let (mut absent, mut lacking): (f32, Vec<(&Sense, f32)>) = (0.0, Vec::new());
     let found_for = |sense: &Sense| concepts.of_sense(view, sense, senses).iter().filter(|named| view.has(named.0));
     // A terminology that has neither the form nor its usual sense rarely has what is meant: `hair` is no hair cell.
     let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior));
     let lacks = |usual: &Sense| !usual.is_own && found_for(usual).next().is_none();
     let is_foreign = is_word && named.is_empty() && usual.is_some_and(lacks);
+    let is_main = |sense: &Sense| usual.is_some_and(|usual| usual.number() == sense.number());
+    // The concept of a sense. A terminology that names another concept like the form means that one: `Mania`, although it has the bipolar
+    // disorder, or `human`, although it has the genus of humans.
+    let meant = |sense: &Sense| {
+        let first = found_for(sense).next().copied()?;
+        let is_named = named.iter().any(|(concept, _)| *concept == first.0);
+        let has_form = || sense.long_forms().any(|long| fold(long) == fold(form));
+        if sense.is_own || is_named || has_form() {
+            return Some(first);
+        }
+        let is_inflected = concepts.is_inflected(form, sense);
+        let other = named.iter().find(|(concept, _)| is_inflected || is_main(sense) && is_preferred(*concept));
+        other.copied().or(Some(first))
+    };
     for (sense, score) in senses.iter().zip(scores) {
-        let mut weight = score.exp();
-        if found_for(sense).any(|(concept, _)| is_preferred(*concept)) {
+        let (mut weight, first) = (score.exp(), meant(sense));
+        let mut all = found_for(sense).map(|(concept, _)| *concept).chain(first.map(|(concept, _)| concept));
+        if all.any(is_preferred) {
             weight *= PREFERRED_FACTOR;
         }
-        let first = found_for(sense).next();
         weight *= if is_foreign && first.is_some() { FOREIGN_FACTOR } else { 1.0 };
         sum += weight;
-        odds.push((first.copied(), weight));
-        absent += if first.is_none() && is_word && concepts.is_alike(form, sense) { weight } else { 0.0 };
+        odds.push((first, weight));
+        if first.is_none() && sense.long_forms().next().is_some() {
+            lacking.push((sense, weight));
+            absent += if is_word && concepts.is_alike(form, sense) { weight } else { 0.0 };
+        }
     }
     // The user's senses of a form replace all others.
     let is_own = senses.iter().any(|sense| sense.is_own);
     let is_listed = |concept: ConceptId| odds.iter().any(|(one, _)| one.is_some_and(|(known, _)| known == concept));
     let unlisted: Vec<Named> = named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
-    // The terminology may name the meant concept otherwise: an embryo need not be called mammalian.
-    let inherited = absent / unlisted.len().max(1) as f32;
-    for (concept, name) in unlisted {
+    // The terminology may name the meant concept otherwise: an embryo need not be called mammalian, nor `HER2` the human epidermal growth
+    // factor receptor 2.
+    let share = |(concept, name): Named| {
+        if is_word {
+            return absent;
+        }
+        let is_symbol = |sense: &Sense| is_preferred(concept) && sense.topics.iter().any(|of| symbols.contains(of));
+        let is_alike = |sense: &Sense| concepts.shares_words(view.kb, (concept, name), sense);
+        let goes_to_it = |sense: &&(&Sense, f32)| is_alike(sense.0) || is_symbol(sense.0);
+        let likely: f32 = lacking.iter().filter(goes_to_it).map(|(_, weight)| weight).sum();
+        let knows_none = odds.iter().all(|(one, _)| one.is_none());
+        let is_own_list = knows_none && view.kb.n_concepts() <= SMALL;
+        let all: f32 = lacking.iter().map(|(_, weight)| weight).sum();
+        likely.max(if is_own_list { SMALL_SHARE * all } else { 0.0 })
+    };
+    let n_unlisted = unlisted.len().max(1) as f32;
+    let inherited: Vec<f32> = unlisted.iter().map(|named| share(*named) / n_unlisted).collect();
+    for ((concept, name), inherited) in unlisted.into_iter().zip(inherited) {
         let weight = UNLISTED_PRIOR * if is_preferred(concept) { PREFERRED_FACTOR } else { 1.0 };
+        // What it inherits is in the sum already.
         sum += (weight - inherited).max(0.0);
         odds.push((Some((concept, name)), weight.max(inherited)));
     }

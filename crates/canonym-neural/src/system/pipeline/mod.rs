@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use canonym_core::Result;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::Explanation;
-use canonym_core::link::lookalike::only_looks_alike;
+use canonym_core::link::lookalike::{is_word_not_acronym, only_looks_alike};
 use canonym_core::link::recognise::accept::is_acronym;
 use canonym_core::link::recognise::scan::ScanScratch;
 use canonym_core::link::recognise::{
@@ -219,7 +219,8 @@ impl Pipeline {
         }
         let name = proposal.name.as_str();
         proposal.link.candidates.retain(|candidate| {
-            candidate.name.is_none_or(|of_kb| !only_looks_alike(&self.kb, name, self.kb.name(of_kb)))
+            let of_kb = candidate.name.map(|of_kb| self.kb.name(of_kb));
+            of_kb.is_none_or(|of_kb| !only_looks_alike(&self.kb, name, of_kb) && !is_word_not_acronym(name, of_kb))
         });
     }
 
