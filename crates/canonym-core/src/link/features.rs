@@ -140,6 +140,9 @@ pub const N_NEAREST: usize = 48;
 /// Maximum number of forms taken from one key.
 const N_EQUAL: usize = 64;
 
+/// Maximum length of a symbol that names may write with a hyphen.
+const MAX_SYMBOL: usize = 12;
+
 /// Whether a token is a number (Roman numerals are already converted) or a single letter, which distinguish subtypes.
 fn is_subtype(token: &str) -> bool {
     token.len() == 1
@@ -289,6 +292,13 @@ impl PreparedQuery {
             forms.extend(kb.roots().get(key).iter().filter(has_row).take(N_EQUAL).map(|row| (FormId(row), None)));
         }
         forms.extend(kb.find_form(&self.squeezed).filter(|form| view.has_form(*form)).map(|form| (form, None)));
+        // `HepG2` for `Hep-G2`.
+        let is_symbol = |text: &str| text.len() <= MAX_SYMBOL && text.bytes().any(|byte| byte.is_ascii_digit());
+        if self.squeezed.is_ascii() && is_symbol(&self.squeezed) {
+            let divided = (1..self.squeezed.len()).map(|at| self.squeezed.split_at(at));
+            let found = divided.filter_map(|(one, other)| kb.find_form(&fold(&format!("{one}-{other}"))));
+            forms.extend(found.filter(|form| view.has_form(*form)).map(|form| (form, None)));
+        }
     }
 
     fn compare(&self, text: &str, name: &[Token], aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {
@@ -391,9 +401,24 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
             end: start + word.len(),
         };
         make_level(&mut token);
+        if word == "other" {
+            token.kind = WordKind::Subtype;
+        }
         name.push(token);
     }
+    // `Pneumonia, unspecified organism` is pneumonia, and `Unspecified appendicitis` appendicitis.
+    let unspecified = text.split(' ').filter(|word| !word.is_empty()).position(|word| word == "unspecified");
+    if let Some(at) = unspecified.filter(|_| name.len() > 1) {
+        let end = if at > 0 && name.len() <= at + 1 + MAX_UNSPECIFIED { name.len() } else { at + 1 };
+        let weightless = name.len() - (end - at) > 0;
+        for token in name.iter_mut().take(end).skip(at).filter(|_| weightless) {
+            (token.weight, token.kind) = (0.0, WordKind::Linking);
+        }
+    }
 }
+
+/// Maximum number of words behind `unspecified` at the end of a name that say what is not specified.
+const MAX_UNSPECIFIED: usize = 1;
 
 /// Words that say of a level what the others of their line say. Opposite levels distinguish concepts as numbers do.
 const LEVELS: [[&str; 5]; 2] =

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Link;
+use super::{Candidate, Link};
 use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use super::recognise::senses::SenseInventory;
@@ -35,8 +35,8 @@ const GENERAL: u16 = 20;
 const MIN_LENGTH: usize = 5;
 
 /// Words of names that say what kind of concept it is, as in `kidney structure (body structure)`.
-const HEADS: [&str; 8] =
-    ["structure", "finding", "procedure", "organism", "substance", "product", "entire", "unspecified"];
+const HEADS: [&str; 9] =
+    ["structure", "finding", "procedure", "organism", "substance", "product", "entire", "unspecified", "atom"];
 
 /// Prefixes of words that mean opposites.
 const OPPOSITES: [(&str, &str); 10] = [
@@ -237,7 +237,8 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
     let (query, name) = (fold(query), fold(name));
     let mut n_misspelt = 0;
     let agrees = |(one, other): (&str, &str)| {
-        let is_misspelt = one != other && is_misspelling(kb, one, other);
+        let is_misspelt =
+            one != other && (is_misspelling(kb, one, other) || is_short_misspelling(kb, one, other));
         n_misspelt += usize::from(is_misspelt);
         one == other || is_misspelt
     };
@@ -246,15 +247,22 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
         && n_misspelt > 0
 }
 
-/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability.
+/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability. A misspelled name comes before names
+/// that are only similar.
 pub fn check_first(kb: &KnowledgeBase, name: &str, link: &mut Link) {
-    let Some(first) = link.candidates.first_mut() else { return };
-    let Some(first_name) = first.name.map(|form| kb.name(form)) else { return };
-    if only_looks_alike(kb, name, first_name) {
+    let named = |candidate: &Candidate| candidate.name.map(|form| kb.name(form));
+    let Some(first) = link.candidates.first() else { return };
+    let Some(first_name) = named(first) else { return };
+    let is_misspelt = |candidate: &Candidate| named(candidate).is_some_and(|of_kb| is_misspelt_name(kb, name, of_kb));
+    if first.p_link < MISSPELT
+        && let Some(at) = link.candidates.iter().position(is_misspelt)
+    {
+        let mut misspelt = link.candidates.remove(at);
+        misspelt.p_link = MISSPELT;
+        link.candidates.insert(0, misspelt);
+    } else if only_looks_alike(kb, name, first_name) {
         link.nil = true;
         link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= DISTRUST);
-    } else if is_misspelt_name(kb, name, first_name) {
-        first.p_link = first.p_link.max(MISSPELT);
     }
 }
 

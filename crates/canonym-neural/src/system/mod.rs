@@ -29,13 +29,13 @@ use canonym_core::error::Context;
 use canonym_core::eval::learned::Learned;
 use canonym_core::index::bm25::Bm25Config;
 use canonym_core::kb::KnowledgeBase;
-use canonym_core::kb::subset::Subset;
+use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::link::explain::Explanation;
-use canonym_core::link::lexical::{LinkConfig, where_named};
+use canonym_core::link::lexical::{LinkConfig, may_name, where_named};
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::link::system::no_leaky_tokenisation;
-use canonym_core::link::{Annotator, LeakyAnnotator, Link, LinkInput, Linker};
+use canonym_core::link::{Annotator, Candidate, LeakyAnnotator, Link, LinkInput, Linker};
 use canonym_core::{Error, Result};
 
 use crate::bundle::cross_encoder::{self, CrossBundle};
@@ -326,8 +326,16 @@ fn of_bundle(path: &Path) -> Result<Models> {
     open().with_context(|| format!("cannot open the model {}", path.display()))
 }
 
-/// Links names and given mentions. Names that cannot name a concept, such as `n/a`, and names that only look like one stay unlinked.
-pub struct NameLinker(Box<dyn Linker>);
+/// Probability that a short form has its usual meaning in a list of names, given the share of that meaning of all uses.
+const USUAL_TRUST: f32 = 0.9;
+
+/// Links names and given mentions. Names that cannot name a concept, such as `n/a`, and names that only look like one stay unlinked. Short
+/// forms that the terminology lacks are linked to what they usually mean.
+pub struct NameLinker {
+    linker: Box<dyn Linker>,
+    subset: Option<Arc<Subset>>,
+    config: LinkConfig,
+}
 
 impl NameLinker {
     /// Builds the linker of `models` on `kb`, without reranking.
@@ -340,11 +348,11 @@ impl NameLinker {
         config: LinkConfig,
         subset: Option<Arc<Subset>>,
     ) -> Result<NameLinker> {
-        let on = Target { index: models.index.clone(), ..Target::new(kb, subset) };
+        let on = Target { index: models.index.clone(), ..Target::new(kb, subset.clone()) };
         let stage = Stage::start();
         let linker = models.linking.linker(&on, config)?;
         stage.done("built the linker");
-        Ok(NameLinker(linker))
+        Ok(NameLinker { linker, subset, config })
     }
 
     /// Links names without context, in order.
@@ -352,7 +360,18 @@ impl NameLinker {
     /// # Errors
     /// If the model fails on one of the names.
     pub fn link_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<Link>> {
-        where_named(self.0.kb(), names, |names| self.0.link_names(names))
+        let mut links = where_named(self.kb(), names, |names| self.linker.link_names(names))?;
+        let view = KbView { kb: self.kb(), subset: self.subset.as_deref() };
+        for (name, link) in names.iter().zip(&mut links).filter(|(name, _)| may_name(view.kb, name.as_ref())) {
+            if let Some((concept, name, share)) = SenseInventory::embedded().usual(view, name.as_ref()) {
+                link.candidates.retain(|candidate| candidate.concept != concept);
+                link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= 1.0 - share);
+                link.candidates.insert(0, Candidate { concept, name: Some(name), p_link: USUAL_TRUST * share });
+                link.candidates.truncate(self.config.top_k.max(1));
+                link.nil = USUAL_TRUST * share < self.config.min_score;
+            }
+        }
+        Ok(links)
     }
 
     /// Like [`NameLinker::link_names`], with explanations. Slower.
@@ -366,22 +385,22 @@ impl NameLinker {
             [] => (link, Explanation { compared: (*name).to_owned(), ..Explanation::default() }),
             _ => (link, explanation),
         };
-        let explained = names.iter().zip(self.0.explain_names(&names)?);
+        let explained = names.iter().zip(self.linker.explain_names(&names)?);
         Ok(self.link_names(&names)?.into_iter().zip(explained).map(explain).collect())
     }
 }
 
 impl Linker for NameLinker {
     fn kb(&self) -> &KnowledgeBase {
-        self.0.kb()
+        self.linker.kb()
     }
 
     fn link(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<Link>>> {
-        self.0.link(inputs)
+        self.linker.link(inputs)
     }
 
     fn explain(&self, inputs: &[LinkInput<'_>]) -> Result<Vec<Vec<(Link, Explanation)>>> {
-        self.0.explain(inputs)
+        self.linker.explain(inputs)
     }
 }
 

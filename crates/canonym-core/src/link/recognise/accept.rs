@@ -324,6 +324,15 @@ pub(super) fn features(
     ]
 }
 
+/// Terminologies with at most this many names are short lists.
+const OF_FEW: f32 = 2_000.0;
+
+/// Terminologies with at least this many names share most acronyms with others.
+const OF_MANY: f32 = 20_000.0;
+
+/// What is added to the log-odds of acronyms of a short list.
+const FEW_LOGIT: f32 = 2.5;
+
 /// Weights of the features, and the threshold on p(mention).
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptModel {
@@ -369,9 +378,19 @@ impl AcceptModel {
         serde_json::to_string_pretty(&stored).expect("numbers and names are plain data") + "\n"
     }
 
-    /// Probability that a sense candidate is correct.
-    pub fn score(&self, candidate: &SenseCandidate) -> f32 {
-        candidate.sense.map_or_else(|| self.probability(&candidate.features), |sense| SENSE_TRUST * sense)
+    /// Probability that a sense candidate is correct, in a terminology with `n_names` names. A short list of names is about one field, in
+    /// which its acronyms have few other meanings; a large terminology shares most of its acronyms with others.
+    pub fn score(&self, candidate: &SenseCandidate, n_names: usize) -> f32 {
+        if let Some(sense) = candidate.sense {
+            return SENSE_TRUST * sense;
+        }
+        let probability = self.probability(&candidate.features);
+        if candidate.features[UNDEFINED] == 0.0 {
+            return probability;
+        }
+        let share = ((OF_MANY / n_names.max(1) as f32).ln() / (OF_MANY / OF_FEW).ln()).clamp(0.0, 1.0);
+        let odds = probability / (1.0 - probability).max(1e-6) * (FEW_LOGIT * share).exp();
+        odds / (1.0 + odds)
     }
 
     /// Probability that a sense candidate with these features is correct.

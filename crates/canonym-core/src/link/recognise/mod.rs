@@ -16,6 +16,7 @@ mod respell;
 pub mod scan;
 mod sense_concepts;
 mod sense_context;
+mod sense_match;
 pub mod senses;
 mod spelling;
 pub mod touched;
@@ -297,7 +298,7 @@ impl DictionaryAnnotator {
             let features = accept::features(&self.kb, text, words, &found, Tier::Folded, *name);
             let candidate =
                 SenseCandidate { concept: *concept, name: *name, tier: Tier::Folded, features, sense: Some(*sense) };
-            (candidate, self.model.score(&candidate))
+            (candidate, self.model.score(&candidate, self.kb.n_names()))
         };
         let is_root = |(concept, ..): &&(ConceptId, crate::kb::NameId, f32)| Some(*concept) == self.root;
         let senses: Vec<_> = sensed.concepts.iter().filter(|one| !is_root(one)).map(score).collect();
@@ -329,7 +330,7 @@ impl DictionaryAnnotator {
         if candidates.is_empty() {
             return None;
         }
-        let scored = candidates.into_iter().map(|candidate| (candidate, self.model.score(&candidate)));
+        let scored = candidates.into_iter().map(|candidate| (candidate, self.model.score(&candidate, self.kb.n_names())));
         let span = found.span(words);
         let senses = scored.collect();
         let is_cause = is_cause(text, words, found.last);
@@ -369,7 +370,7 @@ impl DictionaryAnnotator {
         for (candidate, score) in &mut matched.senses {
             candidate.features[accept::DIFFERS] = 1.0;
             candidate.features[accept::UNDEFINED] = 0.0;
-            *score = self.model.score(candidate);
+            *score = self.model.score(candidate, self.kb.n_names());
         }
         matched.sort();
     }
@@ -395,7 +396,7 @@ impl DictionaryAnnotator {
                 let n_others =
                     counts.get(&candidate.concept).map_or(0, |n| n.saturating_sub(u32::from(!entry.is_nested)));
                 candidate.features[accept::MENTIONED] = (n_others as f32 + 1.0).ln();
-                *score = self.model.score(candidate);
+                *score = self.model.score(candidate, self.kb.n_names());
             }
             entry.sort();
         }

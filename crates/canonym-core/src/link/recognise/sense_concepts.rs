@@ -84,8 +84,19 @@ impl SenseConcepts {
         *self.is_inflected[sense.number()].get_or_init(|| sense.long_forms().any(|long| word(long) == word(form)))
     }
 
-    /// Whether another name of a concept than the given one has a content word of a long form of the sense.
-    pub(super) fn shares_words(&self, kb: &KnowledgeBase, (concept, name): Named, sense: &Sense) -> bool {
+    /// Whether a long form of the sense has the form as a word, or a content word of another name of the concept than the given one.
+    pub(super) fn shares_words(
+        &self,
+        kb: &KnowledgeBase,
+        form: &str,
+        (concept, name): Named,
+        sense: &Sense,
+    ) -> bool {
+        // `Vero` in `Vero Cells`.
+        let form = format!(" {} ", fold(form));
+        if sense.long_forms().any(|long| format!(" {} ", fold(long)).contains(&form)) {
+            return true;
+        }
         let of = |text: &str| {
             let folded = fold(text);
             let words = folded.split(' ').filter(|word| word.len() >= MIN_STEM && !is_linking_word(word));
@@ -121,7 +132,7 @@ const MIN_STEM: usize = 4;
 const MAX_NAMES: usize = 64;
 
 /// The concepts of a sense: those of its first long form that is a name.
-fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
+pub(super) fn concepts_of(view: KbView<'_>, sense: &Sense) -> Vec<(ConceptId, NameId)> {
     let kb = view.kb;
     let mut scratch = ScanScratch::default();
     for long in sense.long_forms() {

@@ -14,17 +14,18 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::accept::{case_agrees, is_acronym};
+use super::accept::is_acronym;
 use super::common::frequency;
 use super::scan::Word;
-use super::sense_concepts::{Named, SenseConcepts};
+use super::sense_concepts::SenseConcepts;
+use super::sense_match::{FormUse, sense_match};
 use super::sense_context::DocumentContext;
 use super::word_topics::WordTopics;
 use crate::Result;
 use crate::input::Input;
 use crate::kb::lexicon::hash_token;
 use crate::kb::subset::KbView;
-use crate::kb::{ConceptId, NameId, Scope};
+use crate::kb::{ConceptId, NameId};
 use crate::text::Span;
 use crate::text::normalise::fold;
 use crate::text::tokens::Gap;
@@ -177,22 +178,12 @@ const NEGATING: [&str; 4] = ["Anti", "Non", "anti", "non"];
 
 /// The cue for a number after the form.
 const NUMBER: &str = "#";
+/// Minimum share of all uses of a sense that prevails without context.
+const MIN_USUAL: f32 = 0.6;
 /// Weight of unlisted senses in a general-language document.
 const GENERAL_WEIGHT: f32 = 6.0;
-/// Minimum prior of all senses missing in the inventory.
-const MIN_OTHER_PRIOR: f32 = 0.03;
-/// Prior of a concept that has the form as a name in the knowledge base but is not in the inventory.
-const UNLISTED_PRIOR: f32 = 0.12;
-/// Factor on the odds of a sense whose concept has the form as preferred name.
-const PREFERRED_FACTOR: f32 = 3.0;
-/// A terminology with at most this many concepts is about one field, and so are the texts that are linked to it.
-const SMALL: usize = 2_000;
-/// Share of the senses of a short form that a small terminology lacks which goes to its own concept.
-const SMALL_SHARE: f32 = 0.7;
 /// Topics of senses that are genes, proteins or molecules.
 const SYMBOLIC: [&str; 2] = ["genetics", "molecular-biology"];
-/// Factor on the odds of the senses that a terminology has if it has neither the form nor its usual sense.
-const FOREIGN_FACTOR: f32 = 0.1;
 
 impl SenseInventory {
     /// The embedded inventory.
@@ -349,6 +340,22 @@ impl SenseInventory {
         forms.and_then(|forms| forms.iter().find(|(known, _)| **known == *form)).map_or(&[], |(_, senses)| senses)
     }
 
+    /// What a form usually means, for lists of names, which have no context: the concept, its name, and the share of all uses. `None` if the
+    /// terminology names something like the form, or if no sense prevails.
+    pub fn usual(&self, view: KbView<'_>, form: &str) -> Option<(ConceptId, NameId, f32)> {
+        let form = form.trim();
+        let known = view.kb.find_form(&fold(form)).filter(|known| view.has_form(*known));
+        if form.len() > MAX_FORM || known.is_some() {
+            return None;
+        }
+        let upper = form.to_uppercase();
+        let senses = [form, &upper].into_iter().map(|form| self.senses(form)).find(|senses| !senses.is_empty())?;
+        let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior))?;
+        let found = super::sense_concepts::concepts_of(view, usual);
+        let (concept, name) = found.first().filter(|_| usual.prior >= MIN_USUAL)?;
+        Some((*concept, *name, usual.prior))
+    }
+
     /// Every use of a form that the text does not define, with its candidate concepts. `defined` are the spans of short
     /// forms that the text defines.
     pub(super) fn find(
@@ -417,127 +424,6 @@ impl SenseInventory {
         let span = Span::new(start, start + form.len() + usize::from(plural));
         Some(FormUse { span, written: span.of(text), form, senses })
     }
-}
-
-/// A use of a form in a text.
-struct FormUse<'a> {
-    span: Span,
-    /// The form as written in the text.
-    written: &'a str,
-    /// The form in the inventory.
-    form: &'a str,
-    senses: &'a [Sense],
-}
-
-impl FormUse<'_> {
-    /// Whether the form is a phrase without a sense that is a concept.
-    fn is_idiom(&self) -> bool {
-        self.form.contains(' ') && self.senses.iter().all(|sense| sense.long_forms().next().is_none())
-    }
-}
-
-/// The candidate concepts of a use, unless it is left to the dictionary; `scores` belong to its senses, `other` is the
-/// weight of senses that are no concepts, and `symbols` are the topics of genes and molecules.
-fn sense_match(
-    view: KbView<'_>,
-    form_use: &FormUse<'_>,
-    scores: &[f32],
-    other: f32,
-    (concepts, symbols): (&SenseConcepts, &[u8]),
-) -> Option<SenseMatch> {
-    let FormUse { span, written, form, senses } = *form_use;
-    let is_word = form.chars().all(char::is_lowercase);
-    let mut named: Vec<Named> = Vec::new();
-    for (concept, name) in concepts.of_form(view, form, senses) {
-        let is_meant = view.has(*concept) && case_agrees(view.kb.name(*name), written);
-        if is_meant && named.iter().all(|(one, _)| one != concept) {
-            named.push((*concept, *name));
-        }
-    }
-    let is_preferred = |concept: ConceptId| {
-        named.iter().any(|(one, name)| *one == concept && view.kb.scope(*name) == Scope::Preferred)
-    };
-    let mut odds: Vec<(Option<Named>, f32)> = Vec::new();
-    let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
-    // The weight of senses named like the form, but not in the knowledge base, and all concepts that it lacks, with their weights.
-    let (mut absent, mut lacking): (f32, Vec<(&Sense, f32)>) = (0.0, Vec::new());
-    let found_for = |sense: &Sense| concepts.of_sense(view, sense, senses).iter().filter(|named| view.has(named.0));
-    // A terminology that has neither the form nor its usual sense rarely has what is meant: `hair` is no hair cell.
-    let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior));
-    let lacks = |usual: &Sense| !usual.is_own && found_for(usual).next().is_none();
-    let is_foreign = is_word && named.is_empty() && usual.is_some_and(lacks);
-    let is_main = |sense: &Sense| usual.is_some_and(|usual| usual.number() == sense.number());
-    // The concept of a sense. A terminology that names another concept like the form means that one: `Mania`, although it has the bipolar
-    // disorder, or `human`, although it has the genus of humans.
-    let meant = |sense: &Sense| {
-        let first = found_for(sense).next().copied()?;
-        let is_named = named.iter().any(|(concept, _)| *concept == first.0);
-        let has_form = || sense.long_forms().any(|long| fold(long) == fold(form));
-        if sense.is_own || is_named || has_form() {
-            return Some(first);
-        }
-        let is_inflected = concepts.is_inflected(form, sense);
-        let other = named.iter().find(|(concept, _)| is_inflected || is_main(sense) && is_preferred(*concept));
-        other.copied().or(Some(first))
-    };
-    for (sense, score) in senses.iter().zip(scores) {
-        let (mut weight, first) = (score.exp(), meant(sense));
-        let mut all = found_for(sense).map(|(concept, _)| *concept).chain(first.map(|(concept, _)| concept));
-        if all.any(is_preferred) {
-            weight *= PREFERRED_FACTOR;
-        }
-        weight *= if is_foreign && first.is_some() { FOREIGN_FACTOR } else { 1.0 };
-        sum += weight;
-        odds.push((first, weight));
-        if first.is_none() && sense.long_forms().next().is_some() {
-            lacking.push((sense, weight));
-            absent += if is_word && concepts.is_alike(form, sense) { weight } else { 0.0 };
-        }
-    }
-    // The user's senses of a form replace all others.
-    let is_own = senses.iter().any(|sense| sense.is_own);
-    let is_listed = |concept: ConceptId| odds.iter().any(|(one, _)| one.is_some_and(|(known, _)| known == concept));
-    let unlisted: Vec<Named> = named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
-    // The terminology may name the meant concept otherwise: an embryo need not be called mammalian, nor `HER2` the human epidermal growth
-    // factor receptor 2.
-    let share = |(concept, name): Named| {
-        if is_word {
-            return absent;
-        }
-        let is_symbol = |sense: &Sense| is_preferred(concept) && sense.topics.iter().any(|of| symbols.contains(of));
-        let is_alike = |sense: &Sense| concepts.shares_words(view.kb, (concept, name), sense);
-        let goes_to_it = |sense: &&(&Sense, f32)| is_alike(sense.0) || is_symbol(sense.0);
-        let likely: f32 = lacking.iter().filter(goes_to_it).map(|(_, weight)| weight).sum();
-        let knows_none = odds.iter().all(|(one, _)| one.is_none());
-        let is_own_list = knows_none && view.kb.n_concepts() <= SMALL;
-        let all: f32 = lacking.iter().map(|(_, weight)| weight).sum();
-        likely.max(if is_own_list { SMALL_SHARE * all } else { 0.0 })
-    };
-    let n_unlisted = unlisted.len().max(1) as f32;
-    let inherited: Vec<f32> = unlisted.iter().map(|named| share(*named) / n_unlisted).collect();
-    for ((concept, name), inherited) in unlisted.into_iter().zip(inherited) {
-        let weight = UNLISTED_PRIOR * if is_preferred(concept) { PREFERRED_FACTOR } else { 1.0 };
-        // What it inherits is in the sum already.
-        sum += (weight - inherited).max(0.0);
-        odds.push((Some((concept, name)), weight.max(inherited)));
-    }
-    let mut concepts: Vec<(ConceptId, NameId, f32)> = Vec::new();
-    for (one, weight) in odds {
-        let Some((concept, name)) = one else { continue };
-        match concepts.iter_mut().find(|known| known.0 == concept) {
-            Some(known) => known.2 += weight / sum,
-            None => concepts.push((concept, name, weight / sum)),
-        }
-    }
-    // An ordinary word in a medical sense that no name has is left to the dictionary: `embryonic`.
-    if !is_own && concepts.is_empty() && absent > 0.5 * sum {
-        return None;
-    }
-    concepts.sort_by(|left, right| right.2.total_cmp(&left.2).then(left.0.cmp(&right.0)));
-    // Parts of a short form that the terminology lacks mean something else: `SARS-CoV` in `SARS-CoV-2`.
-    let is_joined = form.contains('-') && form.contains(|letter: char| letter.is_ascii_uppercase());
-    let is_idiom = concepts.is_empty() && is_joined;
-    Some(SenseMatch { span, concepts, is_own, is_idiom })
 }
 
 /// The long forms in a field.
