@@ -230,9 +230,15 @@ impl PreparedQuery {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
                 read_name(kb, form, &text, &mut name);
-                let query = Tokenised { text: &self.folded, tokens: &self.leveled };
-                align(query, Tokenised { text: &text, tokens: &name }, &mut aligned);
-                FormFeatures { form, values: self.compare(&text, &name, &aligned, cosine) }
+                // Words that are only divided otherwise, as in `openbite`, are the words of the name.
+                let has_letters = text.bytes().filter(|byte| *byte != b' ').eq(self.squeezed.bytes());
+                let query = match has_letters {
+                    true => Tokenised { text: &text, tokens: &name },
+                    false => Tokenised { text: &self.folded, tokens: &self.leveled },
+                };
+                let name = Tokenised { text: &text, tokens: &name };
+                align(query, name, &mut aligned);
+                FormFeatures { form, values: self.compare(query, name, &aligned, cosine) }
             })
             .collect()
     }
@@ -301,15 +307,16 @@ impl PreparedQuery {
         }
     }
 
-    fn compare(&self, text: &str, name: &[Token], aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {
+    fn compare(&self, said: Tokenised<'_>, of_kb: Tokenised<'_>, aligned: &Aligned, cosine: f32) -> [f32; N_FEATURES] {
+        let (text, name) = (of_kb.text, of_kb.tokens);
         let flag = |yes: bool| f32::from(u8::from(yes));
-        let first = self.leveled.first().map(|token| token.root) == name.first().map(|token| token.root);
-        let last = self.leveled.last().map(|token| token.root) == name.last().map(|token| token.root);
+        let first = said.tokens.first().map(|token| token.root) == name.first().map(|token| token.root);
+        let last = said.tokens.last().map(|token| token.root) == name.last().map(|token| token.root);
         let lens = (self.folded.len() as f32, text.len() as f32);
         let counted = |tokens: &[Token], hash: fn(&Token) -> u64| {
             bag_key(tokens.iter().filter(|token| token.weight > 0.0).map(hash))
         };
-        let same = |hash: fn(&Token) -> u64| counted(&self.leveled, hash) == counted(name, hash);
+        let same = |hash: fn(&Token) -> u64| counted(said.tokens, hash) == counted(name, hash);
         let (query, other) = (&aligned.query, &aligned.name);
         let one = self.tokens.len() == 1;
         let lone = one && name.len() == 1;
