@@ -100,7 +100,7 @@ bench-lookalikes:
 # Batch runs, `kb build` and `index build` killed at random moments and repeated; some ten minutes, needs no data.
 bench-resume:
 	$(CARGO) build --release -p canonym-cli
-	$(PYTHON) benches/kill_resume.py $(BINARY) --kills 200
+	$(PYTHON) benches/kill_resume.py $(BINARY) --kills 200 --report experiments/reports/kill-resume.json
 
 # Links in a loop for MINUTES, and in a server, and reports memory over time; needs no data.
 MINUTES ?= 30

@@ -30,6 +30,8 @@ mod reading;
 mod serve;
 mod system;
 mod train;
+#[cfg(unix)]
+mod truncated;
 
 use std::ffi::OsString;
 
@@ -107,6 +109,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     start_tracing(arguments.verbose);
     if let Err(error) = interrupt::watch() {
         tracing::warn!("cannot install signal handlers; an interrupt may leave temporary files: {error}");
+    }
+    #[cfg(unix)]
+    if let Err(error) = truncated::watch() {
+        tracing::warn!("cannot install a signal handler; the loss of a mapped file would not be explained: {error}");
     }
     let stage = Stage::start();
     let result = match arguments.command {

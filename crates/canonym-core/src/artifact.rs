@@ -6,6 +6,7 @@
 //! sections is up to the caller.
 
 mod atomic;
+mod mapped;
 mod packed;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 pub use atomic::{AtomicFile, AtomicFolder, is_temporary, remove_temporaries_of, remove_unfinished};
+pub use mapped::{MAX_MAPPED_PATH, mapped_file};
 pub use packed::{PackedFile, check_ending, is_packed};
 
 use crate::{Error, Result};
@@ -194,6 +196,8 @@ impl std::ops::Deref for Bytes {
 struct MappedFile {
     file: File,
     opened: Metadata,
+    /// Names the file where the program is told an address in it.
+    _registered: mapped::Registered,
 }
 
 /// An opened container.
@@ -364,7 +368,8 @@ fn read_or_map(in_memory: u64, path: &Path, kind: ArtifactKind) -> Result<Bytes>
         // SAFETY: The map is read-only and private to this process. Compiled files are never modified in place,
         // only replaced by renaming, so the mapped pages do not change; `check_unchanged` detects violations.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
-        Bytes::Mapped(map, MappedFile { file, opened: metadata })
+        let registered = mapped::Registered::new(&map, path);
+        Bytes::Mapped(map, MappedFile { file, opened: metadata, _registered: registered })
     })
 }
 

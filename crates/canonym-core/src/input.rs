@@ -17,6 +17,7 @@
 
 mod archive;
 mod stream;
+mod tail;
 mod tar;
 pub mod xml;
 
@@ -27,6 +28,8 @@ use std::sync::Arc;
 
 use archive::Entry;
 use stream::{LimitPassed, Opened, Peeked};
+use tail::Shared;
+pub use tail::Tail;
 use tar::TarEntry;
 
 use crate::{Error, Result, numbers};
@@ -108,6 +111,8 @@ pub struct Input {
     limits: Limits,
     encoding: Encoding,
     packed: bool,
+    /// The stream that is decompressed, if it is one.
+    shared: Option<Shared>,
 }
 
 impl Source {
@@ -178,6 +183,7 @@ impl Source {
             return Ok(vec![self]);
         }
         let entries = tar::entries(&self.label, &mut input, &self.limits)?;
+        input.tail().check(1)?;
         let member = |entry: TarEntry| Source {
             label: self.label.join(entry.name.trim_start_matches('/')),
             origin: Origin::TarMember { archive: Box::new(self.origin.clone()), entry },
@@ -201,6 +207,19 @@ impl Source {
             Origin::Bytes(bytes) => self.unless_tar(self.input(Box::new(Cursor::new(bytes.clone())))?),
             Origin::Member { archive, entry } => self.open_member(archive, entry),
             Origin::TarMember { archive, entry } => self.open_tar_member(archive, entry),
+        }
+    }
+
+    /// Reads a compressed file to its end and compares its checksums. Files that are not compressed have none; standard
+    /// input and pipes are not examined, because they cannot be read twice.
+    ///
+    /// # Errors
+    /// If the source cannot be opened, or the compressed data is damaged or truncated, or exceeds a limit.
+    pub fn verify(&self) -> Result<()> {
+        match &self.origin {
+            Origin::Stdin => Ok(()),
+            Origin::Path(path) if !is_regular(path)? => Ok(()),
+            _ => self.open()?.verify(),
         }
     }
 
@@ -295,6 +314,7 @@ impl Source {
             limits: self.limits,
             encoding: Encoding::Utf8,
             packed: opened.packed,
+            shared: opened.shared,
         })
     }
 
@@ -334,6 +354,27 @@ impl Input {
     /// The last component of the path without `.gz` and `.zst`.
     pub fn file_name(&self) -> &str {
         plain_name(&self.path)
+    }
+
+    /// What is not read yet, to find out whether compressed data is damaged after its content turned out malformed.
+    pub fn tail(&self) -> Tail {
+        Tail { stream: self.shared.clone(), path: self.path.clone() }
+    }
+
+    fn verify(mut self) -> Result<()> {
+        if self.shared.is_none() {
+            return Ok(());
+        }
+        let mut line = 1;
+        loop {
+            let piece = self.reader.fill_buf().map_err(|error| translate(&self.path, line, true, error))?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            line += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let n_bytes = piece.len();
+            self.reader.consume(n_bytes);
+        }
     }
 
     /// The first bytes, uncompressed, at most a few thousand, for format detection. They are not consumed.

@@ -79,8 +79,76 @@ fn a_bad_document_costs_only_that_document() {
     "#]]
     .assert_eq(&std::fs::read_to_string(place.path("bad.jsonl")).unwrap());
     let written = std::fs::read_to_string(place.path("all.jsonl")).unwrap();
-    assert_eq!(written.lines().count(), 1 + 1 + 9_997 + 1 + 1);
+    // Nothing of the damaged file.
+    assert_eq!(written.lines().count(), 1 + 9_997 + 1 + 1);
     assert!(written.lines().nth_back(1).unwrap().starts_with("{\"id\":\"last\""));
+}
+
+/// Two documents, compressed, with a checksum that is wrong.
+fn with_a_wrong_checksum() -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    let lines = b"{\"id\":\"1\",\"text\":\"A square.\"}\n{\"id\":\"2\",\"text\":\"A circle.\"}\n";
+    std::io::Write::write_all(&mut packed, lines).unwrap();
+    let mut packed = packed.finish().unwrap();
+    let n_bytes = packed.len();
+    packed[n_bytes - 6] ^= 1;
+    packed
+}
+
+#[test]
+fn no_document_of_a_damaged_file_is_linked() {
+    let place = Workplace::with_shapes();
+    std::fs::create_dir(place.path("in")).unwrap();
+    place.write("in/a.jsonl.gz", with_a_wrong_checksum());
+    place.write("in/b.txt", "A circle.");
+    let ids = |name: &str| -> Vec<String> {
+        let written = std::fs::read_to_string(place.path(name)).unwrap();
+        written.lines().map(|line| line[..line.find(",\"text\"").unwrap()].to_owned()).collect()
+    };
+    place.check(
+        &link(&["in", "--skip-bad-documents", "bad.jsonl", "-o", "all.jsonl"]),
+        expect![[r#"
+            status 0
+            --- stderr
+            skipped 1 bad document, listed in bad.jsonl
+        "#]],
+    );
+    expect![[r#"
+        {"file":"in/a.jsonl.gz","line":3,"error":"the compressed data is damaged or truncated (corrupt gzip stream does not have a matching checksum)","hint":"download or compress the file again"}
+    "#]]
+    .assert_eq(&std::fs::read_to_string(place.path("bad.jsonl")).unwrap());
+    assert_eq!(ids("all.jsonl"), ["{\"id\":\"b\""]);
+    place.check(
+        &link(&["in", "-o", "all.jsonl"]),
+        expect![[r#"
+            status 1
+            --- stderr
+            error: in/a.jsonl.gz:3: the compressed data is damaged or truncated (corrupt gzip stream does not have a matching checksum)
+            hint: download or compress the file again
+            error: 1 file was skipped or only partly read
+            hint: all other files were processed; fix or remove the files named above
+        "#]],
+    );
+    assert_eq!(ids("all.jsonl"), ["{\"id\":\"b\""]);
+}
+
+#[test]
+fn a_damaged_stream_ends_the_command_whatever_is_skipped() {
+    let place = Workplace::with_shapes();
+    place.write("in.gz", with_a_wrong_checksum());
+    for skips in [&[][..], &["--skip-bad-documents", "bad.jsonl"]] {
+        let mut command = place.command(&link(&[&["-", "-o", "all.jsonl"], skips].concat()));
+        command.stdin(std::fs::File::open(place.path("in.gz")).unwrap());
+        let output = command.output().unwrap();
+        expect![[r#"
+            status 1
+            --- stderr
+            error: -:3: the compressed data is damaged or truncated (corrupt gzip stream does not have a matching checksum)
+            hint: download or compress the file again
+        "#]]
+        .assert_eq(&place.describe(&output));
+        assert!(!place.path("all.jsonl").exists());
+    }
 }
 
 #[test]
@@ -117,7 +185,7 @@ fn a_run_folder_has_one_output_per_input_file() {
         expect![[r#"
             status 0
             --- stderr
-            linked 4 files with 10,001 documents into run/
+            linked 4 files with 10,000 documents into run/
             skipped 5 bad documents, listed in bad.jsonl
         "#]],
     );

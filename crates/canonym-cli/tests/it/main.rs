@@ -45,3 +45,5 @@ mod serve;
 mod services;
 mod stages;
 mod support;
+#[cfg(unix)]
+mod truncated;

@@ -106,7 +106,8 @@ impl Batches {
     /// The next documents, until a limit is reached; empty at the end.
     ///
     /// # Errors
-    /// If a path cannot be opened, or a document cannot be read and is not skipped.
+    /// If a path cannot be opened, a document cannot be read and is not skipped, or a compressed stream that could not be
+    /// verified before its documents is damaged.
     pub fn next_batch(&mut self) -> Result<Batch> {
         let mut batch = Batch::default();
         if let Some(text) = self.text.take() {
@@ -142,7 +143,7 @@ impl Batches {
                     batch.files.push(current.file);
                     batch.documents.push(document);
                 }
-                Some(Err(error)) if self.config.skips => {
+                Some(Err(error)) if self.config.skips && !current.documents.is_spoiled() => {
                     let (path, id) = current.documents.failed();
                     batch.skipped.push((current.file, Skipped::new(&error, path, id)));
                 }

@@ -69,6 +69,7 @@ impl ReadConfig {
             purpose,
             on_notice,
             skips_files: false,
+            is_strict: false,
             n_left_out: 0,
             is_empty: true,
             n_shown: 0,
@@ -98,6 +99,7 @@ pub struct Documents {
     purpose: Purpose,
     on_notice: OnNotice,
     skips_files: bool,
+    is_strict: bool,
     n_left_out: u64,
     /// Whether nothing was read and nothing was wrong so far.
     is_empty: bool,
@@ -112,10 +114,10 @@ impl Iterator for Documents {
         let next = loop {
             match self.reader.next() {
                 Some(Err(error)) if self.skips_files => {
-                    (self.on_notice)(Notice::Skipped(error));
+                    (self.on_notice)(Notice::Skipped(self.reader.cause_of(error)));
                     self.n_left_out += 1;
-                    self.reader.leave_file();
                 }
+                Some(Err(error)) if !self.is_strict => break Some(Err(self.reader.cause_of(error))),
                 next => break next,
             }
         };
@@ -134,27 +136,35 @@ impl Iterator for Documents {
 }
 
 impl Documents {
-    /// In a folder, reports a file that cannot be read and skips the rest of it instead of failing.
+    /// In a folder, reports a file that cannot be read and skips the rest of it instead of failing; a damaged compressed
+    /// file is skipped as a whole.
     #[must_use]
-    pub fn going_on(mut self) -> Documents {
-        if self.path.is_dir() {
-            self.skips_files = true;
-        }
-        self
+    pub fn going_on(self) -> Documents {
+        if self.path.is_dir() { self.skipping_files() } else { self }
     }
 
-    /// Refuses documents with the id of an earlier one, and leaves all errors to the caller, who may continue after them.
+    /// Refuses documents with the id of an earlier one and damaged compressed files as a whole, and leaves all errors to
+    /// the caller, who may continue after them unless the input [is spoiled](Documents::is_spoiled).
     #[must_use]
     pub fn strict(mut self) -> Documents {
-        self.reader = self.reader.with_repeated_ids_refused(true);
+        self.reader = self.reader.with_repeated_ids_refused(true).with_verification(true);
+        self.is_strict = true;
         self
     }
 
-    /// Reports a file that cannot be read and skips the rest of it instead of failing.
+    /// Reports a file that cannot be read and skips the rest of it instead of failing; a damaged compressed file is
+    /// skipped as a whole.
     #[must_use]
     pub fn skipping_files(mut self) -> Documents {
+        self.reader = self.reader.with_verification(true);
         self.skips_files = true;
         self
+    }
+
+    /// Whether the last error is that a compressed stream, which could not be verified before, is damaged. Documents that
+    /// were read from it may be wrong.
+    pub fn is_spoiled(&self) -> bool {
+        self.reader.is_spoiled()
     }
 
     /// Path of the file, and id of the document, that the last error is about, as far as known.

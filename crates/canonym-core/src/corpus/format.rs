@@ -29,7 +29,7 @@ use crate::corpus::{
     AnnotatedDocument, Anomaly, Occurrences, OnMismatch, ReadCounts, bioc_json, bioc_xml, biosyn, brat, conll, csv,
     jats, jsonl, plain, pubmed, pubtator, texoo,
 };
-use crate::input::{Input, Source};
+use crate::input::{Input, Source, Tail};
 use crate::{Error, Result};
 
 pub use crate::corpus::detect::detect;
@@ -42,6 +42,12 @@ pub struct Reader {
     format: Option<CorpusFormat>,
     checker: Checker,
     current: Option<Records>,
+    /// The unread parts of the current files that may be damaged.
+    tails: Vec<Tail>,
+    /// Whether compressed files are read to their end before their documents.
+    verifies: bool,
+    /// Whether the last error is that compressed data is damaged from which documents were read.
+    is_spoiled: bool,
     /// The file of the last document or error.
     path: PathBuf,
     /// Columns of CSV files.
@@ -80,27 +86,33 @@ impl Reader {
         let Listing { waiting, n_other } = files::list(path, format)?;
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader { waiting, format, checker, current: None, path: path.to_path_buf(), columns: CsvColumns::default() })
+        Ok(Reader { checker, ..Reader::of(waiting, format, path) })
+    }
+
+    fn of(waiting: VecDeque<Pending>, format: Option<CorpusFormat>, path: &Path) -> Reader {
+        Reader {
+            waiting,
+            format,
+            checker: Checker::default(),
+            current: None,
+            tails: Vec::new(),
+            verifies: false,
+            is_spoiled: false,
+            path: path.to_path_buf(),
+            columns: CsvColumns::default(),
+        }
     }
 
     /// Opens one file of a listing.
     pub fn open_file(file: &InputFile, format: Option<CorpusFormat>) -> Reader {
-        let (path, waiting) = (file.path().to_path_buf(), VecDeque::from([file.pending.clone()]));
-        Reader { waiting, format, checker: Checker::default(), current: None, path, columns: CsvColumns::default() }
+        Reader::of(VecDeque::from([file.pending.clone()]), format, file.path())
     }
 
     /// Reads from an open input, detecting the format if none is given.
     pub fn from_input(input: Input, format: Option<CorpusFormat>) -> Result<Reader> {
-        let path = input.path().to_path_buf();
-        let current = Some(Records::new(input, format, &CsvColumns::default())?);
-        Ok(Reader {
-            waiting: VecDeque::new(),
-            format,
-            checker: Checker::default(),
-            current,
-            path,
-            columns: CsvColumns::default(),
-        })
+        let mut reader = Reader::of(VecDeque::new(), format, input.path());
+        reader.open_input(input)?;
+        Ok(reader)
     }
 
     /// Reads a source. The members of an archive are read one by one; brat files that belong together form one
@@ -117,20 +129,21 @@ impl Reader {
         }
         let mut checker = Checker::default();
         checker.counts.n_other_files = n_other;
-        Ok(Reader {
-            waiting,
-            format,
-            checker,
-            current: None,
-            path: source.path().to_path_buf(),
-            columns: CsvColumns::default(),
-        })
+        Ok(Reader { checker, ..Reader::of(waiting, format, source.path()) })
     }
 
     /// Sets whether a document with the id of an earlier one is an error. Otherwise it is read and counted.
     #[must_use]
     pub fn with_repeated_ids_refused(mut self, refuses: bool) -> Reader {
         self.checker.refuses_repeated_ids = refuses;
+        self
+    }
+
+    /// Sets whether compressed files are read to their end before their documents, so that no document comes from a
+    /// damaged file. Standard input and pipes cannot be read twice: [`Reader::is_spoiled`].
+    #[must_use]
+    pub fn with_verification(mut self, verifies: bool) -> Reader {
+        self.verifies = verifies;
         self
     }
 
@@ -175,9 +188,22 @@ impl Reader {
         self.checker.failed_id.as_deref()
     }
 
+    /// Whether the last error is that compressed data is damaged from which documents may have been read.
+    pub fn is_spoiled(&self) -> bool {
+        self.is_spoiled
+    }
+
     /// Skips the rest of the current file.
     pub fn leave_file(&mut self) {
         self.current = None;
+        self.tails.clear();
+    }
+
+    /// The cause of an error after which the current file is left: damage of compressed data if there is any, for which
+    /// the file is read to its end.
+    pub fn cause_of(&mut self, error: Error) -> Error {
+        self.current = None;
+        self.tails.drain(..).fold(error, |error, mut tail| tail.cause_of(error))
     }
 
     /// Counters so far.
@@ -207,11 +233,21 @@ impl Reader {
             Pending::Source(source) | Pending::Brat(source, _) => source.path().clone_into(&mut self.path),
             Pending::File(path) | Pending::Unpaired(path) => path.clone_into(&mut self.path),
         }
-        self.current = Some(match waiting {
-            Pending::Source(source) => Records::new(source.open()?, self.format, &self.columns)?,
+        if self.verifies {
+            match &waiting {
+                Pending::Source(source) => source.verify()?,
+                Pending::Brat(text, annotations) => {
+                    std::iter::once(text).chain(annotations).try_for_each(Source::verify)?
+                }
+                Pending::File(_) | Pending::Unpaired(_) => {}
+            }
+        }
+        match waiting {
+            Pending::Source(source) => self.open_input(source.open()?)?,
             Pending::Brat(text, annotations) => {
-                let annotations = annotations.map(|source| source.open()).transpose()?;
-                Records::Brat(brat::Documents::new(text.open()?, annotations))
+                let (text, annotations) = (text.open()?, annotations.map(|source| source.open()).transpose()?);
+                self.tails = std::iter::once(&text).chain(&annotations).map(Input::tail).collect();
+                self.current = Some(Records::Brat(brat::Documents::new(text, annotations)));
             }
             Pending::Unpaired(path) => return Err(files::unpaired(&path)),
             Pending::File(path) => {
@@ -220,10 +256,25 @@ impl Reader {
                 for waiting in waiting.into_iter().rev() {
                     self.waiting.push_front(waiting);
                 }
-                return Ok(());
             }
-        });
+        }
         Ok(())
+    }
+
+    fn open_input(&mut self, input: Input) -> Result<()> {
+        let mut tail = input.tail();
+        let records = Records::new(input, self.format, &self.columns).map_err(|error| tail.cause_of(error))?;
+        (self.current, self.tails) = (Some(records), vec![tail]);
+        Ok(())
+    }
+
+    /// The current file is at its end, or cannot be read on because of `error`. Reads what is left of compressed data.
+    fn finish_file(&mut self, error: Option<Error>) -> Option<Error> {
+        self.current = None;
+        let line = error.as_ref().and_then(Error::line).unwrap_or(1);
+        let damage = self.tails.drain(..).find_map(|mut tail| tail.check(line).err());
+        self.is_spoiled = damage.is_some();
+        damage.or(error)
     }
 }
 
@@ -232,6 +283,7 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Result<AnnotatedDocument>> {
         self.checker.failed_id = None;
+        self.is_spoiled = false;
         loop {
             let Some(records) = &mut self.current else {
                 let waiting = self.waiting.pop_front()?;
@@ -262,11 +314,20 @@ impl Iterator for Reader {
                 Some(Err(Error::Parse { .. })) => records.n_passed() > n_passed,
                 Some(Err(_)) | None => false,
             };
-            if !goes_on {
-                self.current = None;
-            }
-            if item.is_some() {
+            if goes_on {
                 return item;
+            }
+            match item {
+                Some(Err(error @ Error::Parse { .. })) => return self.finish_file(Some(error)).map(Err),
+                None => {
+                    if let Some(damage) = self.finish_file(None) {
+                        return Some(Err(damage));
+                    }
+                }
+                item => {
+                    self.leave_file();
+                    return item;
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::archive::{Checked, Entry};
+use super::tail::Shared;
 use super::{BUFFER, Limits};
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -25,6 +26,8 @@ pub(super) struct LimitPassed(pub String);
 pub(super) struct Opened {
     pub peeked: Peeked,
     pub packed: bool,
+    /// What is decompressed behind `peeked`.
+    pub shared: Option<Shared>,
 }
 
 /// A reader whose first bytes can be inspected.
@@ -205,8 +208,8 @@ fn decode(raw: Box<dyn Read + Send>, n_in: Arc<AtomicU64>, limits: &Limits, pack
     } else if packed {
         Box::new(peeked)
     } else {
-        return Ok(Opened { peeked: peeked.without_mark(), packed: false });
+        return Ok(Opened { peeked: peeked.without_mark(), packed: false, shared: None });
     };
-    let guarded = Guarded { rest: decoded, n_in, n_out: 0, limits: *limits };
-    Ok(Opened { peeked: Peeked::filled(Box::new(guarded)).without_mark(), packed: true })
+    let shared = Shared::new(Box::new(Guarded { rest: decoded, n_in, n_out: 0, limits: *limits }));
+    Ok(Opened { peeked: Peeked::filled(Box::new(shared.clone())).without_mark(), packed: true, shared: Some(shared) })
 }

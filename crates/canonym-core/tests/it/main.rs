@@ -6,6 +6,7 @@ mod bioc;
 mod citations;
 mod context;
 mod corpus;
+mod damaged;
 mod errors;
 mod eval;
 mod explain;

@@ -140,6 +140,37 @@ fn adjectives_behind_a_verb_form_names() {
 }
 
 #[test]
+fn a_long_document_is_linked_like_a_short_one() {
+    let annotator = annotator(RecogniseConfig::default());
+    let spans = |text: &str| -> Vec<Vec<(usize, usize)>> {
+        let mentions = annotator.annotate(&[Analysis::new(&document(text))]).expect("text is linked").remove(0);
+        let spans = |linked: &LinkedMention| {
+            linked.mention.spans.iter().map(|span| (span.start as usize, span.end as usize)).collect()
+        };
+        mentions.iter().map(spans).collect()
+    };
+    for (sentence, n_mentions) in [
+        ("She had breast and ovarian cancer. ", 2),
+        ("The skin is very dry and itchy. ", 2),
+        ("breast and ovarian cancer, ", 2),
+        ("Breast cancer and dry skin. ", 2),
+    ] {
+        // Mentions of the first and the last sentences may differ, because they lack neighbours.
+        let [short, long] = [8, 3000].map(|n| spans(&sentence.repeat(n)));
+        let of = |all: &[Vec<(usize, usize)>], row: usize| -> Vec<Vec<(usize, usize)>> {
+            let (start, end) = (row * sentence.len(), (row + 1) * sentence.len());
+            let first = all.partition_point(|spans| spans[0].0 < start);
+            let inside = all[first..].iter().take_while(|spans| spans[0].0 < end);
+            inside.map(|spans| spans.iter().map(|(from, to)| (from - start, to - start)).collect()).collect()
+        };
+        let expected = of(&short, 4);
+        assert_eq!(expected.len(), n_mentions, "{sentence}: {expected:?}");
+        let wrong: Vec<usize> = (4..2996).filter(|row| of(&long[..], *row) != expected).collect();
+        assert!(wrong.is_empty(), "{sentence}: {} of 3000 differ, first {:?}", wrong.len(), wrong.first());
+    }
+}
+
+#[test]
 fn causes_are_reported_with_their_effects() {
     check_with(
         doubtful(),

@@ -236,6 +236,30 @@ pub fn import_sources(
 ) -> Result<()> {
     check_config(format, config)?;
     let n_before = report.n_read;
+    read_all(format, sources, config, report, sink).map_err(|error| cause_of(error, sources))?;
+    if report.n_read == n_before {
+        let path = sources.first().map_or(Path::new("-"), Source::path);
+        let error = Error::parse(path, 1, format!("no concepts in {} format found", format.name()));
+        return Err(cause_of(error.with_hint("check the file and its format (option `--format`)"), sources));
+    }
+    Ok(())
+}
+
+/// `error`, or the damage of the compressed file that it is about.
+fn cause_of(error: Error, sources: &[Source]) -> Error {
+    let is_content = matches!(error.root(), Error::Parse { .. });
+    let about = sources.iter().find(|source| is_content && error.path() == Some(source.path()));
+    about.and_then(|source| source.verify().err()).unwrap_or(error)
+}
+
+/// Reads all sources of a format.
+fn read_all(
+    format: SourceFormat,
+    sources: &[Source],
+    config: &ImportConfig,
+    report: &mut Report,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
     match format {
         // The files of these formats refer to each other and are read together.
         SourceFormat::Rrf => rrf::read(sources, config, report, sink)?,
@@ -252,11 +276,6 @@ pub fn import_sources(
             }
             report.begin_file(Path::new(""));
         }
-    }
-    if report.n_read == n_before {
-        let path = sources.first().map_or(Path::new("-"), Source::path);
-        let error = Error::parse(path, 1, format!("no concepts in {} format found", format.name()));
-        return Err(error.with_hint("check the file and its format (option `--format`)"));
     }
     Ok(())
 }

@@ -31,11 +31,11 @@ use rayon::prelude::*;
 use self::accept::{AcceptModel, Features, SenseCandidate, sense_candidates};
 use self::coordination::Coordinated;
 use self::edges::{is_cause, is_cut, is_hanging_prefix, whole_name, with_bracket};
+use self::nested::{ConceptSpans, add_other_types, longest};
 pub use self::nested::{
     Nested, Overlapping, SpanSet, drop_inside_pieces, is_all_but_letters, is_other_type, is_preferred, keep_disjoint,
     nested_in,
 };
-use self::nested::{add_other_types, longest};
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, scan, words};
 use self::sense_concepts::SenseConcepts;
 use self::senses::{SenseInventory, SenseMatch, drop_idioms};
@@ -209,10 +209,8 @@ impl DictionaryAnnotator {
             let new = self.all_matches(text, &respelled, |found| is_new[found.first..=found.last].contains(&true));
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
-        let (predicated, mut parted): (Vec<Coordinated>, Vec<Coordinated>) =
+        let (predicated, parted): (Vec<Coordinated>, Vec<Coordinated>) =
             predicates::predicated(self.view(), text, &words).into_iter().partition(|part| part.spans.len() == 1);
-        // Each is compared with all matches below.
-        parted.truncate(MAX_PARTED);
         let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();
         let new = predicated.into_iter().filter(|part| !known.contains(&part.spans[0]));
         matched.extend(new.filter_map(|part| self.match_of_parts(text, part)));
@@ -258,20 +256,19 @@ impl DictionaryAnnotator {
                 add_other_types(&self.kb, text, &mut matched, nested);
             }
         }
+        let is_long_name =
+            |entry: &&DictionaryMatch| entry.n_words > 1 && entry.is_exact() && !entry.is_discontinuous();
+        let long_names = SpanSet::new(matched.iter().filter(is_long_name).map(|entry| entry.span).collect());
+        let mut concepts = ConceptSpans::default();
+        matched.iter().for_each(|entry| concepts.insert(entry.best().0.concept, entry.span));
         for part in coordination::coordinated(self.view(), analysis, &words).into_iter().chain(parted) {
             let Some(found) = self.match_of_parts(text, part) else { continue };
             // In `feel tired and have tired eyes`, the parts only repeat the concept of the whole name.
             let concept = found.best().0.concept;
-            let repeats = |entry: &DictionaryMatch| {
-                entry.best().0.concept == concept && found.spans.iter().any(|piece| piece.overlaps(entry.span))
-            };
+            let repeats = found.spans.iter().any(|piece| concepts.overlap(concept, *piece));
             // In `chemical burns and smoke inhalation`, the burns are part of a longer name.
-            let begins_inside = |entry: &DictionaryMatch| {
-                let first = found.spans[0];
-                let is_name = entry.n_words > 1 && entry.is_exact() && !entry.is_discontinuous();
-                is_name && entry.span.start < first.start && first.end <= entry.span.end
-            };
-            if !matched.iter().any(|entry| repeats(entry) || begins_inside(entry)) {
+            if !repeats && !long_names.contains_behind_start(found.spans[0]) {
+                concepts.insert(concept, found.span);
                 matched.push(found);
             }
         }
@@ -534,9 +531,6 @@ const MAX_DEPTH: usize = 64;
 
 /// Share of the words of a long form that a similar name must contain.
 const MIN_SHARED_WORDS: f32 = 0.7;
-
-/// Maximum number of names of two pieces in the predicates of a document.
-const MAX_PARTED: usize = 1000;
 
 /// Matches below this fraction of the threshold do not suppress others.
 const UNLIKELY: f32 = 0.5;

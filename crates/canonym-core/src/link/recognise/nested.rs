@@ -1,7 +1,7 @@
 //! Mentions that overlap: which are kept, and which nested ones are reported. Everything is linear in their number, apart from sorting.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::DictionaryMatch;
 use super::scan::Tier;
@@ -147,11 +147,40 @@ impl SpanSet {
         n > 0 && self.0[n - 1].1 >= span.end
     }
 
+    /// Whether one that starts before `span` contains it.
+    pub fn contains_behind_start(&self, span: Span) -> bool {
+        let n = self.0.partition_point(|(other, _)| other.start < span.start);
+        n > 0 && self.0[n - 1].1 >= span.end
+    }
+
     /// Whether a longer one contains `span`.
     pub fn contains_inside(&self, span: Span) -> bool {
         let n_before = self.0.partition_point(|(other, _)| other.start < span.start);
         let n = self.0.partition_point(|(other, _)| other.start <= span.start);
         n_before > 0 && self.0[n_before - 1].1 >= span.end || n > n_before && self.0[n - 1].0.end > span.end
+    }
+}
+
+/// Where concepts are mentioned, by the blocks of text that the mentions touch, so that a lookup takes the same time in texts of any length.
+#[derive(Debug, Default)]
+pub(super) struct ConceptSpans(HashMap<(ConceptId, u32), Vec<Span>>);
+
+impl ConceptSpans {
+    /// Bytes of a block.
+    const BLOCK: u32 = 64;
+
+    fn blocks(span: Span) -> std::ops::RangeInclusive<u32> {
+        span.start / Self::BLOCK..=span.end.saturating_sub(1).max(span.start) / Self::BLOCK
+    }
+
+    pub fn insert(&mut self, concept: ConceptId, span: Span) {
+        Self::blocks(span).for_each(|block| self.0.entry((concept, block)).or_default().push(span));
+    }
+
+    /// Whether a mention of the concept overlaps `span`.
+    pub fn overlap(&self, concept: ConceptId, span: Span) -> bool {
+        let mut near = Self::blocks(span).filter_map(|block| self.0.get(&(concept, block))).flatten();
+        near.any(|other| other.overlaps(span))
     }
 }
 
@@ -219,7 +248,24 @@ mod tests {
         assert!(set.contains(Span::new(10, 20)) && set.contains(Span::new(14, 18)) && !set.contains(Span::new(18, 22)));
         assert!(!set.contains_inside(Span::new(10, 20)) && set.contains_inside(Span::new(12, 15)));
         assert!(set.contains_inside(Span::new(30, 35)) && !set.contains_inside(Span::new(30, 40)));
+        assert!(set.contains_behind_start(Span::new(12, 15)) && set.contains_behind_start(Span::new(11, 20)));
+        assert!(!set.contains_behind_start(Span::new(10, 15)) && !set.contains_behind_start(Span::new(15, 21)));
         assert!(!SpanSet::default().contains(Span::new(0, 1)));
+    }
+
+    #[test]
+    fn mentions_of_a_concept_are_found_where_they_overlap() {
+        let mut spans = ConceptSpans::default();
+        let [one, other] = [ConceptId(1), ConceptId(2)];
+        for (from, to) in [(60, 70), (128, 192), (1000, 1300)] {
+            spans.insert(one, Span::new(from, to));
+        }
+        for (from, to, overlaps) in
+            [(0, 60, false), (69, 71, true), (70, 128, false), (192, 200, false), (1150, 1151, true)]
+        {
+            assert_eq!(spans.overlap(one, Span::new(from, to)), overlaps, "{from}..{to}");
+            assert!(!spans.overlap(other, Span::new(from, to)));
+        }
     }
 
     struct Mentioned(Vec<Span>, bool);

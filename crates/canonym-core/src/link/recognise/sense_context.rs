@@ -133,7 +133,7 @@ impl<'a> DocumentContext<'a> {
             return &[];
         }
         let start = self.positions.partition_point(|(one, _)| *one < hash);
-        let n = self.positions[start..].iter().take_while(|(one, _)| *one == hash).count();
+        let n = self.positions[start..].partition_point(|(one, _)| *one == hash);
         &self.positions[start..start + n]
     }
 
