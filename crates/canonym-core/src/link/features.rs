@@ -428,8 +428,10 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
 const MAX_UNSPECIFIED: usize = 1;
 
 /// Words that say of a level what the others of their line say. Opposite levels distinguish concepts as numbers do.
-const LEVELS: [[&str; 5]; 2] =
-    [["decreased", "diminished", "low", "lowered", "reduced"], ["increased", "elevated", "heightened", "high", "raised"]];
+const LEVELS: [[&str; 5]; 2] = [
+    ["decreased", "diminished", "low", "lowered", "reduced"],
+    ["increased", "elevated", "heightened", "high", "raised"],
+];
 
 /// The hashes of the words of each level and of their roots.
 static LEVEL_HASHES: LazyLock<[[(u64, u64); 5]; 2]> = LazyLock::new(|| {

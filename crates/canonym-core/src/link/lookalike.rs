@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Candidate, Link};
 use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use super::recognise::senses::SenseInventory;
+use super::{Candidate, Link};
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
@@ -225,9 +225,8 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
 /// Whether a mention in a text is an ordinary word in lower case that has the letters of an acronym: `cold` is not COLD, but `copd` is COPD.
 pub fn is_word_not_acronym(mention: &str, name: &str) -> bool {
     let senses = SenseInventory::embedded();
-    let is_ordinary = |word: &str| {
-        frequency(word) > 0 || senses.senses(word).iter().any(|sense| sense.long_forms().next().is_none())
-    };
+    let is_ordinary =
+        |word: &str| frequency(word) > 0 || senses.senses(word).iter().any(|sense| sense.long_forms().next().is_none());
     let is_lower = !mention.contains(|letter: char| !letter.is_lowercase());
     is_lower && is_acronym(name.trim()) && fold(name) == *mention && is_ordinary(mention)
 }
@@ -237,8 +236,7 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
     let (query, name) = (fold(query), fold(name));
     let mut n_misspelt = 0;
     let agrees = |(one, other): (&str, &str)| {
-        let is_misspelt =
-            one != other && (is_misspelling(kb, one, other) || is_short_misspelling(kb, one, other));
+        let is_misspelt = one != other && (is_misspelling(kb, one, other) || is_short_misspelling(kb, one, other));
         n_misspelt += usize::from(is_misspelt);
         one == other || is_misspelt
     };

@@ -327,7 +327,8 @@ impl DictionaryAnnotator {
         if candidates.is_empty() {
             return None;
         }
-        let scored = candidates.into_iter().map(|candidate| (candidate, self.model.score(&candidate, self.kb.n_names())));
+        let scored =
+            candidates.into_iter().map(|candidate| (candidate, self.model.score(&candidate, self.kb.n_names())));
         let span = found.span(words);
         let senses = scored.collect();
         let is_cause = is_cause(text, words, found.last);

@@ -226,7 +226,8 @@ fn literal(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec
         .collect();
     if literal.is_empty() {
         // `…, stage III` for `…, stage 3`.
-        let is_barred = |form: &FormId| view.kb.names_of_form(*form).any(|name| view.kb.name(name).contains([',', '(']));
+        let is_barred =
+            |form: &FormId| view.kb.names_of_form(*form).any(|name| view.kb.name(name).contains([',', '(']));
         let same = |(row, word): (u32, &Word)| view.kb.token_hash_at(row) == word.hashes.canonical;
         let is_same = |form: &FormId| {
             let rows = view.kb.tokens_of_form(*form);

@@ -85,13 +85,7 @@ impl SenseConcepts {
     }
 
     /// Whether a long form of the sense has the form as a word, or a content word of another name of the concept than the given one.
-    pub(super) fn shares_words(
-        &self,
-        kb: &KnowledgeBase,
-        form: &str,
-        (concept, name): Named,
-        sense: &Sense,
-    ) -> bool {
+    pub(super) fn shares_words(&self, kb: &KnowledgeBase, form: &str, (concept, name): Named, sense: &Sense) -> bool {
         // `Vero` in `Vero Cells`.
         let form = format!(" {} ", fold(form));
         if sense.long_forms().any(|long| format!(" {} ", fold(long)).contains(&form)) {
