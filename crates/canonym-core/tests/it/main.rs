@@ -21,6 +21,7 @@ mod import_rrf;
 mod import_tables;
 mod join;
 mod kb;
+mod own_names;
 mod ranking;
 mod recognise;
 mod starter;

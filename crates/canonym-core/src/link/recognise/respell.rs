@@ -3,6 +3,7 @@
 use super::scan::Word;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::hash_token;
+use crate::link::lookalike::WordFilter;
 use crate::text::Span;
 use crate::text::normalise::fold_token_into;
 use crate::text::tokens::{Gap, Token};
@@ -19,6 +20,9 @@ const MAX_WHOLE: usize = 30;
 
 /// Words in more than this many of a thousand abstracts are not joined: `not able`.
 const MAX_FREQUENCY: u16 = 150;
+
+/// Words of terminologies with more names are looked for among those of open terminologies only.
+const MANY_NAMES: usize = 50_000;
 
 /// The words of a text with two joined where the knowledge base has one word, and words that it lacks divided where it has both parts.
 /// Returns the words and which of them are new; `None` if none is.
@@ -74,6 +78,10 @@ fn join(kb: &KnowledgeBase, text: &str, [first, second]: [&Word; 2], folded: &mu
     folded.clear();
     fold_token_into(one, folded);
     fold_token_into(other, folded);
+    // The filter has the words of open terminologies, and is faster than a look-up.
+    if kb.n_names() > MANY_NAMES && !has_prefix && !WordFilter::embedded().has(folded) {
+        return None;
+    }
     let hashes = hash_token(folded);
     let frequency = super::common::frequency(folded);
     let word = Word { token: Token { span, ..first.token }, hashes, known: true, frequency, expanded: false };

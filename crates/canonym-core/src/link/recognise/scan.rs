@@ -16,7 +16,7 @@ use crate::kb::{FormId, KnowledgeBase};
 use crate::text::Span;
 use crate::text::analysis::Analysis;
 use crate::text::normalise::fold_token_into;
-use crate::text::tokens::{Gap, Token};
+use crate::text::tokens::{Gap, Token, tokenize};
 use crate::text::words::{is_possessive, is_stop_word};
 
 /// Maximum number of tokens of a window that matches a name literally.
@@ -224,14 +224,20 @@ fn literal(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec
         .filter(|form| view.kb.names_of_form(*form).any(|name| is_name(view.kb.name(name))))
         .map(|form| (form, Tier::Folded))
         .collect();
-    if literal.is_empty() {
+    if literal.is_empty() && window.iter().skip(1).all(|word| word.token.before != Gap::Stop) {
         // `…, stage III` for `…, stage 3`.
-        let is_barred =
-            |form: &FormId| view.kb.names_of_form(*form).any(|name| view.kb.name(name).contains([',', '(']));
-        let same = |(row, word): (u32, &Word)| view.kb.token_hash_at(row) == word.hashes.canonical;
         let is_same = |form: &FormId| {
+            let same = |(row, word): (u32, &Word)| view.kb.token_hash_at(row) == word.hashes.canonical;
             let rows = view.kb.tokens_of_form(*form);
             window.len() == rows.clone().count() && rows.zip(window).all(same)
+        };
+        let barriers = |tokens: &mut dyn Iterator<Item = Token>| -> Vec<usize> {
+            tokens.enumerate().skip(1).filter(|(_, token)| is_barrier(token.before)).map(|(at, _)| at).collect()
+        };
+        let in_window = barriers(&mut window.iter().map(|word| word.token));
+        let is_barred = |form: &FormId| {
+            let names = view.kb.names_of_form(*form).map(|name| view.kb.name(name));
+            names.into_iter().any(|name| barriers(&mut tokenize(name).into_iter()) == in_window)
         };
         literal = forms().filter(|form| is_same(form) && is_barred(form)).map(|form| (form, Tier::Ordered)).collect();
     }
@@ -280,7 +286,11 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let window_hashes: Vec<TokenHashes> =
         window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
     let is_lettered = window.last().is_some_and(|last| is_letter_a(text, last));
-    if form_rows.len() != window_hashes.len() || form_rows.len() > 1 && is_lettered != form_text.ends_with(" a") {
+    // `type 1` is not type 1A, but the growth factor may be factor A.
+    let form_lettered = form_text.strip_suffix(" a");
+    let is_subtype = form_lettered.is_some_and(|before| before.ends_with(|last: char| last.is_ascii_digit()));
+    let is_other = if is_lettered { form_lettered.is_none() } else { is_subtype };
+    if form_rows.len() != window_hashes.len() || form_rows.len() > 1 && is_other {
         return None;
     }
     let sorted = |hashes: &mut dyn Iterator<Item = u64>| {
