@@ -36,7 +36,7 @@ pub use self::nested::{
     Nested, Overlapping, SpanSet, drop_inside_pieces, is_all_but_letters, is_other_type, is_preferred, keep_disjoint,
     nested_in,
 };
-use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, scan, words};
+use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, scan, scan_from, words};
 use self::sense_concepts::SenseConcepts;
 use self::senses::{SenseInventory, SenseMatch, drop_idioms};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
@@ -204,9 +204,12 @@ impl DictionaryAnnotator {
         let uses = analysis.short_forms();
         let unlikely = UNLIKELY * self.threshold();
         let mut matched = self.all_matches(text, &words, |_| true);
-        if let Some((respelled, is_new)) = respell::respelled(&self.kb, text, &words) {
+        if let Some((respelled, is_new)) = respell::respelled(&self.kb, text, &words, &mut scratch.respell) {
             let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();
-            let new = self.all_matches(text, &respelled, |found| is_new[found.first..=found.last].contains(&true));
+            let starts = respell::starts(&is_new);
+            let found = scan_from(self.view(), text, &respelled, starts);
+            let new = found.iter().filter(|found| is_new[found.first..=found.last].contains(&true));
+            let new: Vec<DictionaryMatch> = new.filter_map(|found| self.match_of(text, &respelled, found)).collect();
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
         let (predicated, parted): (Vec<Coordinated>, Vec<Coordinated>) =

@@ -1,6 +1,11 @@
 //! Words that a text writes as two and names as one, or the other way round: `pre-frontal`, `cross bite`, `fireblight`.
 
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::scan::Word;
+use super::senses::Hashed;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::hash_token;
 use crate::link::lookalike::WordFilter;
@@ -21,23 +26,42 @@ const MAX_WHOLE: usize = 30;
 /// Words in more than this many of a thousand abstracts are not joined: `not able`.
 const MAX_FREQUENCY: u16 = 150;
 
-/// Words of terminologies with more names are looked for among those of open terminologies only.
+/// Maximum number of words of a name before a new word.
+const MAX_BEFORE: usize = 8;
+
+/// Terminologies with more names are large.
 const MANY_NAMES: usize = 50_000;
+
+/// Maximum size of the word cache of a thread before it is cleared.
+const MAX_CACHED: usize = 1 << 16;
+
+/// Buffers of a thread, kept between documents.
+#[derive(Debug, Default)]
+pub(super) struct RespellScratch {
+    folded: String,
+    /// Where words divide, by the hash of the word as written.
+    divided: HashMap<u64, Option<usize>, Hashed>,
+}
 
 /// The words of a text with two joined where the knowledge base has one word, and words that it lacks divided where it has both parts.
 /// Returns the words and which of them are new; `None` if none is.
-pub(super) fn respelled(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Option<(Vec<Word>, Vec<bool>)> {
+pub(super) fn respelled(
+    kb: &KnowledgeBase,
+    text: &str,
+    words: &[Word],
+    scratch: &mut RespellScratch,
+) -> Option<(Vec<Word>, Vec<bool>)> {
     let mut changes: Vec<(usize, usize, [Word; 2], usize)> = Vec::new();
-    let mut folded = String::new();
     let mut at = 0;
     while at < words.len() {
-        if let Some(joined) = words.get(at + 1).and_then(|next| join(kb, text, [&words[at], next], &mut folded)) {
+        if let Some(joined) = words.get(at + 1).and_then(|next| join(kb, text, [&words[at], next], &mut scratch.folded))
+        {
             changes.push((at, at + 2, [joined; 2], 1));
             at += 2;
             continue;
         }
         let is_alone = words.get(at + 1).is_none_or(|next| next.token.before != Gap::Glued);
-        if let Some(parts) = divide(kb, text, &words[at], &mut folded).filter(|_| is_alone) {
+        if let Some(parts) = divide(kb, text, &words[at], scratch).filter(|_| is_alone) {
             changes.push((at, at + 1, parts, 2));
         }
         at += 1;
@@ -57,6 +81,12 @@ pub(super) fn respelled(kb: &KnowledgeBase, text: &str, words: &[Word]) -> Optio
     all.extend_from_slice(&words[next..]);
     is_new.resize(all.len(), false);
     Some((all, is_new))
+}
+
+/// The words at which a name with a new word can begin.
+pub(super) fn starts(is_new: &[bool]) -> Vec<usize> {
+    let is_near = |at: &usize| is_new[*at..is_new.len().min(at + MAX_BEFORE + 1)].contains(&true);
+    (0..is_new.len()).filter(is_near).collect()
 }
 
 /// A word of the knowledge base that is written as two words.
@@ -79,7 +109,7 @@ fn join(kb: &KnowledgeBase, text: &str, [first, second]: [&Word; 2], folded: &mu
     fold_token_into(one, folded);
     fold_token_into(other, folded);
     // The filter has the words of open terminologies, and is faster than a look-up.
-    if kb.n_names() > MANY_NAMES && !has_prefix && !WordFilter::embedded().has(folded) {
+    if !has_prefix && kb.n_names() > MANY_NAMES && !WordFilter::embedded().has(folded) {
         return None;
     }
     let hashes = hash_token(folded);
@@ -89,7 +119,7 @@ fn join(kb: &KnowledgeBase, text: &str, [first, second]: [&Word; 2], folded: &mu
 }
 
 /// The two words of the knowledge base that are written as one which it lacks.
-fn divide(kb: &KnowledgeBase, text: &str, word: &Word, folded: &mut String) -> Option<[Word; 2]> {
+fn divide(kb: &KnowledgeBase, text: &str, word: &Word, scratch: &mut RespellScratch) -> Option<[Word; 2]> {
     let written = word.token.span.of(text);
     let is_wanted = !word.known
         && word.frequency == 0
@@ -100,24 +130,41 @@ fn divide(kb: &KnowledgeBase, text: &str, word: &Word, folded: &mut String) -> O
     if !is_wanted {
         return None;
     }
-    folded.clear();
-    fold_token_into(written, folded);
+    let RespellScratch { folded, divided } = scratch;
+    if divided.len() > MAX_CACHED {
+        divided.clear();
+    }
+    let middle = *divided.entry(xxh3_64(written.as_bytes())).or_insert_with(|| {
+        folded.clear();
+        fold_token_into(written, folded);
+        middle_of(kb, folded)
+    });
     let start = word.token.span.start as usize;
+    let part = |from: usize, to: usize, before: Gap| {
+        let span = Span::new(start + from, start + to);
+        let part = written[from..to].to_ascii_lowercase();
+        let (hashes, frequency) = (hash_token(&part), super::common::frequency(&part));
+        Word { token: Token { span, before }, hashes, known: true, frequency, expanded: false }
+    };
+    middle.map(|middle| [part(0, middle, word.token.before), part(middle, written.len(), Gap::Glued)])
+}
+
+/// Where a folded word divides into two of the knowledge base: best at the beginning of a name, then into long parts.
+fn middle_of(kb: &KnowledgeBase, folded: &str) -> Option<usize> {
+    // Large terminologies know most short words, and a look-up in them takes longer.
+    let is_large = kb.n_names() > MANY_NAMES;
+    let is_common = |word: &str| super::common::frequency(word) > 0;
+    let knows = |word: &str| {
+        let hashes = hash_token(word);
+        !hashes.linking && kb.knows_root(hashes.root)
+    };
     let divided = (MIN_PART..=folded.len() - MIN_PART).filter_map(|middle| {
         let (one, other) = folded.split_at(middle);
-        let part = |part: &str, span: Span, before: Gap| {
-            let hashes = hash_token(part);
-            let frequency = super::common::frequency(part);
-            let is_known = !hashes.linking && kb.knows_root(hashes.root);
-            is_known.then_some(Word { token: Token { span, before }, hashes, known: true, frequency, expanded: false })
-        };
-        let first = part(one, Span::new(start, start + middle), word.token.before)?;
-        let second = part(other, Span::new(start + middle, start + written.len()), Gap::Glued)?;
-        Some((begins_name(kb, one, other), middle.min(folded.len() - middle), [first, second]))
+        let are_known = (!is_large || is_common(one) && is_common(other)) && knows(one) && knows(other);
+        are_known.then(|| (begins_name(kb, one, other), middle.min(folded.len() - middle), middle))
     });
-    // The beginning of a name is best, then long parts.
-    let (is_beginning, n_letters, parts) = divided.max_by_key(|(is_beginning, n, _)| (*is_beginning, *n))?;
-    (is_beginning || n_letters > MIN_PART).then_some(parts)
+    let (is_beginning, n_letters, middle) = divided.max_by_key(|(is_beginning, n, _)| (*is_beginning, *n))?;
+    (is_beginning || n_letters > MIN_PART).then_some(middle)
 }
 
 /// Whether a name begins with two words.
@@ -153,7 +200,7 @@ mod tests {
         let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap();
         let new = |text: &str| {
             let found = words(&kb, &Analysis::of_text(text), &mut ScanScratch::default());
-            let (all, is_new) = respelled(&kb, text, &found)?;
+            let (all, is_new) = respelled(&kb, text, &found, &mut RespellScratch::default())?;
             let new = all.iter().zip(is_new).filter(|(_, is_new)| *is_new);
             Some(new.map(|(word, _)| word.token.span.of(text).to_owned()).collect::<Vec<_>>())
         };

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::respell::RespellScratch;
 use super::senses::Hashed;
 use super::spelling::SpellingScratch;
 use crate::index::packed::U32s;
@@ -82,6 +83,7 @@ pub struct ScanScratch {
     /// Hashes of tokens by the hash of the token as written.
     cached: HashMap<u64, (TokenHashes, bool, u16), Hashed>,
     pub(super) spelling: SpellingScratch,
+    pub(super) respell: RespellScratch,
 }
 
 /// The words of a text.
@@ -157,9 +159,19 @@ fn is_barrier(gap: Gap) -> bool {
 /// Commas, brackets, full stops and the limit of [`MAX_TOKENS`] do not end a window that matches a name literally, such
 /// as `Burn of leg, unspecified` or `Bacillus sp. A-12`.
 pub fn scan(view: KbView<'_>, text: &str, words: &[Word]) -> Vec<WindowMatch> {
+    scan_from(view, text, words, 0..words.len())
+}
+
+/// Like [`scan`], with windows that begin at some words.
+pub fn scan_from(
+    view: KbView<'_>,
+    text: &str,
+    words: &[Word],
+    starts: impl IntoIterator<Item = usize>,
+) -> Vec<WindowMatch> {
     let table = view.kb.roots();
     let mut found = Vec::new();
-    for first in 0..words.len() {
+    for first in starts {
         let start = &words[first];
         if start.hashes.linking || !start.known || start.token.before == Gap::Glued {
             continue;
