@@ -408,16 +408,13 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
             end: start + word.len(),
         };
         make_level(&mut token);
-        if word == "other" {
-            token.kind = WordKind::Subtype;
-        }
         name.push(token);
     }
     // `Pneumonia, unspecified organism` is pneumonia, and `Unspecified appendicitis` appendicitis.
     let unspecified = text.split(' ').filter(|word| !word.is_empty()).position(|word| word == "unspecified");
     if let Some(at) = unspecified.filter(|_| name.len() > 1) {
         let end = if at > 0 && name.len() <= at + 1 + MAX_UNSPECIFIED { name.len() } else { at + 1 };
-        let weightless = name.len() - (end - at) > 0;
+        let weightless = name.len().saturating_sub(end - at) > 0;
         for token in name.iter_mut().take(end).skip(at).filter(|_| weightless) {
             (token.weight, token.kind) = (0.0, WordKind::Linking);
         }

@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::Link;
 use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use super::recognise::senses::SenseInventory;
-use super::{Candidate, Link};
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::token_hash;
 use crate::text::normalise::{canonical, fold, root};
@@ -196,7 +196,11 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         _ => false,
     };
     // `ten` is not TENS, `cache` not CACH, and `C3` not C3a.
-    let is_common = !is_symbol && is_capitals && mention_words.len() == 1 && (is_lower || frequency(&mention) > 0);
+    let is_inflected = || canonical(&mention) == canonical(&name);
+    let is_common = !is_symbol
+        && is_capitals
+        && mention_words.len() == 1
+        && (is_lower && !is_inflected() || frequency(&mention) > 0);
     let is_unlettered = name_words.split_last().is_some_and(|(last, rest)| {
         last.len() == 1 && last.chars().all(char::is_alphabetic) && rest == mention_words.as_slice()
     });
@@ -245,22 +249,15 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
         && n_misspelt > 0
 }
 
-/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability. A misspelled name comes before names
-/// that are only similar.
+/// Checks the first candidate: a look-alike is left unlinked, a misspelling raises the probability.
 pub fn check_first(kb: &KnowledgeBase, name: &str, link: &mut Link) {
-    let named = |candidate: &Candidate| candidate.name.map(|form| kb.name(form));
-    let Some(first) = link.candidates.first() else { return };
-    let Some(first_name) = named(first) else { return };
-    let is_misspelt = |candidate: &Candidate| named(candidate).is_some_and(|of_kb| is_misspelt_name(kb, name, of_kb));
-    if first.p_link < MISSPELT
-        && let Some(at) = link.candidates.iter().position(is_misspelt)
-    {
-        let mut misspelt = link.candidates.remove(at);
-        misspelt.p_link = MISSPELT;
-        link.candidates.insert(0, misspelt);
-    } else if only_looks_alike(kb, name, first_name) {
+    let Some(first) = link.candidates.first_mut() else { return };
+    let Some(first_name) = first.name.map(|form| kb.name(form)) else { return };
+    if only_looks_alike(kb, name, first_name) {
         link.nil = true;
         link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= DISTRUST);
+    } else if is_misspelt_name(kb, name, first_name) {
+        first.p_link = first.p_link.max(MISSPELT);
     }
 }
 

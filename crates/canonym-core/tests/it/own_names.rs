@@ -69,6 +69,12 @@ fn what_follows_a_comma_may_be_written_otherwise() {
         &[("Pressure ulcer of heel, stage III", "Pressure ulcer of heel, stage 3")],
     );
     check_text(&kb, "No sign of a stenosis. Carotids were clear.", &[]);
+    // A definition in brackets is no part of the name before it.
+    let failure = self::kb(&["Renal failure", "Renal failure (RF)"]);
+    let text = "Renal failures (RF) were common.";
+    let annotator = DictionaryAnnotator::new(failure, AcceptModel::embedded(), RecogniseConfig::default());
+    let found = annotator.annotate(&[Analysis::of_text(text)]).expect("it links").remove(0);
+    assert!(found.iter().flat_map(|linked| &linked.mention.spans).all(|span| !span.of(text).contains('(')));
 }
 
 #[test]
@@ -127,12 +133,14 @@ fn hyphens_of_symbols_do_not_matter() {
 
 #[test]
 fn short_forms_have_a_usual_meaning_in_lists() {
-    let kb = kb(&["Magnetic resonance imaging", "Cold temperature", "Adenomatous polyposis coli"]);
+    let kb = kb(&["Magnetic resonance imaging", "Hypertension", "Cold temperature", "Adenomatous polyposis coli"]);
     let view = KbView { kb: &kb, subset: None };
     let usual =
         |form: &str| SenseInventory::embedded().usual(view, form).map(|(concept, ..)| kb.preferred_name(concept));
     assert_eq!(usual("MRI"), Some("Magnetic resonance imaging"));
-    assert_eq!(usual("mri"), Some("Magnetic resonance imaging"));
+    assert_eq!(usual("htn"), Some("Hypertension"));
+    // In lower case it could be a word, as `sun` and `doe` are.
+    assert_eq!(usual("mri"), None);
     // Several senses are about as frequent, and a name needs no inventory.
     assert_eq!(usual("APC"), None);
     assert_eq!(usual("cold temperature"), None);

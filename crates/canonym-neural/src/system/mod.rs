@@ -363,7 +363,9 @@ impl NameLinker {
         let mut links = where_named(self.kb(), names, |names| self.linker.link_names(names))?;
         let view = KbView { kb: self.kb(), subset: self.subset.as_deref() };
         for (name, link) in names.iter().zip(&mut links).filter(|(name, _)| may_name(view.kb, name.as_ref())) {
-            if let Some((concept, name, share)) = SenseInventory::embedded().usual(view, name.as_ref()) {
+            let sure = link.candidates.first().map_or(0.0, |first| first.p_link);
+            let usual = SenseInventory::embedded().usual(view, name.as_ref());
+            if let Some((concept, name, share)) = usual.filter(|(.., share)| USUAL_TRUST * share > sure) {
                 link.candidates.retain(|candidate| candidate.concept != concept);
                 link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= 1.0 - share);
                 link.candidates.insert(0, Candidate { concept, name: Some(name), p_link: USUAL_TRUST * share });
@@ -380,11 +382,19 @@ impl NameLinker {
     /// If the model fails on one of the names.
     pub fn explain_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<(Link, Explanation)>> {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        let explain = |(link, (name, (_, explanation))): (Link, (&&str, (Link, Explanation)))| match link.candidates[..]
-        {
-            [] => (link, Explanation { compared: (*name).to_owned(), ..Explanation::default() }),
-            _ => (link, explanation),
+        let kb = self.kb();
+        // Candidates that no comparison found, or in another order, have no evidence of their own.
+        let is_of = |link: &Link, explanation: &Explanation| {
+            let ids = link.candidates.iter().map(|candidate| kb.id(candidate.concept));
+            ids.zip(&explanation.candidates).all(|(id, explained)| id == explained.id)
         };
+        let explain =
+            |(link, (name, (_, explanation))): (Link, (&&str, (Link, Explanation)))| match is_of(&link, &explanation)
+                && !link.candidates.is_empty()
+            {
+                true => (link, explanation),
+                false => (link, Explanation { compared: (*name).to_owned(), ..Explanation::default() }),
+            };
         let explained = names.iter().zip(self.linker.explain_names(&names)?);
         Ok(self.link_names(&names)?.into_iter().zip(explained).map(explain).collect())
     }

@@ -328,7 +328,7 @@ pub(super) fn features(
 const OF_FEW: f32 = 2_000.0;
 
 /// Terminologies with at least this many names share most acronyms with others.
-const OF_MANY: f32 = 20_000.0;
+const OF_MANY: f32 = 5_000.0;
 
 /// What is added to the log-odds of acronyms of a short list.
 const FEW_LOGIT: f32 = 2.5;

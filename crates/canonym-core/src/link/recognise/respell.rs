@@ -171,7 +171,8 @@ fn middle_of(kb: &KnowledgeBase, folded: &str) -> Option<usize> {
 fn begins_name(kb: &KnowledgeBase, one: &str, other: &str) -> bool {
     let both = format!("{one} {other}");
     let at = kb.forms().lower_bound(&both);
-    at < kb.forms().len() && kb.forms().get(at).starts_with(&both)
+    at < kb.forms().len()
+        && kb.forms().get(at).strip_prefix(&*both).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 /// Whether a word is lower-case but for its first letter.

@@ -144,9 +144,11 @@ pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
 }
 
 /// Whether a word is the letter A, alone or after a number, and no article.
-fn is_letter_a(text: &str, word: &Word) -> bool {
-    let written = word.token.span.of(text);
-    written == "A" || written == "a" && word.token.before == Gap::Glued
+fn is_letter_a(text: &str, words: &[Word], at: usize) -> bool {
+    let (written, is_glued) = (words[at].token.span.of(text), words[at].token.before == Gap::Glued);
+    // In `DISEASE TYPE 1 A CASE REPORT` it is an article.
+    let is_last = || words.get(at + 1).is_none_or(|next| next.token.before != Gap::Space);
+    is_glued && written.eq_ignore_ascii_case("a") || written == "A" && is_last()
 }
 
 /// Whether a gap ends a window.
@@ -189,7 +191,11 @@ pub fn scan_from(
                 break;
             }
             // `Charcot-Marie-Tooth disease type 1A` ends with a letter, which elsewhere is an article.
-            if word.hashes.linking && !is_literal && !(n_counted > 1 && is_letter_a(text, word)) {
+            if last - first > MAX_LITERAL {
+                break;
+            }
+            let may_end = || n_counted > 1 && !words[last - 1].hashes.linking && is_letter_a(text, words, last);
+            if word.hashes.linking && !is_literal && !may_end() {
                 continue;
             }
             if !word.known && !word.hashes.linking || n_counted == MAX_LITERAL || is_literal && word.expanded {
@@ -236,7 +242,9 @@ fn literal(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec
         .filter(|form| view.kb.names_of_form(*form).any(|name| is_name(view.kb.name(name))))
         .map(|form| (form, Tier::Folded))
         .collect();
-    if literal.is_empty() && window.iter().skip(1).all(|word| word.token.before != Gap::Stop) {
+    // Not `stromal tumours (GIST`, for a name with its short form in brackets.
+    let is_parted = |word: &Word| matches!(word.token.before, Gap::Stop | Gap::Bracket);
+    if literal.is_empty() && !window.iter().skip(1).any(is_parted) {
         // `…, stage III` for `…, stage 3`.
         let is_same = |form: &FormId| {
             let same = |(row, word): (u32, &Word)| view.kb.token_hash_at(row) == word.hashes.canonical;
@@ -297,7 +305,7 @@ fn compare(kb: &KnowledgeBase, text: &str, window: &[Word], form: FormId) -> Opt
     let form_rows: Vec<u32> = rows.enumerate().filter(|(at, _)| counted(at)).map(|(_, row)| row).collect();
     let window_hashes: Vec<TokenHashes> =
         window.iter().map(|word| word.hashes).filter(|hashes| !hashes.linking).collect();
-    let is_lettered = window.last().is_some_and(|last| is_letter_a(text, last));
+    let is_lettered = is_letter_a(text, window, window.len() - 1);
     // `type 1` is not type 1A, but the growth factor may be factor A.
     let form_lettered = form_text.strip_suffix(" a");
     let is_subtype = form_lettered.is_some_and(|before| before.ends_with(|last: char| last.is_ascii_digit()));

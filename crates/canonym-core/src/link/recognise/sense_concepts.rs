@@ -84,11 +84,16 @@ impl SenseConcepts {
         *self.is_inflected[sense.number()].get_or_init(|| sense.long_forms().any(|long| word(long) == word(form)))
     }
 
-    /// Whether a long form of the sense has the form as a word, or a content word of another name of the concept than the given one.
+    /// Whether a long form of the sense is the form with its kind, or has a content word of another name of the concept than the given one.
     pub(super) fn shares_words(&self, kb: &KnowledgeBase, form: &str, (concept, name): Named, sense: &Sense) -> bool {
-        // `Vero` in `Vero Cells`.
-        let form = format!(" {} ", fold(form));
-        if sense.long_forms().any(|long| format!(" {} ", fold(long)).contains(&form)) {
+        // `Vero` in `Vero Cells`, but not `CT` in `CT scan`.
+        let form = fold(form);
+        let is_kind = |long: &str| {
+            let long = fold(long);
+            let rest = long.strip_prefix(&*form).and_then(|rest| rest.strip_prefix(' '));
+            rest.is_some_and(|rest| KINDS.contains(&rest))
+        };
+        if sense.long_forms().any(is_kind) {
             return true;
         }
         let of = |text: &str| {
@@ -121,6 +126,9 @@ fn is_alike(form: &str, long: &str) -> bool {
 
 /// Minimum number of letters that two words of one stem share.
 const MIN_STEM: usize = 4;
+
+/// Words of long forms that say what kind of thing a symbol names.
+const KINDS: [&str; 6] = ["cell", "cells", "gene", "protein", "proteins", "receptor"];
 
 /// Names of a concept that are compared with a sense.
 const MAX_NAMES: usize = 64;

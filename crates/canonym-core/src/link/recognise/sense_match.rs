@@ -79,7 +79,14 @@ pub(super) fn sense_match(
             return Some(first);
         }
         let is_inflected = concepts.is_inflected(form, sense);
-        let other = named.iter().find(|(concept, _)| is_inflected || is_main(sense) && is_preferred(*concept));
+        // Ethanol is what `alcohol` means, if the alcohols are another sense.
+        let is_taken = |concept: ConceptId| {
+            let others = senses.iter().filter(|other| other.number() != sense.number());
+            others.into_iter().any(|other| found_for(other).any(|found| found.0 == concept))
+        };
+        let is_meant =
+            |concept: ConceptId| (is_inflected || is_main(sense) && is_preferred(concept)) && !is_taken(concept);
+        let other = named.iter().find(|(concept, _)| is_meant(*concept));
         other.copied().or(Some(first))
     };
     for (sense, score) in senses.iter().zip(scores) {

@@ -348,6 +348,11 @@ impl SenseInventory {
         if form.len() > MAX_FORM || known.is_some() {
             return None;
         }
+        // Ordinary words have forms in the terminology that no list knows.
+        let is_short_form = form.contains(|letter: char| letter.is_uppercase() || letter.is_ascii_digit());
+        if !is_short_form && form.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
+            return None;
+        }
         let upper = form.to_uppercase();
         let senses = [form, &upper].into_iter().map(|form| self.senses(form)).find(|senses| !senses.is_empty())?;
         let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior))?;
