@@ -176,7 +176,8 @@ fn section_name(name: &str) -> [u8; 16] {
 /// The bytes of a container: a mapped file, or memory.
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap, MappedFile),
+    // In this order they are dropped: an address names no file that is no longer mapped there.
+    Mapped(MappedFile, memmap2::Mmap),
     Owned(Vec<u8>),
 }
 
@@ -185,7 +186,7 @@ impl std::ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map, _) => map,
+            Bytes::Mapped(_, map) => map,
             Bytes::Owned(bytes) => bytes,
         }
     }
@@ -196,7 +197,7 @@ impl std::ops::Deref for Bytes {
 struct MappedFile {
     file: File,
     opened: Metadata,
-    /// Names the file where the program is told an address in it.
+    /// Tells which file an address belongs to.
     _registered: mapped::Registered,
 }
 
@@ -246,7 +247,7 @@ impl Container {
 
     /// What changes when a mapped file is written to or replaced.
     fn file_state(&self) -> Option<String> {
-        let Bytes::Mapped(_, MappedFile { opened, .. }) = &self.bytes else { return None };
+        let Bytes::Mapped(MappedFile { opened, .. }, _) = &self.bytes else { return None };
         let modified = opened.modified().ok()?;
         #[cfg(unix)]
         let inode = std::os::unix::fs::MetadataExt::ino(opened);
@@ -292,7 +293,7 @@ impl Container {
     /// Checksum of a part. For a mapped file it is read through the file, which avoids page faults and reports
     /// truncation as an error.
     fn digest(&self, range: &Range<usize>) -> std::io::Result<u64> {
-        let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(xxh3_64(&self.bytes[range.clone()])) };
+        let Bytes::Mapped(mapped, _) = &self.bytes else { return Ok(xxh3_64(&self.bytes[range.clone()])) };
         let (mut hasher, mut piece) = (Xxh3::new(), vec![0; PIECE.min(range.len())]);
         for start in range.clone().step_by(PIECE) {
             let piece = &mut piece[..PIECE.min(range.end - start)];
@@ -305,7 +306,7 @@ impl Container {
     /// Fails if a mapped file was modified or truncated since it was opened. Call it before and after use to ensure
     /// that the data read in between is valid. A file replaced by renaming counts as unchanged.
     pub fn check_unchanged(&self) -> Result<()> {
-        let Bytes::Mapped(_, mapped) = &self.bytes else { return Ok(()) };
+        let Bytes::Mapped(mapped, _) = &self.bytes else { return Ok(()) };
         let now = mapped.file.metadata().map_err(|source| Error::io("read", &self.path, source))?;
         match now.len() == mapped.opened.len() && now.modified().ok() == mapped.opened.modified().ok() {
             true => Ok(()),
@@ -369,7 +370,7 @@ fn read_or_map(in_memory: u64, path: &Path, kind: ArtifactKind) -> Result<Bytes>
         // only replaced by renaming, so the mapped pages do not change; `check_unchanged` detects violations.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io("read", path, source))?;
         let registered = mapped::Registered::new(&map, path);
-        Bytes::Mapped(map, MappedFile { file, opened: metadata, _registered: registered })
+        Bytes::Mapped(MappedFile { file, opened: metadata, _registered: registered }, map)
     })
 }
 

@@ -219,6 +219,8 @@ impl Source {
         match &self.origin {
             Origin::Stdin => Ok(()),
             Origin::Path(path) if !is_regular(path)? => Ok(()),
+            // The archive was read to its end for the list of its members; most members are not compressed themselves.
+            Origin::TarMember { .. } if !has_packed_name(self.path()) => Ok(()),
             _ => self.open()?.verify(),
         }
     }
@@ -460,6 +462,11 @@ impl BufRead for Input {
     fn consume(&mut self, n_bytes: usize) {
         self.reader.consume(n_bytes);
     }
+}
+
+/// Whether the name of a file says that it is compressed.
+fn has_packed_name(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.len() > plain_name(path).len())
 }
 
 fn plain_name(path: &Path) -> &str {

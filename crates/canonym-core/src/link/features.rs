@@ -130,7 +130,7 @@ pub struct PreparedQuery {
     squeezed: String,
     initials: String,
     tokens: Vec<Token>,
-    /// The tokens with words of one level made equal, as those of names are.
+    /// The tokens with words for levels replaced, as in names.
     leveled: Vec<Token>,
 }
 
@@ -140,7 +140,7 @@ pub const N_NEAREST: usize = 48;
 /// Maximum number of forms taken from one key.
 const N_EQUAL: usize = 64;
 
-/// Maximum length of a symbol that names may write with a hyphen.
+/// Maximum length of a symbol whose hyphens may be missing.
 const MAX_SYMBOL: usize = 12;
 
 /// Whether a token is a number (Roman numerals are already converted) or a single letter, which distinguish subtypes.
@@ -230,7 +230,7 @@ impl PreparedQuery {
                 let cosine = cosine.or_else(|| computed.next()).unwrap_or_default();
                 let text = kb.forms().get(form.0 as usize);
                 read_name(kb, form, &text, &mut name);
-                // Words that are only divided otherwise, as in `openbite`, are the words of the name.
+                // `openbite` has the words of `Open bite`.
                 let has_letters = text.bytes().filter(|byte| *byte != b' ').eq(self.squeezed.bytes());
                 let query = match has_letters {
                     true => Tokenised { text: &text, tokens: &name },
@@ -421,10 +421,10 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
     }
 }
 
-/// Maximum number of words behind `unspecified` at the end of a name that say what is not specified.
+/// Maximum number of words after `unspecified` at the end of a name, as in `unspecified organism`.
 const MAX_UNSPECIFIED: usize = 1;
 
-/// Words that say of a level what the others of their line say. Opposite levels distinguish concepts as numbers do.
+/// Synonyms for a low and for a high level. Like numbers, they distinguish concepts.
 const LEVELS: [[&str; 5]; 2] = [
     ["decreased", "diminished", "low", "lowered", "reduced"],
     ["increased", "elevated", "heightened", "high", "raised"],
@@ -440,12 +440,12 @@ static LEVEL_HASHES: LazyLock<[[(u64, u64); 5]; 2]> = LazyLock::new(|| {
     })
 });
 
-/// The level that a word says, by the hash of its canonical token.
+/// The index of the level that a word stands for, by the hash of its canonical token.
 fn level_of(hash: u64) -> Option<usize> {
     LEVEL_HASHES.iter().position(|words| words.iter().any(|(word, _)| *word == hash))
 }
 
-/// Makes a word of a level equal to the others of that level.
+/// Replaces a word for a level by the first of its synonyms.
 fn make_level(token: &mut Token) {
     if let Some(level) = level_of(token.hash) {
         (token.hash, token.root) = LEVEL_HASHES[level][0];

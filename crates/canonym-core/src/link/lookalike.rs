@@ -226,7 +226,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         || prefixes.any(|prefix| name_words.iter().all(|other| !other.starts_with(prefix.as_str())))
 }
 
-/// Whether a mention in a text is an ordinary word in lower case that has the letters of an acronym: `cold` is not COLD, but `copd` is COPD.
+/// Whether a mention is an ordinary lower-case word with the same letters as an acronym: `cold` is not COLD, but `copd` is COPD.
 pub fn is_word_not_acronym(mention: &str, name: &str) -> bool {
     let senses = SenseInventory::embedded();
     let is_ordinary =

@@ -326,7 +326,7 @@ fn of_bundle(path: &Path) -> Result<Models> {
     open().with_context(|| format!("cannot open the model {}", path.display()))
 }
 
-/// Probability that a short form has its usual meaning in a list of names, given the share of that meaning of all uses.
+/// Factor from the prior of the most common sense of a short form to its probability in a list of names.
 const USUAL_TRUST: f32 = 0.9;
 
 /// Links names and given mentions. Names that cannot name a concept, such as `n/a`, and names that only look like one stay unlinked. Short
@@ -383,7 +383,7 @@ impl NameLinker {
     pub fn explain_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<(Link, Explanation)>> {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         let kb = self.kb();
-        // Candidates that no comparison found, or in another order, have no evidence of their own.
+        // The usual meaning of a short form has no features, so such links have no explanation.
         let is_of = |link: &Link, explanation: &Explanation| {
             let ids = link.candidates.iter().map(|candidate| kb.id(candidate.concept));
             ids.zip(&explanation.candidates).all(|(id, explained)| id == explained.id)

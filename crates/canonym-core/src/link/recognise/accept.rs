@@ -327,10 +327,10 @@ pub(super) fn features(
 /// Terminologies with at most this many names are short lists.
 const OF_FEW: f32 = 2_000.0;
 
-/// Terminologies with at least this many names share most acronyms with others.
+/// In terminologies with at least this many names, most acronyms are ambiguous.
 const OF_MANY: f32 = 5_000.0;
 
-/// What is added to the log-odds of acronyms of a short list.
+/// Added to the log-odds of acronyms from a short list.
 const FEW_LOGIT: f32 = 2.5;
 
 /// Weights of the features, and the threshold on p(mention).
@@ -378,8 +378,8 @@ impl AcceptModel {
         serde_json::to_string_pretty(&stored).expect("numbers and names are plain data") + "\n"
     }
 
-    /// Probability that a sense candidate is correct, in a terminology with `n_names` names. A short list of names is about one field, in
-    /// which its acronyms have few other meanings; a large terminology shares most of its acronyms with others.
+    /// Probability that a sense candidate is correct, in a terminology with `n_names` names. A short list of names
+    /// covers one field, in which its acronyms have few other meanings; most acronyms of a large terminology are ambiguous.
     pub fn score(&self, candidate: &SenseCandidate, n_names: usize) -> f32 {
         if let Some(sense) = candidate.sense {
             return SENSE_TRUST * sense;

@@ -1,4 +1,4 @@
-//! Words that a text writes as two and names as one, or the other way round: `pre-frontal`, `cross bite`, `fireblight`.
+//! Words that a text splits and the terminology joins, or the other way round: `pre-frontal`, `cross bite`, `fireblight`.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::text::words::is_prefix;
 /// Minimum number of letters of each part.
 const MIN_PART: usize = 3;
 
-/// Minimum number of letters of both parts together.
+/// Minimum number of letters of the whole word.
 const MIN_WHOLE: usize = 7;
 
-/// Maximum number of letters of a word that is divided.
+/// Maximum number of letters of a word that is split.
 const MAX_WHOLE: usize = 30;
 
 /// Words in more than this many of a thousand abstracts are not joined: `not able`.
@@ -39,11 +39,11 @@ const MAX_CACHED: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct RespellScratch {
     folded: String,
-    /// Where words divide, by the hash of the word as written.
+    /// Where words are split, by the hash of the word as written.
     divided: HashMap<u64, Option<usize>, Hashed>,
 }
 
-/// The words of a text with two joined where the knowledge base has one word, and words that it lacks divided where it has both parts.
+/// The words of a text, with pairs joined that are one word in the knowledge base, and unknown words split into two that it has.
 /// Returns the words and which of them are new; `None` if none is.
 pub(super) fn respelled(
     kb: &KnowledgeBase,
@@ -83,13 +83,13 @@ pub(super) fn respelled(
     Some((all, is_new))
 }
 
-/// The words at which a name with a new word can begin.
+/// The positions at which a name with a new word can begin.
 pub(super) fn starts(is_new: &[bool]) -> Vec<usize> {
     let is_near = |at: &usize| is_new[*at..is_new.len().min(at + MAX_BEFORE + 1)].contains(&true);
     (0..is_new.len()).filter(is_near).collect()
 }
 
-/// A word of the knowledge base that is written as two words.
+/// A word of the knowledge base that the text writes as two.
 fn join(kb: &KnowledgeBase, text: &str, [first, second]: [&Word; 2], folded: &mut String) -> Option<Word> {
     let gap = second.token.before;
     if first.token.before == Gap::Glued || !matches!(gap, Gap::Hyphen | Gap::Space) {
@@ -118,7 +118,7 @@ fn join(kb: &KnowledgeBase, text: &str, [first, second]: [&Word; 2], folded: &mu
     kb.knows_root(hashes.root).then_some(word)
 }
 
-/// The two words of the knowledge base that are written as one which it lacks.
+/// Two words of the knowledge base that the text writes as one.
 fn divide(kb: &KnowledgeBase, text: &str, word: &Word, scratch: &mut RespellScratch) -> Option<[Word; 2]> {
     let written = word.token.span.of(text);
     let is_wanted = !word.known
@@ -149,7 +149,7 @@ fn divide(kb: &KnowledgeBase, text: &str, word: &Word, scratch: &mut RespellScra
     middle.map(|middle| [part(0, middle, word.token.before), part(middle, written.len(), Gap::Glued)])
 }
 
-/// Where a folded word divides into two of the knowledge base: best at the beginning of a name, then into long parts.
+/// Where to split a folded word into two of the knowledge base: preferably two that begin a name, then long ones.
 fn middle_of(kb: &KnowledgeBase, folded: &str) -> Option<usize> {
     // Large terminologies know most short words, and a look-up in them takes longer.
     let is_large = kb.n_names() > MANY_NAMES;

@@ -143,7 +143,7 @@ pub fn expand(words: &[Word], uses: &[(Span, Span)]) -> Option<Vec<Word>> {
     (n_replaced > 0).then_some(expanded)
 }
 
-/// Whether a word is the letter A, alone or after a number, and no article.
+/// Whether a word is the letter A, alone or after a number, and not the article.
 fn is_letter_a(text: &str, words: &[Word], at: usize) -> bool {
     let (written, is_glued) = (words[at].token.span.of(text), words[at].token.before == Gap::Glued);
     // In `DISEASE TYPE 1 A CASE REPORT` it is an article.
@@ -164,7 +164,7 @@ pub fn scan(view: KbView<'_>, text: &str, words: &[Word]) -> Vec<WindowMatch> {
     scan_from(view, text, words, 0..words.len())
 }
 
-/// Like [`scan`], with windows that begin at some words.
+/// Like [`scan`], for windows that begin at the words in `starts`.
 pub fn scan_from(
     view: KbView<'_>,
     text: &str,
@@ -242,7 +242,7 @@ fn literal(view: KbView<'_>, text: &str, window: &[Word], rows: U32s<'_>) -> Vec
         .filter(|form| view.kb.names_of_form(*form).any(|name| is_name(view.kb.name(name))))
         .map(|form| (form, Tier::Folded))
         .collect();
-    // Not `stromal tumours (GIST`, for a name with its short form in brackets.
+    // `stromal tumours (GIST` is not a match of `Stromal tumor (GIST)`.
     let is_parted = |word: &Word| matches!(word.token.before, Gap::Stop | Gap::Bracket);
     if literal.is_empty() && !window.iter().skip(1).any(is_parted) {
         // `…, stage III` for `…, stage 3`.

@@ -84,7 +84,8 @@ impl SenseConcepts {
         *self.is_inflected[sense.number()].get_or_init(|| sense.long_forms().any(|long| word(long) == word(form)))
     }
 
-    /// Whether a long form of the sense is the form with its kind, or has a content word of another name of the concept than the given one.
+    /// Whether a concept with the form as a name is likely to be the sense: a long form is the form and its kind (`Vero Cells`), or shares a
+    /// content word with another name of the concept.
     pub(super) fn shares_words(&self, kb: &KnowledgeBase, form: &str, (concept, name): Named, sense: &Sense) -> bool {
         // `Vero` in `Vero Cells`, but not `CT` in `CT scan`.
         let form = fold(form);
@@ -127,10 +128,10 @@ fn is_alike(form: &str, long: &str) -> bool {
 /// Minimum number of letters that two words of one stem share.
 const MIN_STEM: usize = 4;
 
-/// Words of long forms that say what kind of thing a symbol names.
+/// Words after a symbol that say what kind of thing it names.
 const KINDS: [&str; 6] = ["cell", "cells", "gene", "protein", "proteins", "receptor"];
 
-/// Names of a concept that are compared with a sense.
+/// Maximum number of names of a concept that are compared with a sense.
 const MAX_NAMES: usize = 64;
 
 /// The concepts of a sense: those of its first long form that is a name.

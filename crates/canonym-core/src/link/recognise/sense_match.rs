@@ -14,9 +14,9 @@ const MIN_OTHER_PRIOR: f32 = 0.03;
 const UNLISTED_PRIOR: f32 = 0.12;
 /// Factor on the odds of a sense whose concept has the form as preferred name.
 const PREFERRED_FACTOR: f32 = 3.0;
-/// A terminology with at most this many concepts is about one field, and so are the texts that are linked to it.
+/// A terminology with at most this many concepts covers one field, and so do the texts that are linked to it.
 const SMALL: usize = 2_000;
-/// Share of the senses of a short form that a small terminology lacks which goes to its own concept.
+/// Fraction of the probability of missing senses that goes to the concept of a small terminology with that name.
 const SMALL_SHARE: f32 = 0.7;
 /// Factor on the odds of the senses that a terminology has if it has neither the form nor its usual sense.
 const FOREIGN_FACTOR: f32 = 0.1;
@@ -61,7 +61,7 @@ pub(super) fn sense_match(
     };
     let mut odds: Vec<(Option<Named>, f32)> = Vec::new();
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
-    // The weight of senses named like the form, but not in the knowledge base, and all concepts that it lacks, with their weights.
+    // The weight of senses named like the form, but not in the knowledge base, and all senses that it lacks, with their weights.
     let (mut absent, mut lacking): (f32, Vec<(&Sense, f32)>) = (0.0, Vec::new());
     let found_for = |sense: &Sense| concepts.of_sense(view, sense, senses).iter().filter(|named| view.has(named.0));
     // A terminology that has neither the form nor its usual sense rarely has what is meant: `hair` is no hair cell.
@@ -69,8 +69,8 @@ pub(super) fn sense_match(
     let lacks = |usual: &Sense| !usual.is_own && found_for(usual).next().is_none();
     let is_foreign = is_word && named.is_empty() && usual.is_some_and(lacks);
     let is_main = |sense: &Sense| usual.is_some_and(|usual| usual.number() == sense.number());
-    // The concept of a sense. A terminology that names another concept like the form means that one: `Mania`, although it has the bipolar
-    // disorder, or `human`, although it has the genus of humans.
+    // The concept of a sense. Another concept with exactly this name takes precedence: `Mania` over bipolar disorder, `human` over the genus
+    // of humans.
     let meant = |sense: &Sense| {
         let first = found_for(sense).next().copied()?;
         let is_named = named.iter().any(|(concept, _)| *concept == first.0);
@@ -79,7 +79,7 @@ pub(super) fn sense_match(
             return Some(first);
         }
         let is_inflected = concepts.is_inflected(form, sense);
-        // Ethanol is what `alcohol` means, if the alcohols are another sense.
+        // Not if that concept is another sense: `alcohol` means ethanol, although ChEBI has the class of alcohols.
         let is_taken = |concept: ConceptId| {
             let others = senses.iter().filter(|other| other.number() != sense.number());
             others.into_iter().any(|other| found_for(other).any(|found| found.0 == concept))
@@ -107,7 +107,7 @@ pub(super) fn sense_match(
     let is_own = senses.iter().any(|sense| sense.is_own);
     let is_listed = |concept: ConceptId| odds.iter().any(|(one, _)| one.is_some_and(|(known, _)| known == concept));
     let unlisted: Vec<Named> = named.iter().filter(|(concept, _)| !is_own && !is_listed(*concept)).copied().collect();
-    // The terminology may name the meant concept otherwise: an embryo need not be called mammalian, nor `HER2` the human epidermal growth
+    // The terminology may have the sense under another name: an embryo need not be called mammalian, nor `HER2` the human epidermal growth
     // factor receptor 2.
     let share = |(concept, name): Named| {
         if is_word {
@@ -126,7 +126,7 @@ pub(super) fn sense_match(
     let inherited: Vec<f32> = unlisted.iter().map(|named| share(*named) / n_unlisted).collect();
     for ((concept, name), inherited) in unlisted.into_iter().zip(inherited) {
         let weight = UNLISTED_PRIOR * if is_preferred(concept) { PREFERRED_FACTOR } else { 1.0 };
-        // What it inherits is in the sum already.
+        // The sum already includes what it inherits.
         sum += (weight - inherited).max(0.0);
         odds.push((Some((concept, name)), weight.max(inherited)));
     }

@@ -146,7 +146,7 @@ pub struct SenseInventory {
     n_senses: usize,
     /// The topic of general language, outside medicine and biology.
     pub(super) everyday: Option<u8>,
-    /// Topics of symbols of genes and molecules.
+    /// Topics of genes and molecules, whose short forms are symbols.
     symbolic: Vec<u8>,
 }
 
@@ -178,7 +178,7 @@ const NEGATING: [&str; 4] = ["Anti", "Non", "anti", "non"];
 
 /// The cue for a number after the form.
 const NUMBER: &str = "#";
-/// Minimum share of all uses of a sense that prevails without context.
+/// Minimum prior of a sense that is assumed without context.
 const MIN_USUAL: f32 = 0.6;
 /// Weight of unlisted senses in a general-language document.
 const GENERAL_WEIGHT: f32 = 6.0;
@@ -340,15 +340,15 @@ impl SenseInventory {
         forms.and_then(|forms| forms.iter().find(|(known, _)| **known == *form)).map_or(&[], |(_, senses)| senses)
     }
 
-    /// What a form usually means, for lists of names, which have no context: the concept, its name, and the share of all uses. `None` if the
-    /// terminology names something like the form, or if no sense prevails.
+    /// The most common sense of a form, for names without context: the concept, its name and the prior. `None` if the form is a name in the
+    /// terminology, if it may be an ordinary word, or if no sense is common enough.
     pub fn usual(&self, view: KbView<'_>, form: &str) -> Option<(ConceptId, NameId, f32)> {
         let form = form.trim();
         let known = view.kb.find_form(&fold(form)).filter(|known| view.has_form(*known));
         if form.len() > MAX_FORM || known.is_some() {
             return None;
         }
-        // Ordinary words have forms in the terminology that no list knows.
+        // In lower case, with a vowel, it may be an ordinary word, which other parts link better.
         let is_short_form = form.contains(|letter: char| letter.is_uppercase() || letter.is_ascii_digit());
         if !is_short_form && form.contains(['a', 'e', 'i', 'o', 'u', 'y']) {
             return None;

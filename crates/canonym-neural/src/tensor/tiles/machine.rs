@@ -13,7 +13,7 @@ use crate::tensor::matrix::{Threads, View, ViewMut, WriteMode};
 /// Lines of the packed right factor that stay in the cache while the left factor is streamed.
 const NEAR: usize = 1 << 13;
 
-/// Rows whose sums vector registers hold at once.
+/// Number of rows whose sums are held in vector registers.
 const GROUP: usize = 8;
 
 /// Rows per thread.
@@ -118,7 +118,7 @@ fn is_lent() -> bool {
 /// Packs a factor into the start of `workspace`, which grows if needed. Rows of `side` are the rows of the left or the columns of the right
 /// factor; its columns are the depth.
 pub fn pack<'a>(side: View<'_>, of: Side, workspace: &'a mut Vec<Line>) -> &'a [Line] {
-    assert!(available(), "bfloat16 units, which were asked for before");
+    assert!(available(), "bfloat16 units; check `available` first");
     side.check();
     let n_tiles = side.n_cols.div_ceil(DEPTH);
     let n_lines = side.n_rows.div_ceil(STRIP) * n_tiles * 2 * LINES;
@@ -325,7 +325,7 @@ fn strip_times(
 ) {
     let strip_lines = n_tiles * 2 * LINES;
     let n_strips = right.len() / strip_lines;
-    let units = units().expect("bfloat16 units, which were asked for before");
+    let units = units().expect("bfloat16 units; check `available` first");
     assert!(n_tiles > 0 && n_strips > 0, "a product of something");
     assert_eq!((left.len(), right.len()), (strip_lines, n_strips * strip_lines), "whole strips");
     assert!(sums.len() >= (STRIP - 1) * row_step + STRIP * n_strips, "sums of a strip");
