@@ -214,7 +214,7 @@ fn predict_batch(
     let versions = app.store.write(|transaction| {
         let mut versions = Vec::new();
         let mut next = events::next_mark(transaction)?;
-        let proposed = spread::proposed(transaction, job.project_id)?;
+        let known = spread::known(transaction, job.project_id)?;
         for (id, linked) in batch.iter().zip(&linked) {
             // Somebody may have finished it since the job began.
             if documents::is_finished(transaction, *id)? {
@@ -224,9 +224,9 @@ fn predict_batch(
                 documents::marks(transaction, *id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
             let predicted = linked.annotations.iter().map(|one| convert::from_model(one, name, now)).collect();
             let mut changes = predict::replace(&marks, predicted, &mut next);
-            if !proposed.is_empty() {
+            if !known.is_empty() {
                 let text = documents::text(transaction, *id)?;
-                spread::add_proposed((&text, now), &marks, &proposed, (&mut changes, &mut next));
+                spread::add_known((&text, now), &marks, &known, (&mut changes, &mut next));
             }
             if changes.is_empty() {
                 continue;

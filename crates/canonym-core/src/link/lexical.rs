@@ -3,6 +3,7 @@
 //! Candidates are forms equal in text, tokens or roots, and the nearest by character n-grams. A linear model scores the
 //! features of each; a concept has the score of its best name. All concepts of a homonym are candidates.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::explain::Explanation;
 use super::features::{COSINE, FormFeatures, N_FEATURES, PreparedQuery};
 use super::lookalike::check_first;
 use super::model::{Calibration, Features, LexicalModel, N_NAME_FEATURES};
+use super::written_out::written_out;
 use super::{Candidate, Link, LinkInput, Linker, explain_by_name};
 use crate::Result;
 use crate::index::grams::GramScratch;
@@ -199,21 +201,77 @@ fn without_dose<'a>(kb: &KnowledgeBase, name: &'a str) -> &'a str {
 const DOSAGE_FORMS: [&str; 12] =
     ["cap", "caps", "capsule", "capsules", "er", "odt", "sr", "tab", "tablet", "tablets", "tabs", "xr"];
 
-/// Links the names for which [`may_name`] holds; the others get no candidates. `link` gets the former and returns their
-/// links in order.
+/// A name as it is looked up, and without dose and dosage form if it has them.
+struct Wording<'a> {
+    whole: Cow<'a, str>,
+    bare: Option<String>,
+}
+
+impl<'a> Wording<'a> {
+    fn of(kb: &KnowledgeBase, name: &'a str) -> Wording<'a> {
+        let whole = written_out(kb, name);
+        let bare = Some(without_dose(kb, &whole).to_owned()).filter(|bare| *bare != whole);
+        Wording { whole, bare }
+    }
+
+    /// Whether a name of the knowledge base has the numbers of the dose, so that it is meant.
+    fn has_dose(&self, name: &str) -> bool {
+        let bare = fold(self.bare.as_deref().unwrap_or(&self.whole));
+        let (whole, name) = (fold(&self.whole), fold(name));
+        let is_number = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
+        let added = whole.split(' ').filter(is_number).filter(|word| bare.split(' ').all(|other| other != *word));
+        let mut added = added.peekable();
+        added.peek().is_some() && added.all(|word| name.split(' ').any(|other| other == word))
+    }
+}
+
+/// Each name in the wording that is looked up, with its link: doses and dosage forms are left out unless the name found has them, units and
+/// abbreviations are written as in the knowledge base.
+fn worded<T: AsRef<str>>(
+    kb: &KnowledgeBase,
+    names: &[T],
+    link: impl FnOnce(&[&str]) -> Result<Vec<Link>>,
+) -> Result<Vec<(String, Link)>> {
+    let wordings: Vec<Wording<'_>> = names.iter().map(|name| Wording::of(kb, name.as_ref())).collect();
+    let mut asked: Vec<&str> = Vec::with_capacity(wordings.len());
+    for wording in &wordings {
+        asked.push(&wording.whole);
+        asked.extend(wording.bare.as_deref());
+    }
+    let mut links = if asked.is_empty() { Vec::new() } else { link(&asked)? }.into_iter();
+    let mut next = || links.next().unwrap_or_default();
+    let chosen = wordings.iter().map(|wording| {
+        let whole = next();
+        let Some(bare) = &wording.bare else { return (wording.whole.to_string(), whole) };
+        let other = next();
+        let has_dose =
+            whole.candidates.first().and_then(|first| first.name).is_some_and(|name| wording.has_dose(kb.name(name)));
+        if has_dose { (wording.whole.to_string(), whole) } else { (bare.clone(), other) }
+    });
+    Ok(chosen.collect())
+}
+
+/// Links the names for which [`may_name`] holds; the others get no candidates. `link` gets names and returns their links in order. Each
+/// link comes with the name as it was looked up: without dose and dosage form unless the name found has them, with units and abbreviations
+/// as in the knowledge base.
+///
+/// # Errors
+/// Those of `link`.
 pub fn where_named<T: AsRef<str>>(
     kb: &KnowledgeBase,
     names: &[T],
     link: impl FnOnce(&[&str]) -> Result<Vec<Link>>,
-) -> Result<Vec<Link>> {
+) -> Result<Vec<(String, Link)>> {
     let may: Vec<bool> = names.iter().map(|name| may_name(kb, name.as_ref())).collect();
-    let named: Vec<&str> =
-        names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| without_dose(kb, name.as_ref())).collect();
-    let mut links = if named.is_empty() { Vec::new() } else { link(&named)? };
-    named.iter().zip(&mut links).for_each(|(name, link)| check_first(kb, name, link));
+    let named: Vec<&str> = names.iter().zip(&may).filter(|(_, may)| **may).map(|(name, _)| name.as_ref()).collect();
+    let mut links = worded(kb, &named, link)?;
+    links.iter_mut().for_each(|(wording, link)| check_first(kb, wording, link));
     let mut links = links.into_iter();
-    let next = |may: bool| may.then(|| links.next()).flatten().unwrap_or(Link { candidates: Vec::new(), nil: true });
-    Ok(may.into_iter().map(next).collect())
+    let next = |(name, may): (&T, bool)| {
+        let none = || (name.as_ref().to_owned(), Link { candidates: Vec::new(), nil: true });
+        may.then(|| links.next()).flatten().unwrap_or_else(none)
+    };
+    Ok(names.iter().zip(may).map(next).collect())
 }
 
 /// Builds a link from ranked concepts, best first, without duplicates.

@@ -6,6 +6,7 @@
 //! edit distance (keyboard and phonetic errors) of a word of the name.
 //! Known words are those of open terminologies, stored in `assets/known-words.bin` as a Bloom filter (Bloom 1970).
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,8 +15,9 @@ use super::Link;
 use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use super::recognise::senses::SenseInventory;
-use crate::kb::KnowledgeBase;
+use super::slips::slips;
 use crate::kb::lexicon::token_hash;
+use crate::kb::{ConceptId, KnowledgeBase};
 use crate::text::normalise::{canonical, fold, root};
 use crate::text::variants::roman_numeral;
 use crate::text::words::{WordKind, is_linking_word, is_prefix, kind_of, noun_of, parts_of};
@@ -122,8 +124,9 @@ pub fn is_known_word(kb: &KnowledgeBase, word: &str) -> bool {
         || derived.filter(|rest| rest.len() >= MIN_LENGTH_DERIVED).any(is_of_kb)
 }
 
-/// Whether a rare word, number or symbol of the mention has no counterpart in the name, so the two only look alike.
-pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
+/// Whether a rare word, number or symbol of the mention has no counterpart in the name, so the two only look alike. Other names of the
+/// concept, if it is given, may have the counterpart.
+pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str, concept: Option<ConceptId>) -> bool {
     let is_symbol = is_acronym(mention.trim());
     let hyphened = mention.split_whitespace().filter_map(|word| word.split_once('-'));
     let prefixes: Vec<String> =
@@ -142,12 +145,21 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
     }
     let same = |one: &str, other: &str| {
         let (one, other) = (canonical(one), canonical(other));
-        root(&one) == root(&other) && ends_alike(&one, &other)
+        root(&one) == root(&other) && ends_alike(&one, &other) || is_noun_of(&one, &other) || is_noun_of(&other, &one)
+    };
+    // A coined word of one concept is enough: `osteocal` for OsteoCal D chewable tablets.
+    let is_coined = || match (mention_words.as_slice(), concept) {
+        ([word], Some(concept)) => is_coined(kb, word, concept),
+        _ => false,
     };
     let is_other = |word: &&str| {
         let is_numbered = word.contains(|letter: char| letter.is_ascii_digit())
             || roman_numeral(word.trim_end_matches(['a', 'b'])).is_some_and(|number| number > 1);
-        let matches = name_words.iter().any(|other| same(other, word));
+        let is_of_other_name = || {
+            let names = concept.into_iter().flat_map(|concept| kb.names(concept).take(N_NAMES));
+            names.into_iter().any(|name| fold(kb.name(name)).split(' ').any(|other| same(other, word)))
+        };
+        let matches = name_words.iter().any(|other| same(other, word)) || is_of_other_name();
         let is_descriptive = || parts_of(&canonical(word)).is_some() || noun_of(&canonical(word)).is_some();
         let is_misspelt = || name_words.iter().any(|other| is_misspelling(kb, word, other));
         let stands_for = || {
@@ -192,7 +204,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         && are_opposites(mention_words[0], name_words[0])
         && !name_words.contains(&mention_words[0]);
     let is_shortened = match mention_words.as_slice() {
-        [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word),
+        [word] => !is_symbol && word.chars().all(char::is_alphabetic) && is_part(word) && !is_coined(),
         _ => false,
     };
     // `ten` is not TENS, `cache` not CACH, and `C3` not C3a.
@@ -202,7 +214,7 @@ pub fn only_looks_alike(kb: &KnowledgeBase, mention: &str, name: &str) -> bool {
         && mention_words.len() == 1
         && (is_lower && !is_inflected() || frequency(&mention) > 0);
     let is_unlettered = name_words.split_last().is_some_and(|(last, rest)| {
-        last.len() == 1 && last.chars().all(char::is_alphabetic) && rest == mention_words.as_slice()
+        last.len() == 1 && last.chars().all(char::is_alphabetic) && rest == mention_words.as_slice() && !is_coined()
     });
     // `prolactin` is no prolactin measurement.
     let is_measured = name_words.len() > 1 && name_words.last().is_some_and(|last| canonical(last) == MEASUREMENT);
@@ -253,12 +265,37 @@ pub fn is_misspelt_name(kb: &KnowledgeBase, query: &str, name: &str) -> bool {
 pub fn check_first(kb: &KnowledgeBase, name: &str, link: &mut Link) {
     let Some(first) = link.candidates.first_mut() else { return };
     let Some(first_name) = first.name.map(|form| kb.name(form)) else { return };
-    if only_looks_alike(kb, name, first_name) {
+    if only_looks_alike(kb, name, first_name, Some(first.concept)) {
         link.nil = true;
         link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= DISTRUST);
     } else if is_misspelt_name(kb, name, first_name) {
         first.p_link = first.p_link.max(MISSPELT);
     }
+}
+
+/// Maximum number of names of a concept whose words are compared.
+const N_NAMES: usize = 8;
+
+/// Whether `noun` is the noun of an adjective or participle: `headedness`, headed.
+pub(super) fn is_noun_of(noun: &str, adjective: &str) -> bool {
+    adjective.len() >= MIN_LENGTH - 1 && noun.strip_suffix("ness").is_some_and(|rest| rest == adjective)
+}
+
+/// Whether no open terminology has a folded word, which is not general either, as of brands.
+pub(super) fn is_coined_word(word: &str) -> bool {
+    word.len() >= MIN_LENGTH
+        && word.chars().all(char::is_alphabetic)
+        && frequency(word) == 0
+        && !WordFilter::embedded().has(word)
+}
+
+/// Whether a folded word is coined, as brands are: no open terminology has it, and the knowledge base only in names of the concept.
+fn is_coined(kb: &KnowledgeBase, word: &str, concept: ConceptId) -> bool {
+    let form = canonical(word);
+    let Some(row) = kb.token_row(token_hash(&form)).filter(|_| is_coined_word(word)) else { return false };
+    let forms: BTreeSet<String> = kb.names(concept).map(|name| fold(kb.name(name))).collect();
+    forms.iter().filter(|name| name.split(' ').any(|other| canonical(other) == form)).count()
+        >= kb.token_df(row) as usize
 }
 
 /// Minimum score of a misspelled name.
@@ -277,7 +314,7 @@ pub(super) const DISORDER_ENDINGS: [&str; 9] =
     ["itis", "osis", "oma", "emia", "aemia", "pathy", "ectomy", "otomy", "plasty"];
 
 /// Whether a word has an ending of adjectives.
-fn is_adjective(word: &str) -> bool {
+pub(super) fn is_adjective(word: &str) -> bool {
     word.len() >= MIN_LENGTH && ["al", "ar", "ary", "ic", "ive", "ous"].iter().any(|ending| word.ends_with(ending))
 }
 
@@ -358,71 +395,6 @@ fn are_opposites(one: &str, other: &str) -> bool {
 /// Minimum number of letters that words of one stem share.
 const MIN_STEM: usize = 6;
 
-/// Weighted restricted Damerau-Levenshtein distance in which keyboard and phonetic errors cost less than other edits.
-/// Returns `f32::MAX` as soon as the distance must exceed `max`.
-pub fn slips(word: &str, target: &str, max: f32) -> f32 {
-    let (word, target): (Vec<char>, Vec<char>) = (word.chars().collect(), target.chars().collect());
-    let n = target.len();
-    let mut rows: [Vec<f32>; 3] = [vec![f32::MAX; n + 1], (0..=n).map(|at| at as f32).collect(), vec![0.0; n + 1]];
-    for row in 1..=word.len() {
-        let [before, last, next] = &mut rows;
-        next[0] = row as f32;
-        let mut min = next[0];
-        for column in 1..=n {
-            let (typed, right) = (word[row - 1], target[column - 1]);
-            let doubled = |letters: &[char], at: usize| at >= 1 && letters[at] == letters[at - 1];
-            let extra = if doubled(&word, row - 1) { DOUBLED } else { 1.0 };
-            let missing = if doubled(&target, column - 1) { DOUBLED } else { 1.0 };
-            // The first letter is rarely mistyped.
-            let first = if row == 1 && column == 1 { FIRST } else { 0.0 };
-            let mut cost = (last[column] + extra)
-                .min(next[column - 1] + missing)
-                .min(last[column - 1] + if typed == right { 0.0 } else { substitution(typed, right) + first });
-            if row > 1 && right == 'f' && word[row - 2..row] == ['p', 'h'] {
-                cost = cost.min(before[column - 1] + DOUBLED);
-            }
-            if column > 1 && typed == 'f' && target[column - 2..column] == ['p', 'h'] {
-                cost = cost.min(last[column - 2] + DOUBLED);
-            }
-            if row > 1 && column > 1 && typed == target[column - 2] && word[row - 2] == right {
-                cost = cost.min(before[column - 2] + SWAPPED);
-            }
-            next[column] = cost;
-            min = min.min(cost);
-        }
-        if min > max {
-            return f32::MAX;
-        }
-        rows.rotate_left(1);
-    }
-    rows[1][n]
-}
-
-/// Costs of common typing errors.
-const DOUBLED: f32 = 0.5;
-const SWAPPED: f32 = 0.7;
-const FIRST: f32 = 0.8;
-
-fn substitution(typed: char, right: char) -> f32 {
-    const VOWELS: &str = "aeiouy";
-    /// Pairs of letters that sound alike.
-    const ALIKE: [(char, char); 8] =
-        [('c', 'k'), ('c', 's'), ('s', 'z'), ('f', 'v'), ('g', 'j'), ('m', 'n'), ('d', 't'), ('b', 'p')];
-    const KEYS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
-    let alike = |(one, other): &(char, char)| (*one, *other) == (typed, right) || (*other, *one) == (typed, right);
-    let key_of = |letter: char| {
-        KEYS.iter().enumerate().find_map(|(row, keys)| keys.find(letter).map(|column| (row as i32, column as i32)))
-    };
-    let near = key_of(typed)
-        .zip(key_of(right))
-        .is_some_and(|(one, other)| (one.0 - other.0).abs() <= 1 && (one.1 - other.1).abs() <= 1);
-    match () {
-        () if VOWELS.contains(typed) && VOWELS.contains(right) => 0.7,
-        () if ALIKE.iter().any(alike) || near => 0.8,
-        () => 1.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,7 +438,7 @@ mod tests {
             ("C3", "C3a"),
             ("hepatitis", "Hepatitis A"),
         ] {
-            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+            assert!(only_looks_alike(&kb, mention, name, None), "{mention} {name}");
         }
         for (mention, name) in [
             ("ibuprofin", "Ibuprofen"),
@@ -476,7 +448,7 @@ mod tests {
             ("appendicitis", "Acute appendicitis"),
             ("serum prolactin level", "prolactin measurement"),
         ] {
-            assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
+            assert!(!only_looks_alike(&kb, mention, name, None), "{mention} {name}");
         }
     }
 
@@ -484,7 +456,7 @@ mod tests {
     fn ordinary_words_are_no_acronyms() {
         assert!(is_word_not_acronym("cold", "COLD") && is_word_not_acronym("scar", "SCAR"));
         assert!(!is_word_not_acronym("copd", "COPD") && !is_word_not_acronym("COLD", "COLD"));
-        assert!(!is_word_not_acronym("cold", "Cold") && only_looks_alike(&kb(&["CACH"]), "cache", "CACH"));
+        assert!(!is_word_not_acronym("cold", "Cold") && only_looks_alike(&kb(&["CACH"]), "cache", "CACH", None));
     }
 
     #[test]
@@ -506,7 +478,7 @@ mod tests {
             ("bone", "Tone"),
             ("gut feeling", "Feeling Cold"),
         ] {
-            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+            assert!(only_looks_alike(&kb, mention, name, None), "{mention} {name}");
         }
         for (mention, name) in [
             ("gout", "Gout"),
@@ -521,7 +493,7 @@ mod tests {
             ("Cox2", "Cyclooxygenase 2"),
             ("fevr", "Fever"),
         ] {
-            assert!(!only_looks_alike(&kb, mention, name), "{mention} {name}");
+            assert!(!only_looks_alike(&kb, mention, name, None), "{mention} {name}");
         }
     }
 
@@ -543,19 +515,19 @@ mod tests {
             ("Anti-hypertensive", "Hypertension"),
             ("pre-eclampsia", "Eclampsia"),
         ] {
-            assert!(only_looks_alike(&kb, mention, name), "{mention} {name}");
+            assert!(only_looks_alike(&kb, mention, name, None), "{mention} {name}");
         }
-        assert!(!only_looks_alike(&kb, "post-operative pain", "Pain, Postoperative"));
-        assert!(!only_looks_alike(&kb, "a fever", "Fever"));
+        assert!(!only_looks_alike(&kb, "post-operative pain", "Pain, Postoperative", None));
+        assert!(!only_looks_alike(&kb, "a fever", "Fever", None));
     }
 
     #[test]
     fn a_common_word_does_not_abbreviate_a_longer_name() {
         let kb = kb(&["Prenatal Diagnosis", "Memory Disorders"]);
-        assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis"));
-        assert!(only_looks_alike(&kb, "diagnosis", "Diagnostic Imaging"));
-        assert!(!only_looks_alike(&kb, "memory", "Memory Disorders"));
-        assert!(!only_looks_alike(&kb, "prenatal diagnoses", "Prenatal Diagnosis"));
+        assert!(only_looks_alike(&kb, "diagnosis", "Prenatal Diagnosis", None));
+        assert!(only_looks_alike(&kb, "diagnosis", "Diagnostic Imaging", None));
+        assert!(!only_looks_alike(&kb, "memory", "Memory Disorders", None));
+        assert!(!only_looks_alike(&kb, "prenatal diagnoses", "Prenatal Diagnosis", None));
     }
 
     #[test]

@@ -13,8 +13,11 @@ pub mod lexical;
 pub mod lookalike;
 pub mod model;
 pub mod recognise;
+pub mod short_list;
+pub mod slips;
 pub mod sssom;
 pub mod system;
+pub mod written_out;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -13,7 +13,8 @@ use canonym_core::text::normalise::fold;
 /// Pseudo-count of the linker's probability.
 const PRIOR: f32 = 1.0;
 
-/// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ and the prior is empty.
+/// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ, and only names are used of which
+/// it has a concept by its full id, as those of an annotation project.
 const MIN_KNOWN: f64 = 0.2;
 
 /// Id of unlinked mentions.
@@ -77,10 +78,11 @@ impl MentionPrior {
         let mut of_name = HashMap::with_capacity(self.of_name.len());
         let known = self.of_name.values().flatten().map(|(id, n)| (n, concept(id).is_some()));
         let (n_all, n_known) = known.fold((0, 0), |(all, known), (n, is)| (all + n, known + n * u32::from(is)));
-        if f64::from(n_known) < MIN_KNOWN * f64::from(n_all) {
-            return KbMentionPrior::default();
-        }
+        let is_same_domain = f64::from(n_known) >= MIN_KNOWN * f64::from(n_all);
         for (name, ids) in &self.of_name {
+            if !is_same_domain && ids.keys().all(|id| kb.find(id).is_none()) {
+                continue;
+            }
             let uses: Vec<(Option<ConceptId>, u32)> = ids.iter().map(|(id, n)| (concept(id), *n)).collect();
             // Names of the knowledge base are skipped if it lacks all of the counted concepts.
             if uses.iter().any(|(concept, _)| concept.is_some()) || kb.find_form(name).is_none() {
@@ -178,6 +180,18 @@ mod tests {
         let mut of_subset = vec![candidate(first, 0.9)];
         of_kb.clone().within(Some(&subset)).weigh("diabetes", &mut of_subset);
         assert_eq!(of_subset, [candidate(first, 0.9 / 5.0)]);
+        // Another domain: only names with a concept that it has.
+        let mut other = prior();
+        (0..90).for_each(|row| other.add(&format!("name {row}"), Some(&format!("MESH:X{row}"))));
+        other.add("sugar sickness", Some("D2"));
+        let of_other = other.on(&kb);
+        let mut taught = Vec::new();
+        of_other.weigh("sugar sickness", &mut taught);
+        assert_eq!(taught, [candidate(second, 0.5)]);
+        let mut unknown = vec![candidate(first, 0.5)];
+        of_other.weigh("name 7", &mut unknown);
+        of_other.weigh("diabetes", &mut unknown);
+        assert_eq!(unknown, [candidate(first, 0.5)]);
         let mut nothing_here = vec![candidate(first, 0.5)];
         of_kb.weigh("CS", &mut nothing_here);
         assert_eq!(nothing_here, [candidate(first, 0.25)]);

@@ -2,6 +2,7 @@
 //!
 //! A kind of model is a type that implements [`LinkingModel`], with a row in `KINDS` if it is stored in bundles.
 
+mod bridge;
 pub mod concept_rows;
 pub mod consistency;
 pub mod detect_then_link;
@@ -34,6 +35,7 @@ use canonym_core::link::explain::Explanation;
 use canonym_core::link::lexical::{LinkConfig, may_name, where_named};
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::recognise::senses::SenseInventory;
+use canonym_core::link::short_list::ShortList;
 use canonym_core::link::system::no_leaky_tokenisation;
 use canonym_core::link::{Annotator, Candidate, LeakyAnnotator, Link, LinkInput, Linker};
 use canonym_core::{Error, Result};
@@ -45,6 +47,7 @@ use crate::bundle::{self, MultitaskBundle, NameEncoderBundle};
 use crate::index::cache::cache_folder;
 use crate::index::stored::NameIndex;
 use crate::status::Stage;
+use bridge::bridge;
 use dual_encoder::model::DualModel;
 use generative::GenerativeModel;
 use info::ModelInfo;
@@ -335,6 +338,7 @@ pub struct NameLinker {
     linker: Box<dyn Linker>,
     subset: Option<Arc<Subset>>,
     config: LinkConfig,
+    short_list: Option<ShortList>,
 }
 
 impl NameLinker {
@@ -352,7 +356,8 @@ impl NameLinker {
         let stage = Stage::start();
         let linker = models.linking.linker(&on, config)?;
         stage.done("built the linker");
-        Ok(NameLinker { linker, subset, config })
+        let short_list = ShortList::of(KbView { kb, subset: subset.as_deref() });
+        Ok(NameLinker { linker, subset, config, short_list })
     }
 
     /// Links names without context, in order.
@@ -360,9 +365,20 @@ impl NameLinker {
     /// # Errors
     /// If the model fails on one of the names.
     pub fn link_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<Link>> {
+        Ok(self.worded(names)?.into_iter().map(|(_, link)| link).collect())
+    }
+
+    /// Links names; each link comes with the name as it was looked up.
+    fn worded<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<(String, Link)>> {
         let mut links = where_named(self.kb(), names, |names| self.linker.link_names(names))?;
         let view = KbView { kb: self.kb(), subset: self.subset.as_deref() };
-        for (name, link) in names.iter().zip(&mut links).filter(|(name, _)| may_name(view.kb, name.as_ref())) {
+        let named = names.iter().zip(&mut links).filter(|(name, _)| may_name(view.kb, name.as_ref()));
+        for (name, (wording, link)) in named {
+            if let Some(list) = &self.short_list {
+                list.correct(view.kb, wording, self.config.top_k, link);
+            }
+            bridge(view, wording, self.config.top_k, link);
+            link.nil |= link.candidates.first().is_none_or(|first| first.p_link < self.config.min_score);
             let sure = link.candidates.first().map_or(0.0, |first| first.p_link);
             let usual = SenseInventory::embedded().usual(view, name.as_ref());
             if let Some((concept, name, share)) = usual.filter(|(.., share)| USUAL_TRUST * share > sure) {
@@ -381,7 +397,8 @@ impl NameLinker {
     /// # Errors
     /// If the model fails on one of the names.
     pub fn explain_names<T: AsRef<str>>(&self, names: &[T]) -> Result<Vec<(Link, Explanation)>> {
-        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let (wordings, links): (Vec<String>, Vec<Link>) = self.worded(names)?.into_iter().unzip();
+        let wordings: Vec<&str> = wordings.iter().map(String::as_str).collect();
         let kb = self.kb();
         // The usual meaning of a short form has no features, so such links have no explanation.
         let is_of = |link: &Link, explanation: &Explanation| {
@@ -395,8 +412,8 @@ impl NameLinker {
                 true => (link, explanation),
                 false => (link, Explanation { compared: (*name).to_owned(), ..Explanation::default() }),
             };
-        let explained = names.iter().zip(self.linker.explain_names(&names)?);
-        Ok(self.link_names(&names)?.into_iter().zip(explained).map(explain).collect())
+        let explained = wordings.iter().zip(self.linker.explain_names(&wordings)?);
+        Ok(links.into_iter().zip(explained).map(explain).collect())
     }
 }
 

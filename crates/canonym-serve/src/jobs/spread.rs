@@ -8,12 +8,15 @@ use rusqlite::Connection;
 use crate::error::ApiResult;
 use crate::events::DocumentVersion;
 use crate::marks::identical::find_words;
-use crate::marks::spread::{PROPOSED, Spread, changes};
+use crate::marks::spread::{IDENTICAL, PROPOSED, Spread, changes};
 use crate::marks::{Change, Changes, MarkState};
 use crate::state::{App, SpreadTask};
 use crate::store::events::{self, NewEvent};
 use crate::store::proposals::{self, StoredProposal};
 use crate::store::{documents, groups};
+
+/// Minimum length of a text whose link is predicted in other documents.
+const MIN_TAUGHT: usize = 3;
 
 /// The kind of the events that spread a decision.
 pub const SPREAD: &str = "spread";
@@ -104,9 +107,20 @@ pub fn spread_in(app: &App, project: i64, spread: &Spread, origin: Option<Origin
     Ok(n_changed)
 }
 
-/// The proposed names of a project, and what they are linked to.
-pub fn proposed(connection: &Connection, project: i64) -> ApiResult<Vec<Spread>> {
-    Ok(proposals::of_project(connection, project)?.iter().map(spread_of_proposal).collect())
+/// What a prediction adds to that of the model: the proposed names of a project, and the texts that people linked to one concept. The model
+/// learns from the latter, but a name that the terminology lacks only slowly.
+pub fn known(connection: &Connection, project: i64) -> ApiResult<Vec<Spread>> {
+    let proposed = proposals::of_project(connection, project)?;
+    let taught =
+        groups::taught(connection, project)?.into_iter().filter(|taught| taught.text.chars().count() >= MIN_TAUGHT);
+    let of_taught = |taught: groups::Taught| Spread {
+        text: taught.text,
+        concept: taught.concept,
+        kind: taught.kind,
+        model: IDENTICAL,
+        from: Some(taught.mark),
+    };
+    Ok(proposed.iter().map(spread_of_proposal).chain(taught.map(of_taught)).collect())
 }
 
 /// What a proposal spreads.
@@ -120,11 +134,11 @@ pub fn spread_of_proposal(proposal: &StoredProposal) -> Spread {
     }
 }
 
-/// Adds proposed names to the changes that a prediction makes in a document with the marks `marks`.
-pub fn add_proposed(
+/// Adds the spreads of [`known`] to the changes that a prediction makes in a document with the marks `marks`.
+pub fn add_known(
     (text, at): (&str, i64),
     marks: &BTreeMap<i64, MarkState>,
-    proposed: &[Spread],
+    known: &[Spread],
     (predicted, next_mark): (&mut Vec<Change>, &mut i64),
 ) {
     let mut now = marks.clone();
@@ -135,7 +149,7 @@ pub fn add_proposed(
     for change in predicted.iter() {
         apply(&mut now, change);
     }
-    for spread in proposed {
+    for spread in known {
         for change in changes(text, &now, spread, at, next_mark) {
             apply(&mut now, &change);
             match predicted.iter_mut().find(|other| other.id == change.id) {

@@ -79,6 +79,51 @@ pub fn has_other_concept(connection: &Connection, project: i64, text: &str, conc
     Ok(false)
 }
 
+/// A reviewed mention whose text people linked to one concept only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taught {
+    /// The text.
+    pub text: String,
+    /// The concept.
+    pub concept: Named,
+    /// The semantic type.
+    pub kind: String,
+    /// The first mark with them.
+    pub mark: i64,
+}
+
+/// The texts that people linked to one concept in a project and rejected nowhere, in the order of their first decision.
+pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
+    let sql = "SELECT json_extract(m.body, '$.text'), json_extract(m.body, '$.concept.id'),
+            json_extract(m.body, '$.concept.name'), m.kind, m.id, m.state = 'rejected'
+        FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE d.project_id = ?1 AND NOT m.is_deleted
+        AND (m.state = 'rejected' OR m.state = 'accepted' AND m.source <> 'PRED') ORDER BY m.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([project])?;
+    // `None` for a text that people linked to several concepts, to none, or rejected.
+    let mut found: HashMap<String, Option<Taught>> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let (text, id): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+        let is_rejected: bool = row.get(5)?;
+        let name: Option<String> = row.get(2)?;
+        let (kind, mark) = (row.get(3)?, row.get(4)?);
+        let concept = id.filter(|_| !is_rejected).map(|id| Named { id, name: name.unwrap_or_default() });
+        let new = concept.map(|concept| Taught { text: text.clone(), concept, kind, mark });
+        found
+            .entry(folded(&text))
+            .and_modify(|known| {
+                let is_same =
+                    known.as_ref().zip(new.as_ref()).is_some_and(|(known, new)| known.concept.id == new.concept.id);
+                *known = known.take().filter(|_| is_same);
+            })
+            .or_insert(new);
+    }
+    let mut taught: Vec<Taught> = found.into_values().flatten().collect();
+    taught.sort_by_key(|one| one.mark);
+    Ok(taught)
+}
+
 /// A prediction of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Member {

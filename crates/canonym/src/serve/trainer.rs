@@ -36,6 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Steps per document, and the limits of the total.
 const STEPS_PER_DOCUMENT: u64 = 3;
 const MIN_STEPS: u64 = 60;
+/// Minimum number of steps if the user gives none; with fewer, mention detection hardly changes.
+const USUAL_STEPS: u64 = 150;
 const MAX_STEPS: u64 = 600;
 
 /// One in this many complete documents is held out.
@@ -101,7 +103,7 @@ impl Settings {
     }
 
     fn n_steps(&self, n_documents: usize) -> u64 {
-        let wanted = self.steps.unwrap_or(STEPS_PER_DOCUMENT * n_documents as u64);
+        let wanted = self.steps.unwrap_or((STEPS_PER_DOCUMENT * n_documents as u64).max(USUAL_STEPS));
         wanted.clamp(MIN_STEPS, MAX_STEPS).next_multiple_of(ROUNDS)
     }
 }

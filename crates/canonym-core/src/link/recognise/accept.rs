@@ -185,9 +185,27 @@ fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let is_letter = |next: &str| next.len() == 1 && next.starts_with(|letter: char| letter.is_ascii_uppercase());
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cut = |next: &str| digits(words[found.last].token.span.of(text)) && digits(next);
-    before.is_some_and(|span| is_prefix(span.of(text)))
+    let before = before.map(|span| span.of(text));
+    let is_target = before.is_some_and(|prefix| is_target_of_antibody(text, prefix));
+    before.is_some_and(|prefix| is_prefix(prefix) && !is_target)
+        || is_epithet(text, found.span(words))
         || is_isoform(text, found.span(words))
         || after.is_some_and(|next| next == "like" || is_acronym(surface) && is_letter(next) || is_cut(next))
+}
+
+/// Whether a text that names antibodies has the prefix `anti`: in `anti-GAPDH`, GAPDH is a mention.
+pub(super) fn is_target_of_antibody(text: &str, prefix: &str) -> bool {
+    prefix.eq_ignore_ascii_case("anti") && (text.contains("ntibod") || text.contains("(1:"))
+}
+
+/// Whether a lower-case word follows the initial of a genus, as in `D. melanogaster`.
+fn is_epithet(text: &str, span: Span) -> bool {
+    let mut before = text[..span.start as usize].chars().rev();
+    span.of(text).starts_with(char::is_lowercase)
+        && before.next() == Some(' ')
+        && before.next() == Some('.')
+        && before.next().is_some_and(|initial| initial.is_ascii_uppercase())
+        && before.next().is_none_or(|letter| !letter.is_alphanumeric())
 }
 
 /// Whether a symbol is followed by the number of an isoform, as in `PIP2;1`.

@@ -44,6 +44,7 @@ use crate::Result;
 use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::link::explain::Explanation;
+use crate::link::short_list::{Phrase, ShortList};
 use crate::text::analysis::Analysis;
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::proper_names::is_proper_name;
@@ -76,6 +77,8 @@ pub struct DictionaryAnnotator {
     subset: Option<Arc<Subset>>,
     inventory: Arc<SenseInventory>,
     sense_concepts: SenseConcepts,
+    /// The words of a short list; `None` for other terminologies.
+    short_list: Option<ShortList>,
     corrects_spelling: bool,
     /// The root concept of the hierarchy, if any: `cell` in an ontology of cells is not a mention.
     root: Option<ConceptId>,
@@ -109,6 +112,7 @@ impl DictionaryAnnotator {
         let inventory = SenseInventory::embedded();
         let sense_concepts = SenseConcepts::new(&inventory);
         let (root, scratches) = (root_of(&kb), Pool::default());
+        let short_list = ShortList::of(KbView { kb: &kb, subset: None });
         DictionaryAnnotator {
             kb,
             model,
@@ -116,6 +120,7 @@ impl DictionaryAnnotator {
             subset: None,
             inventory,
             sense_concepts,
+            short_list,
             corrects_spelling: false,
             root,
             scratches,
@@ -138,7 +143,8 @@ impl DictionaryAnnotator {
     /// Names of other concepts do not compete, so a shorter name may match instead of a longer one.
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> DictionaryAnnotator {
-        DictionaryAnnotator { subset, sense_concepts: SenseConcepts::new(&self.inventory), ..self }
+        let short_list = ShortList::of(KbView { kb: &self.kb, subset: subset.as_deref() });
+        DictionaryAnnotator { subset, sense_concepts: SenseConcepts::new(&self.inventory), short_list, ..self }
     }
 
     fn view(&self) -> KbView<'_> {
@@ -211,6 +217,26 @@ impl DictionaryAnnotator {
             let new = found.iter().filter(|found| is_new[found.first..=found.last].contains(&true));
             let new: Vec<DictionaryMatch> = new.filter_map(|found| self.match_of(text, &respelled, found)).collect();
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
+        }
+        if let Some(list) = &self.short_list {
+            let window = |phrase: Phrase| {
+                let (first, last) = (phrase.first, phrase.last);
+                let n_counted = words[first..=last].iter().filter(|word| !word.hashes.linking).count();
+                WindowMatch {
+                    first,
+                    last,
+                    n_counted,
+                    forms: vec![(self.kb.form_of(phrase.name), Tier::Root)],
+                    expanded: false,
+                }
+            };
+            let phrases: Vec<WindowMatch> = list.phrases(text, &words).into_iter().map(window).collect();
+            let is_whole = |found: &DictionaryMatch| {
+                !matched.iter().any(|known| known.span.start <= found.span.start && found.span.end <= known.span.end)
+            };
+            let new = phrases.iter().filter_map(|found| self.match_of(text, &words, found)).filter(is_whole);
+            let new: Vec<DictionaryMatch> = new.collect();
+            matched.extend(new);
         }
         let (predicated, parted): (Vec<Coordinated>, Vec<Coordinated>) =
             predicates::predicated(self.view(), text, &words).into_iter().partition(|part| part.spans.len() == 1);

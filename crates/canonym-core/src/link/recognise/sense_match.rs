@@ -1,10 +1,11 @@
 //! The candidate concepts of a use of a form: its senses weighed against the names of the terminology.
 
-use super::accept::case_agrees;
+use super::accept::{case_agrees, is_acronym};
 use super::sense_concepts::{Named, SenseConcepts};
 use super::senses::{Sense, SenseMatch};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, NameId, Scope};
+use crate::link::short_list::MAX_CONCEPTS;
 use crate::text::Span;
 use crate::text::normalise::fold;
 
@@ -14,8 +15,8 @@ const MIN_OTHER_PRIOR: f32 = 0.03;
 const UNLISTED_PRIOR: f32 = 0.12;
 /// Factor on the odds of a sense whose concept has the form as preferred name.
 const PREFERRED_FACTOR: f32 = 3.0;
-/// A terminology with at most this many concepts covers one field, and so do the texts that are linked to it.
-const SMALL: usize = 2_000;
+/// Factor on the odds of a sense whose concept has the short form in a short list, which covers one field, as do the texts linked to it.
+const OWN_FACTOR: f32 = 6.0;
 /// Fraction of the probability of missing senses that goes to the concept of a small terminology with that name.
 const SMALL_SHARE: f32 = 0.7;
 /// Factor on the odds of the senses that a terminology has if it has neither the form nor its usual sense.
@@ -62,12 +63,13 @@ pub(super) fn sense_match(
     let mut odds: Vec<(Option<Named>, f32)> = Vec::new();
     let mut sum = MIN_OTHER_PRIOR.max(1.0 - senses.iter().map(|sense| sense.prior).sum::<f32>()) + other;
     // The weight of senses named like the form, but not in the knowledge base, and all senses that it lacks, with their weights.
-    let (mut absent, mut lacking): (f32, Vec<(&Sense, f32)>) = (0.0, Vec::new());
+    let (mut absent, mut only, mut lacking): (f32, f32, Vec<(&Sense, f32)>) = (0.0, 0.0, Vec::new());
     let found_for = |sense: &Sense| concepts.of_sense(view, sense, senses).iter().filter(|named| view.has(named.0));
     // A terminology that has neither the form nor its usual sense rarely has what is meant: `hair` is no hair cell.
     let usual = senses.iter().max_by(|left, right| left.prior.total_cmp(&right.prior));
     let lacks = |usual: &Sense| !usual.is_own && found_for(usual).next().is_none();
     let is_foreign = is_word && named.is_empty() && usual.is_some_and(lacks);
+    let is_short_list = view.kb.n_concepts() <= MAX_CONCEPTS;
     let is_main = |sense: &Sense| usual.is_some_and(|usual| usual.number() == sense.number());
     // The concept of a sense. Another concept with exactly this name takes precedence: `Mania` over bipolar disorder, `human` over the genus
     // of humans.
@@ -91,9 +93,14 @@ pub(super) fn sense_match(
     };
     for (sense, score) in senses.iter().zip(scores) {
         let (mut weight, first) = (score.exp(), meant(sense));
-        let mut all = found_for(sense).map(|(concept, _)| *concept).chain(first.map(|(concept, _)| concept));
-        if all.any(is_preferred) {
+        let all = found_for(sense).map(|(concept, _)| *concept).chain(first.map(|(concept, _)| concept));
+        let all: Vec<ConceptId> = all.collect();
+        if all.iter().copied().any(is_preferred) {
             weight *= PREFERRED_FACTOR;
+        }
+        // A short list that has the short form itself is about that meaning.
+        if is_acronym(form) && is_short_list && named.iter().any(|(concept, _)| all.contains(concept)) {
+            weight *= OWN_FACTOR;
         }
         weight *= if is_foreign && first.is_some() { FOREIGN_FACTOR } else { 1.0 };
         sum += weight;
@@ -101,8 +108,11 @@ pub(super) fn sense_match(
         if first.is_none() && sense.long_forms().next().is_some() {
             lacking.push((sense, weight));
             absent += if is_word && concepts.is_alike(form, sense) { weight } else { 0.0 };
+            only += weight;
         }
     }
+    // With one medical sense, a word is no homonym: what the terminology calls nightmares are the dreams of the inventory.
+    let is_only = senses.iter().filter(|sense| sense.long_forms().next().is_some()).count() == 1;
     // The user's senses of a form replace all others.
     let is_own = senses.iter().any(|sense| sense.is_own);
     let is_listed = |concept: ConceptId| odds.iter().any(|(one, _)| one.is_some_and(|(known, _)| known == concept));
@@ -111,14 +121,14 @@ pub(super) fn sense_match(
     // factor receptor 2.
     let share = |(concept, name): Named| {
         if is_word {
-            return absent;
+            return if is_only && is_preferred(concept) { only } else { absent };
         }
         let is_symbol = |sense: &Sense| is_preferred(concept) && sense.topics().iter().any(|of| symbols.contains(of));
         let is_alike = |sense: &Sense| concepts.shares_words(view.kb, form, (concept, name), sense);
         let goes_to_it = |sense: &&(&Sense, f32)| is_alike(sense.0) || is_symbol(sense.0);
         let likely: f32 = lacking.iter().filter(goes_to_it).map(|(_, weight)| weight).sum();
         let knows_none = odds.iter().all(|(one, _)| one.is_none());
-        let is_own_list = knows_none && view.kb.n_concepts() <= SMALL;
+        let is_own_list = knows_none && is_short_list;
         let all: f32 = lacking.iter().map(|(_, weight)| weight).sum();
         likely.max(if is_own_list { SMALL_SHARE * all } else { 0.0 })
     };

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::accept::is_acronym;
+use super::accept::{is_acronym, is_target_of_antibody};
 use super::common::frequency;
 use super::scan::Word;
 use super::sense_concepts::SenseConcepts;
@@ -385,8 +385,12 @@ impl SenseInventory {
             let is_whole = end > at
                 && words[end - 1].token.span.end == span.end
                 && words.get(end).is_none_or(|next| next.token.before != Gap::Glued);
-            let is_negated = word.token.before == Gap::Hyphen
-                && words[..at].last().is_some_and(|prefix| NEGATING.contains(&prefix.token.span.of(text)));
+            let prefix = words[..at]
+                .last()
+                .filter(|_| word.token.before == Gap::Hyphen)
+                .map(|prefix| prefix.token.span.of(text));
+            let is_negated =
+                prefix.is_some_and(|prefix| NEGATING.contains(&prefix) && !is_target_of_antibody(text, prefix));
             if !is_whole || is_negated || defined(span) {
                 continue;
             }

@@ -6,7 +6,8 @@ use super::scan::Word;
 use crate::index::grams::GramScratch;
 use crate::kb::KnowledgeBase;
 use crate::kb::lexicon::{TokenHashes, hash_token};
-use crate::link::lookalike::{is_known_word, is_misspelling, slips};
+use crate::link::lookalike::{is_known_word, is_misspelling};
+use crate::link::slips::slips;
 use crate::text::normalise::fold;
 
 /// Minimum number of letters of a corrected word.

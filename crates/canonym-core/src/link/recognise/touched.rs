@@ -5,6 +5,7 @@
 //! - it contains all words of a name of a changed concept, old or new, in any order and inflection;
 //! - it contains a short form of the sense inventory that may stand for such a name;
 //! - it contains a word that is a name by itself, and whose number of names has changed: that number is a feature;
+//! - in short lists, its phrases stand for other names, as words weigh by their number of concepts;
 //! - it contains a word that occurs in names of only one of the two versions: being known is a feature of its neighbours.
 //!
 //! Then the links of [`super::DictionaryAnnotator`] are equal in both versions. For other linkers, which compare mentions
@@ -17,7 +18,9 @@ use super::root_of;
 use super::scan::{ScanScratch, Word, words};
 use super::senses::{Hashed, SenseInventory};
 use crate::kb::lexicon::{hash_form, hash_token};
-use crate::kb::{ConceptId, KnowledgeBase};
+use crate::kb::subset::KbView;
+use crate::kb::{ConceptId, KnowledgeBase, NameId};
+use crate::link::short_list::{MAX_CONCEPTS, ShortList};
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{fold, fold_token_into};
 use crate::text::tokens::Gap;
@@ -32,6 +35,8 @@ pub struct ChangedNames {
     roots: HashSet<u64, Hashed>,
     /// Canonical words with changed counts that are names or short forms by themselves.
     lone: HashSet<u64, Hashed>,
+    /// Both versions, if they are short lists, and their names.
+    lists: Option<[(ShortList, Vec<String>); 2]>,
     /// Why every text may be touched, if so.
     everything: Option<&'static str>,
     /// Changed concepts of the old version.
@@ -46,6 +51,10 @@ impl ChangedNames {
         if old.container().fingerprint() == new.container().fingerprint() {
             return changed;
         }
+        let names =
+            |kb: &KnowledgeBase| (0..kb.n_names() as u32).map(|name| kb.name(NameId(name)).to_owned()).collect();
+        let list = |kb: &KnowledgeBase| Some((ShortList::of(KbView { kb, subset: None })?, names(kb)));
+        changed.lists = list(old).zip(list(new)).map(|(old, new)| [old, new]);
         let mut bags: HashSet<Vec<u64>> = HashSet::new();
         changed.compare_concepts(old, new, &mut bags);
         // Short forms that may stand for a changed name count as its names.
@@ -116,6 +125,17 @@ impl ChangedNames {
         }
         let mut scratch = ScanScratch::default();
         let words = words(kb, &Analysis::of_text(text), &mut scratch);
+        if let Some(lists) = &self.lists {
+            let [old, new] = lists.each_ref().map(|(list, names)| {
+                let phrases = list.phrases(text, &words).into_iter();
+                phrases
+                    .map(|phrase| (phrase.first, phrase.last, names[phrase.name.0 as usize].as_str()))
+                    .collect::<Vec<_>>()
+            });
+            if old != new {
+                return true;
+            }
+        }
         let hashes = words.iter().map(|word| word.hashes).chain(joined(text, &words));
         let mut roots: HashSet<u64, Hashed> = HashSet::default();
         for hashes in hashes {
@@ -146,11 +166,14 @@ impl ChangedNames {
 
 /// A difference that concerns every text.
 fn global_change(old: &KnowledgeBase, new: &KnowledgeBase) -> Option<&'static str> {
+    let is_short_list = |kb: &KnowledgeBase| kb.n_concepts() <= MAX_CONCEPTS;
     let root_id = |kb: &KnowledgeBase| root_of(kb).map(|root| kb.id(root).to_owned());
     if (old.meta().n_scoped_names > 0) != (new.meta().n_scoped_names > 0) {
         Some("only one of the two versions tells exact from related synonyms")
     } else if old.meta().added_prefixes != new.meta().added_prefixes {
         Some("ids have another prefix")
+    } else if is_short_list(old) != is_short_list(new) {
+        Some("only one of the two versions is a short list")
     } else if root_id(old) != root_id(new) {
         Some("the hierarchy has another root")
     } else {

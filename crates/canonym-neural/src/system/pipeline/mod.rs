@@ -18,6 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use canonym_core::Result;
+use canonym_core::kb::subset::KbView;
 use canonym_core::kb::{ConceptId, KnowledgeBase};
 use canonym_core::link::explain::Explanation;
 use canonym_core::link::lookalike::{is_word_not_acronym, only_looks_alike};
@@ -39,6 +40,7 @@ use self::features::factors;
 use crate::models::decision::{DESCRIBED, Decision, Factors, probability};
 use crate::models::mention_prior::KbMentionPrior;
 use crate::models::tagger::typed::{LabelSet, TaggerScratch, TypedTagger};
+use crate::system::bridge::bridge;
 use crate::system::hybrid::HybridLinker;
 
 /// Buffers reused by a thread.
@@ -193,6 +195,11 @@ impl Pipeline {
             }
             self.choose(proposal);
             self.drop_lookalikes(proposal);
+            let is_unknown = proposal.dictionary_match.is_none() && !is_read(proposal);
+            if is_unknown && !proposal.is_other_sense {
+                let view = KbView { kb: &self.kb, subset: self.linker.subset() };
+                bridge(view, &proposal.name, proposal.link.candidates.len() + 1, &mut proposal.link);
+            }
             // How corpora link a name counts little against an unambiguous name, and not at all outside of research articles, for names of
             // several words, undefined short forms, and forms whose sense the context tells.
             let is_name = proposal.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
@@ -220,7 +227,9 @@ impl Pipeline {
         let name = proposal.name.as_str();
         proposal.link.candidates.retain(|candidate| {
             let of_kb = candidate.name.map(|of_kb| self.kb.name(of_kb));
-            of_kb.is_none_or(|of_kb| !only_looks_alike(&self.kb, name, of_kb) && !is_word_not_acronym(name, of_kb))
+            of_kb.is_none_or(|of_kb| {
+                !only_looks_alike(&self.kb, name, of_kb, Some(candidate.concept)) && !is_word_not_acronym(name, of_kb)
+            })
         });
     }
 
