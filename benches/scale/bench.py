@@ -6,10 +6,10 @@
 
 For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
 are in it and for misspelled names, on one thread; recall and time of its n-gram search beside all names; the first answer of
-`link`, with the lexical and with the default model without an index. `--what rates` measures abstracts a second on one thread and on two, on
-MeSH as well, `--what index` time and size of `index build`, `map` with the default model and the index, and recall and time of a search in the index
-beside an exact one, for misspelled names and mentions; each takes half an hour. They
-use the knowledge bases of `--what tables`, the default, and add their figures to the report.
+`link`, with the lexical and with the default model without an index. `--what rates` measures abstracts a second on one thread
+and on two, on MeSH as well. `--what index` measures time and size of `index build`, `map` with the default model and the index,
+and recall and time of a search in the index beside an exact one, for misspelled names and mentions. Each takes half an hour or
+more; they use the knowledge bases of `--what tables`, the default, and add their figures to the report.
 The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
 are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
 gigabytes are made once, in runs/scale. Standard library only.

@@ -5,14 +5,14 @@
     make bench-dense
     benches/scale/dense.py --bert CHECKPOINT --report experiments/reports/dense-minilm.json
 
-The names are those of the open terminologies without NCBI Taxonomy, about 1.1 million distinct ones. Queries are mentions of MedMentions,
-BC5CDR and NCBI disease that are no name (hard: half of them have nothing close), and misspelled names (easy). Recall is measured against the
-exact nearest names by vectors in half precision; a hit with the same inner product counts. A third set, mentions with gold concepts (`gold.py`),
-gives the share of mentions whose gold concept has a name among the nearest. Everything is measured on one thread, one query at a
-time, one system after the other.
+The names are those of the open terminologies without NCBI Taxonomy, about 1.1 million distinct ones. Queries are mentions of
+MedMentions, BC5CDR and NCBI disease that are no name (hard: half of them have nothing close), and misspelled names (easy). Recall is
+measured against the exact nearest names by vectors in half precision; a hit with the same inner product counts. A third set, mentions
+with gold concepts (`gold.py`), gives the share of mentions whose gold concept has a name among the nearest ones. Everything is measured
+on one thread, one query at a time, one system after the other.
 
-Vectors are those of the default encoder, or with `--bert` the means of the wordpieces of another one, for a sample of 250,000 names. All vectors,
-indexes and graphs are built once, in runs/scale.
+Vectors are those of the default encoder. With `--bert` they are those of another encoder, mean-pooled, for a sample of 250,000 names; gold
+concepts are then left out. Vectors, indexes and graphs are kept in runs/scale and reused.
 """
 
 import argparse
@@ -238,8 +238,8 @@ def searched(options, place, indexes, asked, rows, only_usual=False):
             hits = [np.asarray(hits, dtype=np.int64) for hits in one["hits"]]
             if one["title"] == "exact" and only_usual:
                 hits = [np.asarray(hits, dtype=np.int64) for hits in ours["exact"]]
-            found.append((f"canonym {precision}, {one['title']}", one["alone_ms"], hits, truth[name][:len(hits)], index.stat().st_size,
-                          one["batch_ms"]))
+            title = f"canonym {precision}, {one['title']}"
+            found.append((title, one["alone_ms"], hits, truth[name][:len(hits)], index.stat().st_size, one["batch_ms"]))
     queries = np.fromfile(place / "queries.f32", np.float32).reshape(-1, rows.shape[1])
     for system, settings, n_bytes in peers(rows, indexes["f16"].parent if options.bert else MADE):
         for setting, search in settings:
@@ -260,7 +260,7 @@ def show(title, measured):
 
 
 def show_gold(measured):
-    print("\n| gold concept among the nearest, % | 1 | 20 | 1, no name | 20, no name | median, ms |\n| --- | --- | --- | --- | --- | --- |")
+    print("\n| gold concept among the nearest, % | 1 | 20 | 1, no name | 20, no name | median, ms |\n" + "| --- " * 6 + "|")
     for one in measured:
         shares = " | ".join(f"{100 * one[key]:.1f}" for key in ("at_1", f"at_{K}", "at_1_no_name", f"at_{K}_no_name"))
         print(f"| {one['title']} | {shares} | {one['median_ms']:.2f} |", flush=True)
@@ -306,7 +306,8 @@ def main():
     parser.add_argument("--speed", default=str(examples / "index_speed"))
     parser.add_argument("--bert-index", default=str(examples / "bert_index"))
     parser.add_argument("--bert", help="folder of the checkpoint of an encoder to be measured in place of the default one")
-    parser.add_argument("--only", nargs="*", choices=("mentions", "misspelled", "gold"), default=("mentions", "misspelled", "gold"))
+    tables = ("mentions", "misspelled", "gold")
+    parser.add_argument("--only", nargs="*", choices=tables, default=tables, help="tables to measure")
     parser.add_argument("--report", type=pathlib.Path, help="report to write; tables that are not measured are kept")
     options = parser.parse_args()
     home = MADE / pathlib.Path(options.bert).name if options.bert else MADE
@@ -350,8 +351,9 @@ def main():
         place = home / "gold"
         place.mkdir(exist_ok=True)
         if not (place / "concepts.txt").exists():
-            (place / "one.txt").write_text("fever\n", encoding="utf-8")
-            subprocess.run([options.speed, "--usual", str(indexes["f16"]), str(place / "one.txt"), str(place), str(kb)], check=True)
+            one = place / "one.txt"
+            one.write_text("fever\n", encoding="utf-8")
+            subprocess.run([options.speed, "--usual", str(indexes["f16"]), str(one), str(place), str(kb)], check=True)
         with open(place / "concepts.txt", encoding="utf-8") as lines:
             concepts = [frozenset(line.rstrip("\t\n").split("\t")) for line in lines]
         pairs, counts = gold_queries(concepts)

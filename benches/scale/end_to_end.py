@@ -3,8 +3,8 @@
 
     benches/scale/end_to_end.py --report experiments/reports/dense-end-to-end.json
 
-The gold annotations are those of UBERON and CL in the development articles of CRAFT that no part of the default model has seen; links to other
-terminologies do not count. Runs after `dense.py`, with its knowledge base and indexes.
+The gold annotations are those of UBERON and CL in the development articles of CRAFT that no part of the default model has seen; links to
+other terminologies do not count. Run `dense.py` first: this script uses its knowledge base and indexes.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Mentions with gold concepts that neither the name encoder of the default model nor MiniLM has learned from.
 
-CRAFT with UBERON and CL, all 67 articles; diseases and chemicals of BioRED and diseases of tmVar3 with MeSH, without documents of BC5CDR and
-NCBI disease, of which the name encoder knows mentions. Of BioRED, only documents of other training sets, as in `experiments/default-bundle-tagger.toml`,
-because others may be in a test set.
+CRAFT with UBERON and CL, all 67 articles; diseases and chemicals of BioRED and diseases of tmVar3, with MeSH ids. Documents of BC5CDR and
+NCBI disease are left out: the name encoder has learned from BC5CDR. Of BioRED, only documents that are also in a training set of another
+corpus are used, as in `experiments/default-bundle-tagger.toml`, because others may be in a test set.
 """
 
 import json

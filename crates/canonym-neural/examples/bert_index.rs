@@ -3,8 +3,8 @@
 //!     bert_index encode BERT NAMES VECTORS
 //!     bert_index build f16|int8 NAMES VECTORS FILE.index
 //!
-//! BERT is the folder of a checkpoint, NAMES a file of names, one a line. VECTORS holds the mean of the wordpieces of each name, L2-normalised,
-//! in single precision.
+//! BERT is the folder of a checkpoint, NAMES a file with a name per line. VECTORS holds the mean-pooled and L2-normalised vector of each
+//! name in single precision.
 
 use std::io::Write;
 use std::path::Path;

@@ -2,10 +2,10 @@
 //!
 //!     index_speed [--usual] FILE.index QUERIES FOLDER [FILE.kb]
 //!
-//! QUERIES are names, one a line, which the default model encodes, or the vectors of another encoder in a file `.f32`. Writes their vectors to
-//! `FOLDER/queries.f32`, and the time of every search and its hits to `FOLDER/ours.json`. Searches run on one thread, one query at a time
-//! and in batches. With `--usual` only the search with default settings and the exact one are measured. With FILE.kb,
-//! of which the index is, it writes the ids of the concepts of each row to `FOLDER/concepts.txt`, alternative ones included.
+//! QUERIES is a file with a name per line, which the default model encodes, or a file `.f32` with the vectors of another encoder. Writes
+//! the vectors of the queries to `FOLDER/queries.f32`, and the time of every search and its hits to `FOLDER/ours.json`. Searches run on one
+//! thread, one query at a time and in batches; with `--usual`, only the search with default settings and the exact one. With FILE.kb, the
+//! knowledge base of the index, the ids of the concepts of each row are written to `FOLDER/concepts.txt`, alternative ids included.
 
 use std::fmt::Write;
 use std::path::Path;
