@@ -279,8 +279,8 @@ def default_indexes(options, kb, results):
 
 
 def bert_indexes(options, names, folder):
-    """Indexes of a sample of the names by a BERT, and the sample."""
-    sample = sorted(random.Random(linking.SEED).sample(names, min(N_SAMPLED, len(names))))
+    """Indexes of a sample of the names by a BERT, and the sample, in random order."""
+    sample = random.Random(linking.SEED).sample(names, min(options.names, len(names)))
     texts, values = folder / "names.txt", folder / "names.f32"
     texts.write_text("\n".join(sample) + "\n", encoding="utf-8")
     encode(options, texts, values)
@@ -292,11 +292,8 @@ def bert_indexes(options, names, folder):
 
 
 def encode(options, texts, values):
-    """Vectors of the lines of a file by a BERT."""
-    if not values.exists():
-        part = values.with_suffix(".part")
-        subprocess.run([options.bert_index, "encode", options.bert, str(texts), str(part)], check=True)
-        part.rename(values)
+    """Vectors of the lines of a file by a BERT, those that the file of vectors lacks."""
+    subprocess.run([options.bert_index, "encode", options.bert, str(texts), str(values)], check=True)
 
 
 def main():
@@ -306,11 +303,12 @@ def main():
     parser.add_argument("--speed", default=str(examples / "index_speed"))
     parser.add_argument("--bert-index", default=str(examples / "bert_index"))
     parser.add_argument("--bert", help="folder of the checkpoint of an encoder to be measured in place of the default one")
+    parser.add_argument("--names", type=int, default=N_SAMPLED, help="number of names that `--bert` encodes")
     tables = ("mentions", "misspelled", "gold")
     parser.add_argument("--only", nargs="*", choices=tables, default=tables, help="tables to measure")
     parser.add_argument("--report", type=pathlib.Path, help="report to write; tables that are not measured are kept")
     options = parser.parse_args()
-    home = MADE / pathlib.Path(options.bert).name if options.bert else MADE
+    home = MADE / f"{pathlib.Path(options.bert).name}-{options.names}" if options.bert else MADE
     home.mkdir(parents=True, exist_ok=True)
     folder = linking.DATA / "terminologies"
     sources = [folder / "open" / name for name in bench.OPEN if not name.startswith("ncbitaxon")]
@@ -324,7 +322,7 @@ def main():
     all_names = forms(options.binary, kb)
     if options.bert:
         indexes, names = bert_indexes(options, all_names, home)
-        results["encoder"] = home.name
+        results["encoder"] = pathlib.Path(options.bert).name
     else:
         indexes, names = default_indexes(options, kb, results), all_names
     rows = vectors(indexes["f16"])

@@ -4,7 +4,7 @@
 //!     bert_index build f16|int8 NAMES VECTORS FILE.index
 //!
 //! BERT is the folder of a checkpoint, NAMES a file with a name per line. VECTORS holds the mean-pooled and L2-normalised vector of each
-//! name in single precision.
+//! name in single precision. An interrupted `encode` goes on where it stopped.
 
 use std::io::Write;
 use std::path::Path;
@@ -49,8 +49,12 @@ fn encode(bert: &Path, names: &str, vectors: &str) -> Result<()> {
     let encoder = BertEncoder::new(&config, &parameters, "")?;
     let (first, behind) = tokenizer.ends()?;
     let names: Vec<&str> = names.lines().collect();
-    let mut file = std::fs::File::create(vectors).expect("a file that can be written");
-    for (at, chunk) in names.chunks(CHUNK).enumerate() {
+    let file = std::fs::File::options().create(true).append(true).open(vectors);
+    let mut file = file.expect("a file that can be written");
+    let width = 4 * encoder.dim() as u64;
+    let mut n_done = file.metadata().expect("an open file").len() / width;
+    file.set_len(n_done * width).expect("a file that can be written");
+    for chunk in names[n_done as usize..].chunks(CHUNK) {
         let input_ids = |name: &&str| {
             let inside = tokenizer.input_ids(name);
             let inside = &inside[..inside.len().min(LONGEST - 2)];
@@ -68,7 +72,8 @@ fn encode(bert: &Path, names: &str, vectors: &str) -> Result<()> {
         }
         let bytes: Vec<u8> = ordered.values.iter().flat_map(|value| value.to_le_bytes()).collect();
         file.write_all(&bytes).expect("a file that can be written");
-        eprintln!("{} of {} names", at * CHUNK + chunk.len(), names.len());
+        n_done += chunk.len() as u64;
+        eprintln!("{n_done} of {} names", names.len());
     }
     Ok(())
 }
