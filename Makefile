@@ -126,6 +126,7 @@ bench-dense:
 	$(CARGO) build --release -p canonym-cli -p canonym-neural --bin canonym --example index_speed --example bert_index
 	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --report experiments/reports/dense.json
 	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --bert $(CANONYM_MODELS)/all-MiniLM-L6-v2 --report experiments/reports/dense-minilm.json
+	$(PYTHON) benches/scale/end_to_end.py --binary $(BINARY) --report experiments/reports/dense-end-to-end.json
 	$(PYTHON) benches/scale/cells.py --report experiments/reports/dense-cells.json
 	$(PYTHON) benches/scale/plot.py experiments/reports/dense.json docs/images/dense-recall.svg
 
