@@ -116,14 +116,17 @@ bench-ambiguous:
 # All open terminologies together, one of the size of UMLS grown from them, and peers if PYTHON has `benches/scale/peers.txt`; takes an hour,
 # 10 GB of disk and 8 GB of memory.
 bench-scale:
-	$(CARGO) build --release -p canonym-cli -p canonym-core --bin canonym --example gram_speed
+	$(CARGO) build --release -p canonym-cli -p canonym-core -p canonym-neural --bin canonym --example gram_speed --example index_speed
 	$(PYTHON) benches/scale/bench.py --binary $(BINARY) --what tables rates index --report experiments/reports/scale.json
 	$(PYTHON) benches/scale/peers.py --binary $(BINARY) --report experiments/reports/scale-peers.json
 
-# The index of names beside faiss and usearch on the same vectors, PYTHON with `pip install -r benches/scale/dense.txt`.
+# The index of names beside faiss and usearch on the same vectors, PYTHON with `pip install -r benches/scale/dense.txt`. The second run is
+# that of another encoder.
 bench-dense:
-	$(CARGO) build --release -p canonym-cli -p canonym-neural --bin canonym --example index_speed
+	$(CARGO) build --release -p canonym-cli -p canonym-neural --bin canonym --example index_speed --example bert_index
 	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --report experiments/reports/dense.json
+	$(PYTHON) benches/scale/dense.py --binary $(BINARY) --bert $(CANONYM_MODELS)/all-MiniLM-L6-v2 --report experiments/reports/dense-minilm.json
+	$(PYTHON) benches/scale/end_to_end.py --binary $(BINARY) --report experiments/reports/dense-end-to-end.json
 	$(PYTHON) benches/scale/cells.py --report experiments/reports/dense-cells.json
 	$(PYTHON) benches/scale/plot.py experiments/reports/dense.json docs/images/dense-recall.svg
 

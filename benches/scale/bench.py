@@ -6,9 +6,10 @@
 
 For each terminology: time, memory and file size of `kb build`; time of `kb info`; time and memory of `map` for names that
 are in it and for misspelled names, on one thread; recall and time of its n-gram search beside all names; the first answer of
-`link`, with the lexical and with the default model without an index. `--what rates` measures abstracts a second on one thread and on two, on
-MeSH as well, `--what index` time and size of `index build`, and `map` with the default model and the index; each takes half an hour. They
-use the knowledge bases of `--what tables`, the default, and add their figures to the report.
+`link`, with the lexical and with the default model without an index. `--what rates` measures abstracts a second on one thread
+and on two, on MeSH as well. `--what index` measures time and size of `index build`, `map` with the default model and the index,
+and recall and time of a search in the index beside an exact one, for misspelled names and mentions. Each takes half an hour or
+more; they use the knowledge bases of `--what tables`, the default, and add their figures to the report.
 The time of a name is that of a run with all names less that of a run with one, divided by their number; figures
 are medians of five interleaved runs. Terminologies are read from CANONYM_DATA, else ../shared/data; files of several
 gigabytes are made once, in runs/scale. Standard library only.
@@ -41,6 +42,8 @@ ABSTRACTS = "formats/pubmed-abstracts-1000.jsonl"
 # Abstracts of PubMed.
 PUBMED = 36e6
 N_QUERIES = 500
+N_MENTIONS = 200
+N_NEAREST = 20
 
 
 def misspelled(names, seed):
@@ -56,6 +59,14 @@ def misspelled(names, seed):
             yield " ".join(reversed(name.split()))
 
 
+def mentions():
+    """Some mentions of MedMentions."""
+    with open(linking.DATA / "medmentions-st21pv" / "train.pubtator.txt", encoding="utf-8") as lines:
+        cells = [line.rstrip("\n").split("\t") for line in lines]
+    found = sorted({" ".join(one[3].split()) for one in cells if len(one) >= 6 and one[1].isdigit()})
+    return random.Random(linking.SEED).sample([mention for mention in found if 2 < len(mention) < 80], N_MENTIONS)
+
+
 def queries(jsonl):
     """Two files of names for `map`: as they are, and misspelled."""
     with open(jsonl, encoding="utf-8") as lines:
@@ -67,6 +78,8 @@ def queries(jsonl):
         files[title].write_text("\n".join(lines) + "\n", encoding="utf-8")
     files["one"] = MADE / "one.txt"
     files["one"].write_text(drawn[0] + "\n", encoding="utf-8")
+    files["mentions"] = MADE / "mentions.txt"
+    files["mentions"].write_text("\n".join(mentions()) + "\n", encoding="utf-8")
     files["text"] = MADE / "text.txt"
     files["text"].write_text("She was given metformin for diabetes and has chest pain.\n", encoding="utf-8")
     return files
@@ -130,7 +143,30 @@ def build(binary, kb, sources):
     return {"build_seconds": made.seconds, "build_peak_bytes": made.peak_bytes}
 
 
-def index(binary, kb, files):
+def index_search(speed, path, files):
+    """Recall and time of a search in an index with default settings, by the exact search."""
+    place, figures = MADE / "search", {}
+    place.mkdir(exist_ok=True)
+    for title in ("misspelled", "mentions"):
+        subprocess.run([speed, "--usual", str(path), str(files[title]), str(place)], check=True)
+        ours = json.loads((place / "ours.json").read_text())
+        usual, exact = ours["results"]
+        pairs = list(zip(usual["scores"], ours["exact_scores"]))
+
+        def recall(k):
+            # A name as near as the last of the nearest k counts.
+            return sum(sum(score >= nearest[k - 1] - 1e-6 for score in found[:k]) for found, nearest in pairs) / (k * len(pairs))
+
+        figures[title] = {
+            "queries": len(pairs), "rows_compared": ours["usual"],
+            "recall_at_1": recall(1), "recall_at_20": recall(N_NEAREST),
+            "median_ms": statistics.median(usual["alone_ms"]), "p99_ms": sorted(usual["alone_ms"])[int(len(pairs) * 0.99)],
+            "exact_median_ms": statistics.median(exact["alone_ms"]),
+        }
+    return {"index_search": figures}
+
+
+def index(binary, speed, kb, files):
     """Figures of the index of a knowledge base, which is removed afterwards, and of `map` with the default model."""
     made = process.run([binary, "index", "build", "--kb", str(kb)])
     path = kb.with_suffix(".index")
@@ -144,6 +180,7 @@ def index(binary, kb, files):
         "index_map_seconds": process.spread((run.seconds - base) / N_QUERIES for run in misspelt),
         "index_map_peak_bytes": max(run.peak_bytes for run in misspelt), "index_first_seconds": process.seconds(one),
     }
+    figures |= index_search(speed, path, files)
     path.unlink()
     return figures
 
@@ -158,6 +195,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--binary", default=str(linking.ROOT / "target" / "release" / "canonym"))
     parser.add_argument("--search", default=str(linking.ROOT / "target" / "release" / "examples" / "gram_speed"))
+    parser.add_argument("--speed", default=str(linking.ROOT / "target" / "release" / "examples" / "index_speed"))
     parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("--what", nargs="*", choices=("tables", "rates", "index"), default=("tables",))
     options = parser.parse_args()
@@ -184,7 +222,7 @@ def main():
         if "rates" in options.what:
             results[title]["rates"] = rates(options.binary, kb)
         if "index" in options.what:
-            results[title] |= index(options.binary, kb, files)
+            results[title] |= index(options.binary, options.speed, kb, files)
     if "rates" in options.what:
         mesh = MADE / "mesh.kb"
         build(options.binary, mesh, [folder / MORE[0]])
@@ -242,6 +280,11 @@ def show_bases(what, results):
         row("`map` of a misspelled name, default model, ms", lambda one: span(one["index_map_seconds"], 1000, 2))
         row("its peak memory, GiB", lambda one: f"{one['index_map_peak_bytes'] / 2**30:.2f}")
         row("first answer of `map`, s", lambda one: span(one["index_first_seconds"], 1, 2))
+        for title in ("misspelled", "mentions"):
+            row(f"recall of the nearest name, {title}, %", lambda one: f"{100 * one['index_search'][title]['recall_at_1']:.1f}")
+            row(f"recall of the 20 nearest, {title}, %", lambda one: f"{100 * one['index_search'][title]['recall_at_20']:.1f}")
+            row(f"search in the index, {title}, median ms", lambda one: f"{one['index_search'][title]['median_ms']:.1f}")
+            row(f"exact search in it, {title}, median ms", lambda one: f"{one['index_search'][title]['exact_median_ms']:.0f}")
 
 
 def show_rates(results):

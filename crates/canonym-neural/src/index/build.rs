@@ -19,6 +19,7 @@ use super::partial::{Encoded, Partial};
 use super::stored::{IndexMeta, KIND, NameIndex, hex};
 use super::vectors::{Precision, Rows};
 use crate::models::rescnn::names::NameEncoder;
+use crate::tensor::matrix::Matrix;
 
 /// Names that are encoded and written to disk at a time.
 const CHUNK: usize = 1 << 13;
@@ -151,21 +152,40 @@ impl IndexBuilder<'_> {
         let forms: Vec<FormId> = forms.iter().map(|form| FormId(*form)).collect();
         let mut vectors = self.names.encode_some(self.kb, &forms);
         vectors.normalise_rows();
-        let store = |rows: &[f32]| {
-            let mut encoded = Encoded::default();
-            for row in rows.chunks_exact(vectors.n_cols) {
-                encoded.scales.push(precision.push(row, &mut encoded.values));
-            }
-            encoded
-        };
-        let parts: Vec<Encoded> = vectors.values.par_chunks(1024 * vectors.n_cols.max(1)).map(store).collect();
-        let mut all = Encoded::default();
-        for part in parts {
-            all.values.extend(part.values);
-            all.scales.extend(part.scales);
-        }
-        all
+        stored(&vectors, precision)
     }
+}
+
+/// Writes an index of vectors that were computed elsewhere, one for each of `names`. `meta` says what they are of; its counts are set here.
+///
+/// # Errors
+/// If there are not as many names as vectors, or the file cannot be written.
+pub fn write_vectors(out: &Path, meta: &IndexMeta, names: &[&str], mut vectors: Matrix) -> Result<()> {
+    if names.len() != vectors.n_rows {
+        return Err(Error::invalid(format!("{} names, but {} vectors", names.len(), vectors.n_rows)));
+    }
+    vectors.normalise_rows();
+    let meta = IndexMeta { n_rows: vectors.n_rows, n_cols: vectors.n_cols, ..meta.clone() };
+    let hashes: Vec<u64> = names.iter().map(|name| xxh3_64(name.as_bytes())).collect();
+    write(out, &meta, &stored(&vectors, meta.precision), &hashes)
+}
+
+/// Rows as they are stored.
+fn stored(vectors: &Matrix, precision: Precision) -> Encoded {
+    let store = |rows: &[f32]| {
+        let mut encoded = Encoded::default();
+        for row in rows.chunks_exact(vectors.n_cols) {
+            encoded.scales.push(precision.push(row, &mut encoded.values));
+        }
+        encoded
+    };
+    let parts: Vec<Encoded> = vectors.values.par_chunks(1024 * vectors.n_cols.max(1)).map(store).collect();
+    let mut all = Encoded::default();
+    for part in parts {
+        all.values.extend(part.values);
+        all.scales.extend(part.scales);
+    }
+    all
 }
 
 /// All rows in the order of the forms: those of an older index, and new ones.
@@ -247,7 +267,6 @@ mod tests {
     use super::*;
     use crate::index::stored::Compared;
     use crate::index::{FlatIndex, Hit, Index, RowFilter};
-    use crate::tensor::matrix::Matrix;
     use crate::tensor::random::{self, SplitMix64};
 
     /// Normalised vectors that lie near 50 directions.
@@ -270,15 +289,15 @@ mod tests {
         let mut rng = SplitMix64::new(8);
         let (rows, queries) = (drawn(5000, &mut rng), drawn(60, &mut rng));
         let folder = tempfile::tempdir().unwrap();
-        let hashes: Vec<u64> = (0..5000).collect();
+        let names: Vec<String> = (0..5000).map(|row| format!("name {row}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let filter = RowFilter::new(5000, |row| row % 3 == 1);
         for precision in [Precision::F16, Precision::Int8] {
-            let mut all = Encoded::default();
-            (0..5000).for_each(|row| all.scales.push(precision.push(rows.row(row), &mut all.values)));
             let meta =
-                IndexMeta { precision, n_rows: 5000, n_cols: 40, kb_name: "k".to_owned(), kb: hex(1), model: hex(2) };
+                IndexMeta { precision, n_rows: 0, n_cols: 0, kb_name: "k".to_owned(), kb: hex(1), model: hex(2) };
             let path = folder.path().join(precision.name());
-            write(&path, &meta, &all, &hashes).unwrap();
+            write_vectors(&path, &meta, &names, rows.clone()).unwrap();
+            assert!(write_vectors(&path, &meta, &names[1..], rows.clone()).is_err());
             let open = |compared| NameIndex::open(&path, None).unwrap().comparing(compared);
             let (exact, coded) = (open(Compared::All), open(Compared::Nearest(800)));
             let mut stored = Matrix::zeros(5000, 40);
