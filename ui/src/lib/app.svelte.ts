@@ -12,6 +12,8 @@ export interface Message {
   text: string;
   kind: 'info' | 'error';
   action: { label: string; run: () => void } | null;
+  /** A message replaces the former one about the same. */
+  about: string | null;
 }
 
 export const api = new Api();
@@ -83,10 +85,11 @@ export function followLink(event: MouseEvent): void {
 
 let nextMessage = 1;
 
-/** Shows a toast and returns its id. */
-export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): number {
+/** Shows a toast and returns its id. One about the same as a former one replaces it. */
+export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null, about: string | null = null): number {
   const id = nextMessage++;
-  app.messages = [...app.messages.slice(-2), { id, text, kind, action }];
+  const others = about === null ? app.messages : app.messages.filter((one) => one.about !== about);
+  app.messages = [...others.slice(-2), { id, text, kind, action, about }];
   if (kind === 'info') setTimeout(() => dismiss(id), action ? 12_000 : 5_000);
   return id;
 }
