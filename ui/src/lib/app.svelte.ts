@@ -26,6 +26,8 @@ export const app = $state({
   /** The last project opened, used by pages without a project of their own. */
   project: null as number | null,
   messages: [] as Message[],
+  /** The project whose export is open. */
+  exported: null as number | null,
   /** The subject of the page, for the window title. */
   title: '',
   /** Text for screen readers. */
@@ -53,6 +55,20 @@ export async function loadAbout(): Promise<void> {
     app.needsLogin = app.about.needs_login && !app.about.user;
   } catch (error) {
     if (!(error instanceof ApiError && error.kind === 'login')) app.problem = errorText(error);
+  }
+}
+
+/** Takes an annotator from the start page to the documents that wait for them; everybody else, and who comes with a text, stays. */
+export async function openAssigned(): Promise<void> {
+  const user = app.about?.user;
+  if (user?.role !== 'annotator' || app.route.page !== 'link' || location.hash) return;
+  try {
+    const projects = (await api.projects()).projects.filter((one) => !one.is_archived);
+    const own = projects.filter((one) => one.annotator === user.name);
+    const project = own.find((one) => one.n_finished < one.n_documents) ?? own[0] ?? (projects.length === 1 ? projects[0] : null);
+    if (project && app.route.page === 'link') navigate({ page: 'project', project: project.id, tab: 'queue' }, 'replace');
+  } catch {
+    // Without the list, the start page is shown.
   }
 }
 

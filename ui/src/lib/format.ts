@@ -46,6 +46,13 @@ export function formatDate(text: string): string {
   return Number.isNaN(at.getTime()) ? text : at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
+/** Why a document is in the queue. The server does not tell documents without predictions from those in which nothing was found. */
+export function reasonText(reason: string): string {
+  if (reason === 'no predictions yet') return 'No predictions';
+  const imported = /^no candidates for (“.*”)$/.exec(reason);
+  return imported ? `${imported[1]} was imported without candidates` : capital(reason);
+}
+
 /** How a name matched a query. A fuzzy match that holds the query as whole words is shown as such. */
 export function matchText(how: string, query = '', names: string[] = []): string {
   const texts: Record<string, string> = {
