@@ -145,4 +145,105 @@ test('an annotator lands on the assigned documents, and reads when all are finis
   }
 });
 
+test('without a hierarchy, nothing is to browse, and the scope has types only', withMock, async () => {
+  await page.route('**/api/v1/kb/tree*', (route) => route.fulfill({ json: { path: [], concepts: [], n_concepts: 0 } }));
+  try {
+    const { id } = await api('POST', '/projects/sample', {});
+    const [first] = (await api('GET', `/projects/${id}/queue`)).documents;
+    await page.goto(`/projects/${id}/annotate/${first.id}`);
+    await page.locator('.candidate').first().waitFor();
+    await page.getByLabel('Type of concepts').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Browse' }).count(), 0);
+    await page.keyboard.press('b');
+    await page.getByText('mock has no hierarchy to browse.').waitFor();
+    await page.goto(`/projects/${id}`);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByText('Scope: whole terminology').click();
+    await page.getByText('mock has no hierarchy, so only types limit the scope.').waitFor();
+    await page.getByRole('checkbox', { name: 'Drug' }).waitFor();
+    assert.equal(await page.getByText('Branches', { exact: true }).count(), 0);
+    assert.equal(await page.getByLabel('Add a branch').count(), 0);
+    assert.deepEqual(await serious(page), []);
+  } finally {
+    await page.unroute('**/api/v1/kb/tree*');
+  }
+});
+
+test('a mention without a type offers to set one', async () => {
+  const project = (await api('POST', '/projects', { name: `Types ${Date.now()}` })).id;
+  await importText(project, 'a', 'The weather was fine.');
+  const [{ id }] = await documents(project);
+  const { version } = await api('GET', `/documents/${id}`);
+  await api('POST', `/documents/${id}/decisions`, { version, client_id: `type-${id}`, decisions: [{ kind: 'add', spans: [[4, 11]], concept: null, is_nil: true }] });
+  await page.goto(`/projects/${project}/annotate/${id}`);
+  await page.locator('aside .mention', { hasText: 'weather' }).waitFor();
+  await page.locator('aside').getByRole('button', { name: 'Set type' }).click();
+  await page.getByRole('dialog', { name: /^Type of/ }).waitFor();
+  await page.keyboard.press('Escape');
+});
+
+test('the losses of an export are sentences with code', async () => {
+  const { id } = await api('POST', '/projects/sample', {});
+  await page.route('**/export/losses*', (route) => route.fulfill({ json: { lines: ['1 score will be dropped (first in document `pool-04`)', 'lost: 1 comments', 'the finished status of 2 documents is lost'] } }));
+  await page.goto(`/projects/${id}`);
+  await page.getByRole('button', { name: 'Export' }).click();
+  const lost = page.getByRole('region', { name: 'Lost in export' });
+  await lost.locator('code', { hasText: 'pool-04' }).waitFor();
+  assert.deepEqual(await lost.locator('li').allTextContents(), ['1 score will be dropped (first in document pool-04).', '1 comment will be lost.', 'The finished status of 2 documents will be lost.']);
+  await page.unroute('**/export/losses*');
+});
+
+test('a list of ids is cut between ids, and the order is on one line', async () => {
+  const project = (await api('POST', '/projects', { name: `Metadata ${Date.now()}` })).id;
+  await importText(project, 'a', 'Fever.');
+  const [{ id }] = await documents(project);
+  await api('PATCH', `/documents/${id}`, { metadata: [{ name: 'mesh', value: 'D015492|D000163|D000001|D000002' }] });
+  await page.goto(`/projects/${project}/documents`);
+  const chip = page.getByRole('button', { name: 'mesh: D015492, D000163, D000001 +1' });
+  await chip.waitFor();
+  assert.ok(await chip.evaluate((one) => one.scrollWidth <= one.clientWidth), 'not cut off');
+  const height = await page.locator('label.sort').evaluate((one) => one.firstChild.parentElement.getClientRects()[0].height);
+  assert.ok(height < 48, `${height} px`);
+});
+
+test('a document whose annotators agreed is not called adjudicated', withMock, async () => {
+  const project = (await api('POST', '/projects', { name: `Agreed ${Date.now()}` })).id;
+  await importText(project, 'a', 'Fever.');
+  const [{ id }] = await documents(project);
+  const row = { document: id, external_id: 'a', annotators: [{ name: 'ben', is_finished: true }, { name: 'ada', is_finished: true }], is_collected: true, is_finished: true, n_conflicts: 0 };
+  await page.route('**/assignments', (route) => route.fulfill({ json: { people: [], documents: [row], next_cursor: null, n_assigned: 1, n_unassigned: 0 } }));
+  await page.goto(`/projects/${project}/assignment`);
+  await page.getByRole('region', { name: 'Assigned documents' }).getByText('agreed', { exact: true }).waitFor();
+  assert.equal(await page.getByText('adjudicated').count(), 0);
+  await page.unroute('**/assignments');
+});
+
+for (const [width, height, n] of [[1280, 800, 5], [1920, 1080, 8]]) {
+  test(`at ${width}×${height}, names of candidates are on one line, and the buttons in one row`, withMock, async () => {
+    await page.setViewportSize({ width, height });
+    const { id } = await api('POST', '/projects/sample', {});
+    const [first] = (await api('GET', `/projects/${id}/queue`)).documents;
+    const names = ['Atrial Fibrillation', 'Supraventricular', 'Heart Failure', 'Hypertension', 'Fever', 'Cough', 'Pain', 'Asthma'];
+    const candidates = names.map((name, row) => ({ id: `T:${row}`, name, types: ['Disease'], definition: 'A state. '.repeat(40), synonyms: [], path: [], score: 0.9 - row / 10, how: 'model', matched: { name, scope: 'exact', how: 'exact', similarity: 1 }, n_chosen: 0 }));
+    await page.route('**/candidates*', (route) => route.fulfill({ json: { candidates } }));
+    await page.goto(`/projects/${id}/annotate/${first.id}`);
+    await page.locator('.candidate').nth(7).waitFor();
+    const { lines, nSeen, rows } = await page.evaluate(() => {
+      const all = [...globalThis.document.querySelectorAll('.candidate')];
+      const detail = globalThis.document.querySelector('.detail').getBoundingClientRect();
+      const isSeen = (one) => {
+        const { left, bottom } = one.getBoundingClientRect();
+        return bottom <= globalThis.innerHeight && (detail.left > left + 20 || bottom <= detail.top);
+      };
+      const buttons = [...globalThis.document.querySelectorAll('.actions button')];
+      return { lines: all.map((one) => one.querySelector('.name').getBoundingClientRect().height), nSeen: all.filter(isSeen).length, rows: new Set(buttons.map((one) => one.offsetTop)).size };
+    });
+    await page.unroute('**/candidates*');
+    await page.setViewportSize({ width: 1280, height: 800 });
+    assert.ok(lines.every((one) => one < 30), lines.join());
+    assert.equal(rows, 1);
+    assert.ok(nSeen >= n, `${nSeen} candidates in sight`);
+  });
+}
+
 test('no console errors', () => assert.deepEqual(it.complaints, []));

@@ -115,8 +115,7 @@ test('disagreements with the same answers are adjudicated together, undone as on
   await page.locator('.answers button', { hasText: 'MESH:D006261' }).click();
   await until('resolved', async () => (await open()) === 0);
   await page.goto(`/projects/${project}/assignment`);
-  await page.getByText('adjudicated').first().waitFor();
-  assert.equal(await page.getByText('adjudicated').count(), 3);
+  await until('all adjudicated', async () => (await page.getByText('adjudicated').count()) === 3);
 });
 
 test('no console errors', () => assert.deepEqual(it.complaints, []));

@@ -58,6 +58,17 @@ export async function loadAbout(): Promise<void> {
   }
 }
 
+let hierarchy: Promise<boolean> | null = null;
+
+/** Whether the terminology has a hierarchy; without an answer, it is assumed. */
+export function hasHierarchy(): Promise<boolean> {
+  hierarchy ??= api.tree().then(
+    ({ concepts }) => concepts.length > 0,
+    () => ((hierarchy = null), true),
+  );
+  return hierarchy;
+}
+
 /** Takes an annotator from the start page to the documents that wait for them; everybody else, and who comes with a text, stays. */
 export async function openAssigned(): Promise<void> {
   const user = app.about?.user;
