@@ -21,7 +21,7 @@ after(async () => {
 /** Opens a document with predictions in a new project; its number. */
 async function openNew() {
   project = (await api('POST', '/projects', { name: `Keys ${Date.now()}` })).id;
-  const texts = { a: 'The pump went dead and leaked. She had fever and headache.', b: 'Fever again.', c: 'More fever, and a headache.' };
+  const texts = { a: 'The pump buzzed loudly and leaked. She had fever and headache.', b: 'Fever again.', c: 'More fever, and a headache.' };
   for (const [name, text] of Object.entries(texts)) await call(it.base, 'POST', `/projects/${project}/import?format=text&filename=${name}.txt`, text, 'text/plain');
   const job = await api('POST', `/projects/${project}/jobs`, { kind: 'predict' });
   await until('predictions', async () => (await api('GET', `/jobs/${job.id}`)).state === 'SUCCEEDED');
@@ -39,25 +39,25 @@ beforeEach(async () => {
 const mention = (text) => page.locator('aside .mention', { hasText: text });
 
 test('Esc leaves the search and keeps the selection, which is what is proposed and linked', async () => {
-  await drag(page, 'went dead');
-  await mention('went dead').waitFor();
+  await drag(page, 'buzzed loudly');
+  await mention('buzzed loudly').waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type('zzzz');
   await page.keyboard.press('Escape');
-  await mention('went dead').waitFor();
+  await mention('buzzed loudly').waitFor();
   await page.keyboard.press('p');
-  const about = page.getByRole('dialog', { name: 'Propose for “went dead”' });
+  const about = page.getByRole('dialog', { name: 'Propose for “buzzed loudly”' });
   await about.getByLabel('New concept').check();
-  assert.equal(await about.getByLabel('Name').inputValue(), 'went dead');
+  assert.equal(await about.getByLabel('Name').inputValue(), 'buzzed loudly');
   const before = await marks(id);
   await about.getByRole('button', { name: 'Propose', exact: true }).click();
-  await page.getByText('Proposed “went dead”').waitFor();
+  await page.getByText('Proposed “buzzed loudly”').waitFor();
   await saved();
   const after = await until('the mention', async () => {
     const all = await marks(id);
-    return all.some((mark) => mark.text === 'went dead' && mark.source === 'USER') && all;
+    return all.some((mark) => mark.text === 'buzzed loudly' && mark.source === 'USER') && all;
   });
-  const others = (all) => all.filter((mark) => mark.text !== 'went dead').map((mark) => `${mark.text} ${mark.source} ${mark.concept?.id}`);
+  const others = (all) => all.filter((mark) => mark.text !== 'buzzed loudly').map((mark) => `${mark.text} ${mark.source} ${mark.concept?.id}`);
   assert.deepEqual(others(after), others(before), 'no other mention is changed');
 });
 

@@ -47,6 +47,8 @@ test('an annotator sees only the own copies, and works on them as on any documen
   const other = await browse(server);
   try {
     await signInPage(other.page, 'ben');
+    await other.page.waitForURL(/\/projects\/\d+$/);
+    await other.page.getByText('copies of ben').waitFor();
     await other.page.goto('/projects');
     await other.page.getByText('assigned to you').waitFor();
     assert.equal(await other.page.locator('a.card').count(), 1);
