@@ -190,7 +190,7 @@ function routes(method, path, { query, body, bytes }) {
   }
   if (is('POST', ['documents', '*', 'undo'])) return saved(doc(), state.undo(doc(), body().client_id));
   if (is('POST', ['documents', '*', 'redo'])) return saved(doc(), state.redo(doc(), body().client_id));
-  if (is('GET', ['documents', '*', 'history'])) return { events: doc().events.map(({ id, kind, by, at, what }) => ({ id, kind, by, at, what })) };
+  if (is('GET', ['documents', '*', 'history'])) return { events: [{ id: 0, kind: 'import', by: 'local', at: doc().imported_at, what: 'imported' }, ...doc().events.map(({ id, kind, by, at, what }) => ({ id, kind, by, at, what }))] };
   if (is('POST', ['documents', '*', 'comments'])) {
     const first = doc().comments.find((one) => one.id === body().parent);
     if (first) first.resolved_by = null;

@@ -95,7 +95,7 @@ export function addDocuments(p, read, { isGold = true, renames = false } = {}) {
     }
     const id = newId();
     const marks = one.annotations.map((annotation) => newMark(one.text, { ...annotation, source: isGold ? 'GOLD' : 'PRED', state: isGold ? 'accepted' : 'open', is_nil: annotation.concept === null }));
-    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: 0, is_finished: false, marks, comments: [], events: [], undone: [], done: new Map() });
+    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: 0, is_finished: false, marks, imported_at: now(), comments: [], events: [], undone: [], done: new Map() });
     nDocuments++;
     nAnnotations += marks.length;
   }
@@ -119,7 +119,7 @@ const listed = (mark) => mark.state !== 'rejected' && mark.state !== 'deleted';
 const isOpen = (mark) => mark.state === 'open' && mark.source === 'PRED';
 
 export function shown(doc, all = false) {
-  const { events, undone, done, finishedWith, ...rest } = doc;
+  const { events, undone, done, finishedWith, imported_at, ...rest } = doc;
   return { ...rest, reason: reasonOf(doc).reason, marks: doc.marks.filter((mark) => all || listed(mark)) };
 }
 

@@ -47,6 +47,8 @@ test('an annotator sees only the own copies, and works on them as on any documen
   const other = await browse(server);
   try {
     await signInPage(other.page, 'ben');
+    await other.page.waitForURL(/\/projects\/\d+$/);
+    await other.page.getByText('copies of ben').waitFor();
     await other.page.goto('/projects');
     await other.page.getByText('assigned to you').waitFor();
     assert.equal(await other.page.locator('a.card').count(), 1);
@@ -115,8 +117,7 @@ test('disagreements with the same answers are adjudicated together, undone as on
   await page.locator('.answers button', { hasText: 'MESH:D006261' }).click();
   await until('resolved', async () => (await open()) === 0);
   await page.goto(`/projects/${project}/assignment`);
-  await page.getByText('adjudicated').first().waitFor();
-  assert.equal(await page.getByText('adjudicated').count(), 3);
+  await until('all adjudicated', async () => (await page.getByText('adjudicated').count()) === 3);
 });
 
 test('no console errors', () => assert.deepEqual(it.complaints, []));

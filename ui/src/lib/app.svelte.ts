@@ -12,6 +12,8 @@ export interface Message {
   text: string;
   kind: 'info' | 'error';
   action: { label: string; run: () => void } | null;
+  /** A message replaces the former one about the same. */
+  about: string | null;
 }
 
 export const api = new Api();
@@ -24,6 +26,8 @@ export const app = $state({
   /** The last project opened, used by pages without a project of their own. */
   project: null as number | null,
   messages: [] as Message[],
+  /** The project whose export is open. */
+  exported: null as number | null,
   /** The subject of the page, for the window title. */
   title: '',
   /** Text for screen readers. */
@@ -51,6 +55,31 @@ export async function loadAbout(): Promise<void> {
     app.needsLogin = app.about.needs_login && !app.about.user;
   } catch (error) {
     if (!(error instanceof ApiError && error.kind === 'login')) app.problem = errorText(error);
+  }
+}
+
+let hierarchy: Promise<boolean> | null = null;
+
+/** Whether the terminology has a hierarchy; without an answer, it is assumed. */
+export function hasHierarchy(): Promise<boolean> {
+  hierarchy ??= api.tree().then(
+    ({ concepts }) => concepts.length > 0,
+    () => ((hierarchy = null), true),
+  );
+  return hierarchy;
+}
+
+/** Takes an annotator from the start page to the documents that wait for them; everybody else, and who comes with a text, stays. */
+export async function openAssigned(): Promise<void> {
+  const user = app.about?.user;
+  if (user?.role !== 'annotator' || app.route.page !== 'link' || location.hash) return;
+  try {
+    const projects = (await api.projects()).projects.filter((one) => !one.is_archived);
+    const own = projects.filter((one) => one.annotator === user.name);
+    const project = own.find((one) => one.n_finished < one.n_documents) ?? own[0] ?? (projects.length === 1 ? projects[0] : null);
+    if (project && app.route.page === 'link') navigate({ page: 'project', project: project.id, tab: 'queue' }, 'replace');
+  } catch {
+    // Without the list, the start page is shown.
   }
 }
 
@@ -83,10 +112,11 @@ export function followLink(event: MouseEvent): void {
 
 let nextMessage = 1;
 
-/** Shows a toast and returns its id. */
-export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null): number {
+/** Shows a toast and returns its id. One about the same as a former one replaces it. */
+export function notify(text: string, kind: Message['kind'] = 'info', action: Message['action'] = null, about: string | null = null): number {
   const id = nextMessage++;
-  app.messages = [...app.messages.slice(-2), { id, text, kind, action }];
+  const others = about === null ? app.messages : app.messages.filter((one) => one.about !== about);
+  app.messages = [...others.slice(-2), { id, text, kind, action, about }];
   if (kind === 'info') setTimeout(() => dismiss(id), action ? 12_000 : 5_000);
   return id;
 }

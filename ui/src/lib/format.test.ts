@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cardBlocks, evidenceOf, formatConfidence, plural, matchText, pubtator, readMetadata, scopeText, formatDuration, formatScore, formatTime, splitCode } from './format';
+import { cardBlocks, evidenceOf, formatConfidence, lossText, plural, matchText, pubtator, readMetadata, reasonText, scopeText, shortValue, formatDuration, formatScore, formatTime, splitCode } from './format';
 
 test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
@@ -8,6 +8,22 @@ test('a confidence that is a sum of two probabilities is halved', () => {
   expect([formatConfidence(1.94, 'least-confident'), formatConfidence(0.6, 'margin'), formatConfidence(null, 'random')]).toEqual(['.97', '.60', '–']);
 });
 test('singular and plural', () => expect([plural(1, 'document'), plural(1200, 'document')]).toEqual(['1 document', '1,200 documents']));
+test('losses of an export are sentences', () => {
+  expect(lossText('lost: 1 comments')).toBe('1 comment will be lost.');
+  expect(lossText('lost: 67 annotator names')).toBe('67 annotator names will be lost.');
+  expect(lossText('the finished status of 1 document is lost')).toBe('The finished status of 1 document will be lost.');
+  expect(lossText('2 scores will be dropped (first in document `a`)')).toBe('2 scores will be dropped (first in document `a`).');
+});
+test('reasons say nothing that may not be so', () => {
+  expect(reasonText('no predictions yet')).toBe('No predictions');
+  expect(reasonText('no candidates for “syringe driver”')).toBe('“syringe driver” was imported without candidates');
+  expect(reasonText('random order')).toBe('Random order');
+});
+test('a list of ids is cut between ids', () => {
+  expect(shortValue('D015492|D000163')).toBe('D015492, D000163');
+  expect(shortValue('D1|D2|D3|D4|D5')).toBe('D1, D2, D3 +2');
+  expect(shortValue('2021')).toBe('2021');
+});
 test('durations use a fitting unit', () => {
   expect([formatDuration(0.2), formatDuration(89), formatDuration(600), formatDuration(7200), formatDuration(null)]).toEqual(['1 s', '89 s', '10 min', '2.0 h', '–']);
 });

@@ -46,6 +46,26 @@ export function formatDate(text: string): string {
   return Number.isNaN(at.getTime()) ? text : at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
+/** Why a document is in the queue. The server does not tell documents without predictions from those in which nothing was found. */
+export function reasonText(reason: string): string {
+  if (reason === 'no predictions yet') return 'No predictions';
+  const imported = /^no candidates for (“.*”)$/.exec(reason);
+  return imported ? `${imported[1]} was imported without candidates` : capital(reason);
+}
+
+/** What an export loses, as a sentence: `lost: 1 comments` is “1 comment will be lost.” */
+export function lossText(line: string): string {
+  const lost = line.replace(/^lost: (.*)$/, '$1 will be lost').replace(/^(the finished status of .*) is lost$/, '$1 will be lost');
+  const one = lost.replace(/^1 (annotator names|comments|“unsure” flags|rejected mentions|unreviewed predictions)/, (_, what: string) => `1 ${what.slice(0, -1)}`);
+  return `${capital(one)}.`;
+}
+
+/** Values separated by `|`, such as ids, are cut between two of them, never inside of one. */
+export function shortValue(value: string, nShown = 3): string {
+  const all = value.split('|');
+  return all.length > nShown ? `${all.slice(0, nShown).join(', ')} +${all.length - nShown}` : all.join(', ');
+}
+
 /** How a name matched a query. A fuzzy match that holds the query as whole words is shown as such. */
 export function matchText(how: string, query = '', names: string[] = []): string {
   const texts: Record<string, string> = {

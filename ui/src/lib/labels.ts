@@ -25,6 +25,9 @@ export const STRATEGY_TEXT: Record<Strategy, string> = {
   random: 'Random order',
 };
 
+/** What annotators read when nothing is left to do. */
+export const ALL_FINISHED = 'All your documents are finished. Thank you.';
+
 /** The source of a mention. */
 export const SOURCE_TEXT: Record<string, string> = { GOLD: 'gold', USER: 'reviewed', PRED: 'predicted' };
 

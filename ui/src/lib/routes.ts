@@ -8,7 +8,7 @@ const TABS: ProjectTab[] = ['queue', 'review', 'documents', 'import', 'dashboard
 export type Route =
   | { page: 'link' }
   | { page: 'terminology'; q: string; id: string | null; checks?: true }
-  | { page: 'projects' }
+  | { page: 'projects'; isNew?: true }
   | { page: 'project'; project: number; tab: ProjectTab }
   | { page: 'annotate'; project: number; document: number; span?: Span | null }
   | { page: 'focus'; project: number; document: number }
@@ -30,7 +30,7 @@ export function parse(address: string): Route {
   if (place === 'settings') return { page: 'settings' };
   if (place === 'models') return { page: 'models', project: parseId(url.searchParams.get('project') ?? undefined) };
   if (place !== 'projects') return missing;
-  if (first === undefined) return { page: 'projects' };
+  if (first === undefined) return { page: 'projects', ...(url.searchParams.has('new') ? { isNew: true as const } : {}) };
   const project = parseId(first);
   if (project === null || parts.length > 5 || (parts.length === 5 && second !== 'changes')) return missing;
   if (second === undefined) return { page: 'project', project, tab: 'queue' };
@@ -63,7 +63,7 @@ export function urlFor(route: Route): string {
       return query.size ? `/terminology?${query}` : '/terminology';
     }
     case 'projects':
-      return '/projects';
+      return route.isNew ? '/projects?new' : '/projects';
     case 'project':
       return route.tab === 'queue' ? `/projects/${route.project}` : `/projects/${route.project}/${route.tab}`;
     case 'annotate':
