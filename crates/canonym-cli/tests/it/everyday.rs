@@ -301,6 +301,29 @@ fn names_alone_keep_their_prefixes() {
     assert_eq!(concept(&answer[0]), Some(PRE_ECLAMPSIA));
 }
 
+#[test]
+fn names_are_found_by_other_names_and_words_of_a_list() {
+    let place = Workplace::new();
+    let list = "A:1\tLarynx\nA:2\tVascular Ehlers-Danlos syndrome\nA:3\tEhlers-Danlos syndrome\nA:4\tCardiolex 5 mg tablets\n\
+        A:5\tCardiolex 10 mg tablets\nA:6\tMRI lumbar spine\nA:7\tCT head\nA:8\tCardiolex Plus\n";
+    place.write("list.tsv", list);
+    let built = place.run(&["kb", "build", "list.tsv", "--out", "list.kb"], "");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let expected = [
+        ("voice box", Some("A:1")),
+        ("vascular EDS", Some("A:2")),
+        ("cardiolex 10mg tabs", Some("A:5")),
+        ("CT lumbar spine", None),
+    ];
+    let names: String = expected.iter().flat_map(|(name, _)| [name, "\n"]).collect();
+    for model in ["lexical", "default"] {
+        let answers = lines(&place, &["map", "--kb", "list.kb", "--model", model, "--explain", "-"], &names);
+        for ((name, expected), answer) in expected.iter().zip(&answers) {
+            assert_eq!(concept(answer), *expected, "{name} by {model}: {answer}");
+        }
+    }
+}
+
 /// The starter, from which names are taken.
 const STARTER: &str = canonym_default::STARTER;
 

@@ -301,7 +301,7 @@ impl ShortList {
             if all > 0.0 { common / all } else { 0.0 }
         };
         let best = names.iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let has_first = names.iter().any(|name| name.words.first().is_some_and(|row| asked(row)));
+        let has_first = names.iter().any(|name| name.words.first().is_some_and(&asked));
         Some(Agreement { concept: *concept, name: best.name, of_query: common / all, of_name: share(best), has_first })
     }
 
@@ -350,7 +350,7 @@ impl ShortList {
     fn phrase(&self, text: &str, words: &[Word]) -> Option<NameId> {
         let (first, last) = (words.first()?, words.last()?);
         let span = Span { start: first.token.span.start, end: last.token.span.end };
-        if last.hashes.linking || span.of(text).contains('\n') {
+        if words_of(last.token.span.of(text)).is_empty() || span.of(text).contains('\n') {
             return None;
         }
         let query = self.query(None, span.of(text));

@@ -42,7 +42,7 @@ pub(super) fn written_out<'a>(kb: &KnowledgeBase, name: &'a str) -> Cow<'a, str>
     let other = |word: &str| -> Option<&'static str> {
         let word = word.to_lowercase();
         let is_word = |one: &&str| **one == *word || canonical(one) == canonical(&word);
-        let group = SAME.iter().find(|group| group.iter().any(|one| is_word(&one)))?;
+        let group = SAME.iter().find(|group| group.iter().any(is_word))?;
         if has(&word) {
             return None;
         }

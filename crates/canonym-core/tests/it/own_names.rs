@@ -105,6 +105,31 @@ fn words_may_be_joined_and_divided() {
 }
 
 #[test]
+fn symbols_binomials_and_targets_of_antibodies_are_found() {
+    let cells = kb(&["Hep-G2", "Huh-7"]);
+    check_text(&cells, "HepG2 cells were grown in DMEM.", &[("HepG2", "Hep-G2")]);
+    let taxa = kb(&["Drosophila melanogaster", "Melanogaster", "Caenorhabditis elegans"]);
+    let expected = [("D. melanogaster", "Drosophila melanogaster"), ("C. elegans", "Caenorhabditis elegans")];
+    check_text(&taxa, "Larvae of D. melanogaster and C. elegans.", &expected);
+    let genes = kb(&["GAPDH", "CD45"]);
+    check_text(&genes, "Antibodies: anti-GAPDH (1:5000), anti-CD45.", &[("GAPDH", "GAPDH"), ("CD45", "CD45")]);
+    check_text(&genes, "An anti-CD45 drug.", &[]);
+}
+
+#[test]
+fn a_word_with_one_medical_sense_means_the_concept_that_is_called_so() {
+    let kb = kb(&["Nightmares|bad dreams", "Insomnia"]);
+    check_text(&kb, "I had nightmares every night.", &[("nightmares", "Nightmares")]);
+}
+
+#[test]
+fn phrases_of_short_lists_are_found_by_their_first_words() {
+    let kb = kb(&["Apixaban 2.5 mg tablets", "Apixaban 5 mg tablets", "Lumina eye drops", "Lumina gel"]);
+    let text = "On apixaban 5mg, and Lumina drops at night. He dislikes drops of 5 mg.";
+    check_text(&kb, text, &[("apixaban 5mg", "Apixaban 5 mg tablets"), ("Lumina drops", "Lumina eye drops")]);
+}
+
+#[test]
 fn levels_distinguish_names() {
     let kb = kb(&["Decreased serum zinc", "Increased serum zinc", "Zinc deficiency anaemia"]);
     for low in ["low serum zinc", "reduced serum zinc", "Diminished serum zinc"] {

@@ -400,18 +400,19 @@ impl NameLinker {
         let (wordings, links): (Vec<String>, Vec<Link>) = self.worded(names)?.into_iter().unzip();
         let wordings: Vec<&str> = wordings.iter().map(String::as_str).collect();
         let kb = self.kb();
-        // The usual meaning of a short form has no features, so such links have no explanation.
-        let is_of = |link: &Link, explanation: &Explanation| {
-            let ids = link.candidates.iter().map(|candidate| kb.id(candidate.concept));
-            ids.zip(&explanation.candidates).all(|(id, explained)| id == explained.id)
-        };
-        let explain =
-            |(link, (name, (_, explanation))): (Link, (&&str, (Link, Explanation)))| match is_of(&link, &explanation)
-                && !link.candidates.is_empty()
-            {
-                true => (link, explanation),
-                false => (link, Explanation { compared: (*name).to_owned(), ..Explanation::default() }),
+        // What was found in another way than by the model has no features.
+        let explain = |(link, (name, (_, explanation))): (Link, (&&str, (Link, Explanation)))| {
+            let id = |candidate: &Candidate| kb.id(candidate.concept);
+            let same = |candidate: &Candidate| explanation.candidates.iter().find(|one| one.id == id(candidate));
+            let is_in_order =
+                link.candidates.iter().zip(&explanation.candidates).all(|(one, other)| id(one) == other.id);
+            let candidates = link.candidates.iter().filter_map(same).cloned().collect();
+            let explanation = match is_in_order && !link.candidates.is_empty() {
+                true => explanation,
+                false => Explanation { compared: (*name).to_owned(), candidates, ..Explanation::default() },
             };
+            (link, explanation)
+        };
         let explained = wordings.iter().zip(self.linker.explain_names(&wordings)?);
         Ok(links.into_iter().zip(explained).map(explain).collect())
     }

@@ -101,6 +101,27 @@ async fn decision_spreads_to_identical_mentions_of_other_documents_until_it_is_u
 }
 
 #[tokio::test]
+async fn texts_that_people_linked_are_predicted_in_documents_imported_later() {
+    let server = Server::temporary();
+    let project = server.project("1|t|A brain fog today.\n1|a|\n\n").await;
+    let first = server.documents(project).await[0];
+    server.decide(first, json!({"kind": "add", "spans": [[2, 11]], "concept": "T:2"})).await;
+    let imported = async |number: usize, text: &str| {
+        let file = format!("{number}|t|{text}\n{number}|a|\n\n");
+        server.import(project, "format=pubtator&annotations=gold", file.as_bytes()).await;
+        server.predict(project).await;
+        *server.documents(project).await.last().unwrap()
+    };
+    let second = imported(2, "Brain fog again.").await;
+    assert_eq!(mark_lines(&server.document(second).await), ["PRED open [[0,9]] Brain fog T:2"]);
+    // Rejected somewhere, it is not predicted any more.
+    let mark = mark_of(&server.document(second).await, "Brain fog");
+    server.decide(second, json!({"kind": "reject", "mark": mark})).await;
+    let third = imported(3, "No brain fog.").await;
+    assert_eq!(mark_lines(&server.document(third).await), [""; 0]);
+}
+
+#[tokio::test]
 async fn proposals_are_used_at_once_and_exported() {
     let server = Server::temporary();
     let project = server.project("1|t|A brain fog and pepcid.\n1|a|\n\n2|t|Brain fog, fogginess\n2|a|\n\n").await;
