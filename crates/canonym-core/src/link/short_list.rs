@@ -95,8 +95,8 @@ pub struct ShortList {
     concepts: Vec<(ConceptId, Vec<ListName>)>,
     rows: HashMap<String, u32>,
     words: Vec<String>,
-    /// Number of concepts with each word.
-    n_concepts_with: Vec<u32>,
+    /// By row: the concepts with the word, as places in `concepts`.
+    with: Vec<Vec<u32>>,
     /// The first words of names.
     firsts: HashSet<String>,
     /// By row: whether the word is coined, as brands are: a word of one concept that no open terminology has.
@@ -175,7 +175,7 @@ impl ShortList {
             concepts: Vec::new(),
             rows: HashMap::new(),
             words: Vec::new(),
-            n_concepts_with: Vec::new(),
+            with: Vec::new(),
             firsts: HashSet::new(),
             is_coined: Vec::new(),
         };
@@ -191,11 +191,12 @@ impl ShortList {
             }
             all.sort_unstable();
             all.dedup();
-            all.iter().for_each(|row| list.n_concepts_with[*row as usize] += 1);
+            let place = list.concepts.len() as u32;
+            all.iter().for_each(|row| list.with[*row as usize].push(place));
             list.concepts.push((concept, names));
         }
-        let is_coined = |(word, n): (&String, &u32)| *n == 1 && is_coined_word(word);
-        list.is_coined = list.words.iter().zip(&list.n_concepts_with).map(is_coined).collect();
+        let is_coined = |(word, with): (&String, &Vec<u32>)| with.len() == 1 && is_coined_word(word);
+        list.is_coined = list.words.iter().zip(&list.with).map(is_coined).collect();
         Some(list)
     }
 
@@ -207,13 +208,13 @@ impl ShortList {
         let row = self.words.len() as u32;
         self.rows.insert(key, row);
         self.words.push(word.to_owned());
-        self.n_concepts_with.push(0);
+        self.with.push(Vec::new());
         row
     }
 
     fn weight(&self, row: Option<u32>) -> f32 {
         let n = self.concepts.len() as f32;
-        let with = row.map_or(1.0, |row| self.n_concepts_with[row as usize].max(1) as f32);
+        let with = row.map_or(1.0, |row| self.with[row as usize].len().max(1) as f32);
         (1.0 + n / with).ln()
     }
 
@@ -312,7 +313,25 @@ impl ShortList {
 
     /// The concepts that agree with a query, best first.
     fn agreements(&self, query: &[QueryWord]) -> Vec<Agreement> {
-        let mut all: Vec<Agreement> = self.concepts.iter().filter_map(|entry| self.agreement(query, entry)).collect();
+        let mut places: Vec<u32> =
+            query.iter().filter_map(|word| word.row).flat_map(|row| &self.with[row as usize]).copied().collect();
+        places.sort_unstable();
+        places.dedup();
+        self.ranked(query, &places)
+    }
+
+    /// The concepts with all words of a query, best first; the list has all of them.
+    fn with_all(&self, query: &[QueryWord]) -> Vec<Agreement> {
+        let of_word = query.iter().filter_map(|word| word.row).map(|row| &self.with[row as usize]);
+        let Some(rarest) = of_word.clone().min_by_key(|places| places.len()) else { return Vec::new() };
+        let has_all = |place: &u32| of_word.clone().all(|places| places.binary_search(place).is_ok());
+        let places: Vec<u32> = rarest.iter().copied().filter(has_all).collect();
+        self.ranked(query, &places)
+    }
+
+    fn ranked(&self, query: &[QueryWord], places: &[u32]) -> Vec<Agreement> {
+        let agreement = |place: &u32| self.agreement(query, &self.concepts[*place as usize]);
+        let mut all: Vec<Agreement> = places.iter().filter_map(agreement).collect();
         all.sort_by(|one, other| {
             let by_shares = other.of_query.total_cmp(&one.of_query).then(other.of_name.total_cmp(&one.of_name));
             by_shares.then(one.concept.cmp(&other.concept))
@@ -324,18 +343,32 @@ impl ShortList {
     /// Apixaban 5 mg tablets.
     pub(super) fn phrases(&self, text: &str, words: &[Word]) -> Vec<Phrase> {
         let mut found = Vec::new();
+        // Words of the list as the text writes them; each is looked up once.
+        let mut known: HashMap<u64, bool> = HashMap::new();
+        let mut may_follow = |word: &Word| {
+            *known.entry(word.hashes.canonical).or_insert_with(|| {
+                let folded = fold(word.token.span.of(text));
+                let is_number = folded.starts_with(|letter: char| letter.is_ascii_digit());
+                is_number
+                    || unit_of(&folded).is_some()
+                    || words_of(&folded).is_empty()
+                    || self.find(None, &folded).is_some()
+            })
+        };
         let mut at = 0;
         while at < words.len() {
             let is_together =
                 |word: &Word| matches!(word.token.before, Gap::Space | Gap::Hyphen | Gap::Glued | Gap::Slash);
-            let n = 1 + words[at + 1..].iter().take(MAX_PHRASE - 1).take_while(|word| is_together(word)).count();
             let begins = words[at].token.before != Gap::Glued
                 && !words[at].hashes.linking
                 && self.firsts.contains(&key_of(&fold(words[at].token.span.of(text))));
-            let longest = (1..=n)
-                .rev()
-                .filter(|_| begins)
-                .find_map(|n| self.phrase(text, &words[at..at + n]).map(|name| (n, name)));
+            if !begins {
+                at += 1;
+                continue;
+            }
+            let next = words[at + 1..].iter().take(MAX_PHRASE - 1);
+            let n = 1 + next.take_while(|word| is_together(word) && may_follow(word)).count();
+            let longest = (1..=n).rev().find_map(|n| self.phrase(text, &words[at..at + n]).map(|name| (n, name)));
             let Some((n, name)) = longest else {
                 at += 1;
                 continue;
@@ -354,7 +387,7 @@ impl ShortList {
             return None;
         }
         let query = self.query(None, span.of(text));
-        let agreements = if query.iter().all(|word| word.row.is_some()) { self.agreements(&query) } else { Vec::new() };
+        let agreements = if query.iter().all(|word| word.row.is_some()) { self.with_all(&query) } else { Vec::new() };
         let best = agreements.first().filter(|best| best.of_query > 0.999 && best.has_first)?;
         let lead =
             agreements.get(1).filter(|next| next.of_query > 0.999).map_or(1.0, |next| best.of_name - next.of_name);
