@@ -216,13 +216,18 @@ impl<'a> Wording<'a> {
 
     /// Whether a name of the knowledge base has the numbers of the dose, so that it is meant.
     fn has_dose(&self, name: &str) -> bool {
-        let bare = fold(self.bare.as_deref().unwrap_or(&self.whole));
-        let (whole, name) = (fold(&self.whole), fold(name));
-        let is_number = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
-        let added = whole.split(' ').filter(is_number).filter(|word| bare.split(' ').all(|other| other != *word));
-        let mut added = added.peekable();
-        added.peek().is_some() && added.all(|word| name.split(' ').any(|other| other == word))
+        let bare = numbers(self.bare.as_deref().unwrap_or(&self.whole));
+        let (whole, name) = (numbers(&self.whole), numbers(name));
+        let mut added = whole.iter().filter(|number| !bare.contains(number)).peekable();
+        added.peek().is_some() && added.all(|number| name.contains(number))
     }
+}
+
+/// The numbers of a text, with their decimals and without commas.
+fn numbers(text: &str) -> Vec<String> {
+    let text = text.replace(',', "");
+    let parts = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    parts.map(|number| number.trim_matches('.').to_owned()).filter(|number| !number.is_empty()).collect()
 }
 
 /// Each name in the wording that is looked up, with its link: doses and dosage forms are left out unless the name found has them, units and

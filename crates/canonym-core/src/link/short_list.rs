@@ -1,8 +1,8 @@
 //! Names looked up in a short list of concepts, such as the tests of a laboratory or the products of a company.
 //!
-//! Evidence learned from large terminologies says little there: names have their own words, and words that distinguish one entry from the
-//! next are as short as `T` or `left`. A list is small enough to weigh its words by their number of concepts, and to compare all concepts. A
-//! query whose words occur together in the names of one concept only means that concept: `lantus pen`. A query with a word that other
+//! Evidence learned from large terminologies says little there: names have their own words, and words that distinguish one entry
+//! from the next are as short as `T` or `left`. A list is small enough to weigh its words by the number of their concepts. A query
+//! whose words occur together in the names of one concept only means that concept: `lantus pen`. A query with a word that other
 //! concepts have in its place means none: `CT lumbar spine` where the list has MRI lumbar spine.
 
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::text::Span;
 use crate::text::normalise::{canonical, fold, root};
-use crate::text::tokens::Gap;
+use crate::text::tokens::{Gap, tokenize};
 use crate::text::words::{WordKind, is_linking_word, is_stop_word, kind_of, noun_of};
 
 /// A terminology with at most this many concepts is a short list.
@@ -47,9 +47,17 @@ const LEAD: f32 = 0.15;
 /// Minimum length of the parts of a word that the list writes as two.
 const MIN_PART: usize = 2;
 
-/// Minimum length of a word that is short for one of the list, and of words that differ from it in a letter.
+/// Minimum length of the beginning of a word that stands for it: `gent` for gentamicin.
 const MIN_SHORT: usize = 4;
+
+/// Minimum length of words that may differ in any letter; shorter ones only in a doubled one.
 const MIN_SIMILAR: usize = 6;
+
+/// Maximum length of a word that is split in two.
+const MAX_WHOLE: usize = 40;
+
+/// Function words that change what a name means.
+const NEGATING: [&str; 4] = ["no", "non", "not", "without"];
 
 /// Minimum share of a name that a phrase of a text must have, and maximum number of its words.
 const MIN_PHRASE: f32 = 0.4;
@@ -67,6 +75,7 @@ struct QueryWord {
     /// A word for a disorder in general.
     is_disorder: bool,
     is_modifier: bool,
+    is_negating: bool,
 }
 
 /// The words of a name.
@@ -137,24 +146,47 @@ fn key_of(word: &str) -> String {
     root(&canonical(word)).into_owned()
 }
 
+/// The folded words of a text in which a decimal is one word, as 2.5 is not 5; commas between thousands are left out.
+fn numbers_joined(text: &str) -> Vec<String> {
+    let mut folded: Vec<String> = Vec::new();
+    let mut end = 0;
+    for span in tokenize(text).iter().map(|token| token.span) {
+        let (written, gap) = (span.of(text), &text[end..span.start as usize]);
+        end = span.end as usize;
+        let is_digit = |letter: char| letter.is_ascii_digit();
+        let is_thousands = gap == "," && written.len() == 3;
+        let is_number = |word: &&mut String| word.starts_with(is_digit) && word.ends_with(is_digit);
+        let goes_on = written.starts_with(is_digit) && (gap == "." || is_thousands);
+        match folded.last_mut().filter(is_number).filter(|_| goes_on) {
+            Some(last) => {
+                last.push_str(if gap == "." { "." } else { "" });
+                last.push_str(&fold(written));
+            }
+            None => folded.extend(fold(written).split(' ').map(str::to_owned)),
+        }
+    }
+    folded
+}
+
 /// The words of a text that count, with whether each is in brackets.
 fn words_of(text: &str) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (number, part) in text.split(['(', '[']).enumerate() {
         let (inside, after) = part.split_once([')', ']']).unwrap_or(if number > 0 { (part, "") } else { ("", part) });
         for (part, in_brackets) in [(inside, true), (after, false)] {
-            let folded = fold(part);
-            let mut words = folded.split(' ').filter(|word| !word.is_empty()).peekable();
+            let folded = numbers_joined(part);
+            let mut words = folded.iter().map(String::as_str).filter(|word| !word.is_empty()).peekable();
             while let Some(word) = words.next() {
-                let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+                let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
                 let unit = words.next_if(|next| is_number && unit_of(next).is_some()).and_then(unit_of);
-                let glued = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+                let glued = word.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
                 let number = &word[..word.len() - glued.len()];
                 let unit = unit.or_else(|| unit_of(glued).filter(|_| !number.is_empty()));
                 match unit {
                     Some(unit) => {
                         found.push((format!("{}{unit}", if number.is_empty() { word } else { number }), in_brackets))
                     }
+                    None if NEGATING.contains(&word) => found.push((word.to_owned(), in_brackets)),
                     None if is_linking_word(word) || is_stop_word(word) && word.len() > 1 => {}
                     None => found.push((word.to_owned(), in_brackets)),
                 }
@@ -227,18 +259,22 @@ impl ShortList {
         // A letter more or less: `yogurt`; or the beginning: `gent` for gentamicin.
         let max_slips = if word.len() >= MIN_SIMILAR { 1.0 } else { 0.5 };
         let is_similar = |other: &str| {
-            word.len() > MIN_SHORT && other.get(..2) == word.get(..2) && slips(word, other, max_slips) <= max_slips
+            (MIN_SHORT + 1..=MAX_WHOLE).contains(&word.len())
+                && other.get(..2) == word.get(..2)
+                && slips(word, other, max_slips) <= max_slips
         };
+        let by_ending = || self.words.iter().position(|other| is_noun_of(word, other) || is_noun_of(other, word));
+        let has_digit = |word: &str| word.contains(|letter: char| letter.is_ascii_digit());
         let by_spelling = || {
-            let is_meant = |other: &&String| {
-                is_noun_of(word, other)
-                    || is_noun_of(other, word)
-                    || kb.is_some_and(|kb| is_misspelling(kb, word, other))
-                    || is_similar(other)
+            let is_meant = |other: &str| {
+                !has_digit(other) && (kb.is_some_and(|kb| is_misspelling(kb, word, other)) || is_similar(other))
             };
-            self.words.iter().position(|other| is_meant(&other)).map(|row| row as u32)
+            let near = self.words.iter().enumerate().filter(|(_, other)| is_meant(other));
+            let near = near.map(|(row, other)| (row, slips(word, other, f32::MAX)));
+            near.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(row, _)| row).filter(|_| !has_digit(word))
         };
-        get(word).or_else(by_noun).or_else(by_number).or_else(|| self.find_long(word)).or_else(by_spelling)
+        let by_form = || by_ending().or_else(by_spelling).map(|row| row as u32);
+        get(word).or_else(by_noun).or_else(by_number).or_else(|| self.find_long(word)).or_else(by_form)
     }
 
     /// The only word of the list that an unusual word begins.
@@ -258,6 +294,7 @@ impl ShortList {
             in_brackets,
             is_subtype: is_subtype(text),
             is_disorder: kind_of(&canonical(text)) == WordKind::Disorder,
+            is_negating: NEGATING.contains(&text),
             is_modifier: kind_of(&canonical(text)) == WordKind::Modifier || is_adjective(text),
         };
         let mut found = Vec::new();
@@ -280,9 +317,10 @@ impl ShortList {
                 let mut names = self.concepts.iter().flat_map(|(_, names)| names);
                 names.any(|name| name.words.windows(2).any(|pair| pair == parts)).then_some((parts[0], parts[1]))
             };
-            match (row, (1..text.len()).find_map(parts)) {
-                (None, Some((one, other))) => found.extend([one, other].map(|row| word(Some(row), text, *in_brackets))),
-                _ => found.push(word(row, text, *in_brackets)),
+            let split = (row.is_none() && text.len() <= MAX_WHOLE).then(|| (1..text.len()).find_map(parts)).flatten();
+            match split {
+                Some((one, other)) => found.extend([one, other].map(|row| word(Some(row), text, *in_brackets))),
+                None => found.push(word(row, text, *in_brackets)),
             }
         }
         found
@@ -449,7 +487,7 @@ impl ShortList {
         let has = |row: u32| names.iter().any(|name| name.words.contains(&row));
         let is_other = |word: &QueryWord| match word.row {
             Some(row) => !has(row),
-            None => word.is_subtype,
+            None => word.is_subtype || word.is_negating,
         };
         let shares_content = query.iter().any(|word| !word.is_disorder && word.row.is_some_and(has));
         if of.of_name < 0.999 && shares_content && query.iter().any(|word| !word.is_disorder && is_other(word)) {
@@ -478,7 +516,7 @@ mod tests {
     use crate::kb::record::{ConceptRecord, NameRecord};
     use crate::kb::{KnowledgeBaseBuilder, Scope};
 
-    const LIST: [&[&str]; 11] = [
+    const LIST: [&[&str]; 14] = [
         &["X-ray hip left"],
         &["X-ray hip right"],
         &["MRI lumbar spine"],
@@ -490,6 +528,9 @@ mod tests {
         &["Leatherjackets"],
         &["Yellow rust"],
         &["Carcinoma of lung"],
+        &["Digoxin 0.25 mg"],
+        &["Prednisone ointment"],
+        &["Prednisolone ointment"],
     ];
 
     #[test]
@@ -520,6 +561,7 @@ mod tests {
             ("natural yoghurts", 3, 6),
             ("leather jacket", 0, 8),
             ("yellow rust (wheat)", 0, 9),
+            ("prednisalone ointment", 12, 13),
         ] {
             let (found, p_link) = meant(query, similar).unwrap_or_else(|| panic!("{query}"));
             assert!(found == expected && p_link >= 0.6, "{query} {found} {p_link}");
@@ -527,6 +569,11 @@ mod tests {
         // Another word of the list, or another letter, in the place of one of the name.
         assert_eq!(meant("CT lumbar spine", 2), None);
         assert_eq!(meant("troponin I, high sensitivity", 7), None);
+        // 0.25 is not 25, and 1000 not 100.
+        assert_eq!(meant("digoxin 25 mg", 11), None);
+        assert_eq!(meant("insulin 1000 units", 4), None);
+        assert_eq!(meant("CT head with contrast", 3), Some((3, 0.5)));
+        assert!(meant(&"a".repeat(1 << 20), 4).is_some());
         // The first word of a name alone is broader, and unknown words say nothing.
         assert_eq!(meant("carcinoma", 10), Some((10, 0.5)));
         assert_eq!(meant("blood clot", 4), Some((4, 0.5)));

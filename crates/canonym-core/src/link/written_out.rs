@@ -10,13 +10,13 @@ use crate::text::normalise::{canonical, fold};
 
 /// Words and their abbreviations in lists of drugs, tests, diagnoses and supplies.
 #[rustfmt::skip]
-const SAME: [&[&str]; 52] = [
+const SAME: [&[&str]; 54] = [
     &["abd", "abdomen", "abdominal"], &["abn", "abnormal"], &["amp", "amps", "ampoule", "ampule"], &["ant", "anterior"],
     &["approx", "approximately"], &["bact", "bacterial"], &["bilat", "bilateral"], &["btl", "bottle"],
     &["bx", "box"], &["ca", "carcinoma", "cancer"], &["cap", "caps", "capsule"], &["chr", "chronic"],
-    &["conc", "concentration", "concentrate"], &["crm", "cream"], &["decr", "decreased"], &["dis", "disease"],
+    &["conc", "concentration"], &["conc", "concentrate"], &["crm", "cream"], &["decr", "decreased"], &["dis", "disease"],
     &["dist", "distal"], &["fx", "fracture"], &["hx", "history"], &["incr", "increased"],
-    &["infl", "inflammation", "inflammatory"], &["infxn", "infection"], &["inj", "injection", "injury"],
+    &["infl", "inflammation", "inflammatory"], &["infxn", "infection"], &["inj", "injection"], &["inj", "injury"],
     &["lac", "laceration"], &["lat", "lateral"], &["lt", "left"], &["med", "medial"],
     &["mcg", "ug", "μg", "microgram"], &["mets", "metastasis", "metastatic"], &["neb", "nebuliser", "nebule"],
     &["neg", "negative"], &["neuro", "neurological", "neurologic"], &["oint", "ointment"],
@@ -35,18 +35,29 @@ const UNITS: [&str; 22] = [
     "ug", "units", "μg", "μl",
 ];
 
+/// A word in lower case, with the micro sign as the letter mu.
+fn of_micro(word: &str) -> String {
+    word.to_lowercase().replace('\u{b5}', "μ")
+}
+
 /// A name with units apart from their numbers, and with abbreviations that the knowledge base lacks in the words that it has, or the other
 /// way round.
 pub(super) fn written_out<'a>(kb: &KnowledgeBase, name: &'a str) -> Cow<'a, str> {
     let has = |word: &str| kb.token_row(token_hash(&canonical(word))).is_some();
     let other = |word: &str| -> Option<&'static str> {
-        let word = word.to_lowercase();
+        let word = of_micro(word);
         let is_word = |one: &&str| **one == *word || canonical(one) == canonical(&word);
-        let group = SAME.iter().find(|group| group.iter().any(is_word))?;
         if has(&word) {
             return None;
         }
-        group.iter().copied().find(|other| has(other))
+        let groups = SAME.iter().filter(|group| group.iter().any(|one| is_word(one)));
+        let others = groups.filter_map(|group| {
+            // A full word rather than another abbreviation.
+            group.iter().copied().filter(|other| !is_word(other) && has(other)).max_by_key(|other| other.len())
+        });
+        let mut others = others;
+        // `inj` is written out if the list has injections or injuries, not both.
+        others.next().filter(|_| others.next().is_none())
     };
     let mut out = String::new();
     let mut is_changed = false;
@@ -58,7 +69,7 @@ pub(super) fn written_out<'a>(kb: &KnowledgeBase, name: &'a str) -> Cow<'a, str>
         let n_digits =
             core.len() - core.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.').len();
         let (number, unit) = core.split_at(n_digits);
-        let is_joined = !number.is_empty() && UNITS.contains(&&*unit.to_lowercase()) && !has(&fold(core));
+        let is_joined = !number.is_empty() && UNITS.contains(&&*of_micro(unit)) && !has(&fold(core));
         let (number, word) = if is_joined { (number, unit) } else { ("", core) };
         let replaced = other(word);
         is_changed |= is_joined || replaced.is_some();
@@ -92,14 +103,14 @@ pub fn expanded(view: KbView<'_>, name: &str) -> Option<(ConceptId, NameId)> {
     for (at, word) in words.iter().enumerate() {
         let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
         let lower = word.to_lowercase();
-        let group = SAME.iter().find(|group| group.contains(&&*lower)).copied().unwrap_or_default();
+        let same = SAME.iter().filter(|group| group.contains(&&*lower)).flat_map(|group| group.iter().copied());
         let is_short = word.contains(|letter: char| letter.is_uppercase() || letter.is_ascii_digit())
             || !word.contains(['a', 'e', 'i', 'o', 'u', 'y']);
         let senses =
             [word, &word.to_uppercase()].into_iter().map(|form| inventory.senses(form)).find(|all| !all.is_empty());
         let senses = senses.filter(|_| is_short).unwrap_or_default();
         let long = senses.iter().filter(|sense| sense.prior >= MIN_PRIOR).flat_map(|sense| sense.long_forms());
-        for long in group.iter().copied().filter(|other| *other != lower).chain(long) {
+        for long in same.filter(|other| *other != lower).chain(long) {
             let written: Vec<&str> =
                 words[..at].iter().copied().chain([long]).chain(words[at + 1..].iter().copied()).collect();
             let names = forms_of(view, &written.join(" ")).flat_map(|form| view.kb.names_of_form(form));
@@ -135,6 +146,7 @@ mod tests {
             ("Respira suspension (2.5ml)", "Respira susp (2.5 ml)"),
             ("fracture of the left wrist", "fracture of the left wrist"),
             ("IL6 5mg", "IL6 5 mg"),
+            ("levothyroxine 50\u{b5}g", "levothyroxine 50 \u{b5}g"),
             ("", ""),
         ] {
             assert_eq!(written_out(&kb, name).to_lowercase(), written.to_lowercase(), "{name}");

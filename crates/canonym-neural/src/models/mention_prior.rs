@@ -13,8 +13,8 @@ use canonym_core::text::normalise::fold;
 /// Pseudo-count of the linker's probability.
 const PRIOR: f32 = 1.0;
 
-/// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ, and only names are used of which
-/// it has a concept by its full id, as those of an annotation project.
+/// Minimum fraction of counts whose concepts the knowledge base has; below it, the domain is taken to differ, and only names that were
+/// linked to one of its full ids are used, such as those from an annotation project.
 const MIN_KNOWN: f64 = 0.2;
 
 /// Id of unlinked mentions.

@@ -27,8 +27,8 @@ fn opened() -> Option<&'static Arc<KnowledgeBase>> {
     STARTER.as_ref()
 }
 
-/// The concept that the starter's other names for `name` lead to, its name in the terminology and the probability that it is right; `None` if
-/// there is no such concept, or more than one.
+/// The concept that the starter's other names for `name` lead to, its name in the terminology and the probability that it is right;
+/// `None` if there is no such concept, or more than one.
 fn bridged(view: KbView<'_>, name: &str) -> Option<(ConceptId, NameId, f32)> {
     let starter = opened()?;
     let concept_of = |form| starter.names_of_form(form).map(|name| starter.concept_of(name));

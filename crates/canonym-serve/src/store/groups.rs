@@ -1,6 +1,6 @@
 //! Unreviewed predictions of a project by text and concept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, params};
 
@@ -95,7 +95,7 @@ pub struct Taught {
 /// The texts that people linked to one concept in a project and rejected nowhere, in the order of their first decision.
 pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
     let sql = "SELECT json_extract(m.body, '$.text'), json_extract(m.body, '$.concept.id'),
-            json_extract(m.body, '$.concept.name'), m.kind, m.id, m.state = 'rejected'
+            json_extract(m.body, '$.concept.name'), m.kind, m.id, m.state = 'rejected', m.source = 'USER'
         FROM marks m JOIN documents d ON d.id = m.document_id
         WHERE d.project_id = ?1 AND NOT m.is_deleted
         AND (m.state = 'rejected' OR m.state = 'accepted' AND m.source <> 'PRED') ORDER BY m.id";
@@ -103,9 +103,14 @@ pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
     let mut rows = statement.query([project])?;
     // `None` for a text that people linked to several concepts, to none, or rejected.
     let mut found: HashMap<String, Option<Taught>> = HashMap::new();
+    // Imported annotations teach nothing, but may contradict.
+    let mut by_people: HashSet<String> = HashSet::new();
     while let Some(row) = rows.next()? {
         let (text, id): (String, Option<String>) = (row.get(0)?, row.get(1)?);
         let is_rejected: bool = row.get(5)?;
+        if row.get::<_, bool>(6)? {
+            by_people.insert(folded(&text));
+        }
         let name: Option<String> = row.get(2)?;
         let (kind, mark) = (row.get(3)?, row.get(4)?);
         let concept = id.filter(|_| !is_rejected).map(|id| Named { id, name: name.unwrap_or_default() });
@@ -119,7 +124,8 @@ pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
             })
             .or_insert(new);
     }
-    let mut taught: Vec<Taught> = found.into_values().flatten().collect();
+    let of_people = found.into_iter().filter(|(text, _)| by_people.contains(text));
+    let mut taught: Vec<Taught> = of_people.filter_map(|(_, taught)| taught).collect();
     taught.sort_by_key(|one| one.mark);
     Ok(taught)
 }

@@ -186,17 +186,25 @@ fn is_part_of_word(text: &str, words: &[Word], found: &WindowMatch) -> bool {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_cut = |next: &str| digits(words[found.last].token.span.of(text)) && digits(next);
     let before = before.map(|span| span.of(text));
-    let is_target = before.is_some_and(|prefix| is_target_of_antibody(text, prefix));
+    let is_target = before.is_some_and(|prefix| is_target_of_antibody(text, prefix, found.span(words)));
     before.is_some_and(|prefix| is_prefix(prefix) && !is_target)
-        || is_epithet(text, found.span(words))
+        || found.first == found.last && words[found.first].frequency == 0 && is_epithet(text, found.span(words))
         || is_isoform(text, found.span(words))
         || after.is_some_and(|next| next == "like" || is_acronym(surface) && is_letter(next) || is_cut(next))
 }
 
-/// Whether a text that names antibodies has the prefix `anti`: in `anti-GAPDH`, GAPDH is a mention.
-pub(super) fn is_target_of_antibody(text: &str, prefix: &str) -> bool {
-    prefix.eq_ignore_ascii_case("anti") && (text.contains("ntibod") || text.contains("(1:"))
+/// Whether a symbol is the target of an antibody that the text names near it: GAPDH in `anti-GAPDH`.
+pub(super) fn is_target_of_antibody(text: &str, prefix: &str, target: Span) -> bool {
+    let start = text.floor_char_boundary((target.start as usize).saturating_sub(NEAR));
+    let end = text.ceil_char_boundary(text.len().min(target.end as usize + NEAR));
+    let near = &text[start..end];
+    prefix.eq_ignore_ascii_case("anti")
+        && is_acronym(target.of(text))
+        && (near.contains("ntibod") || near.contains("(1:"))
 }
+
+/// Maximum distance of the word `antibody` from its target.
+const NEAR: usize = 200;
 
 /// Whether a lower-case word follows the initial of a genus, as in `D. melanogaster`.
 fn is_epithet(text: &str, span: Span) -> bool {

@@ -11,6 +11,7 @@ mod edges;
 mod equivalents;
 pub mod fit;
 mod nested;
+mod phrases;
 mod predicates;
 mod respell;
 pub mod scan;
@@ -44,7 +45,7 @@ use crate::Result;
 use crate::kb::subset::{KbView, Subset};
 use crate::kb::{ConceptId, KnowledgeBase};
 use crate::link::explain::Explanation;
-use crate::link::short_list::{Phrase, ShortList};
+use crate::link::short_list::ShortList;
 use crate::text::analysis::Analysis;
 use crate::text::notes::{covers, non_mentions_near};
 use crate::text::proper_names::is_proper_name;
@@ -218,26 +219,7 @@ impl DictionaryAnnotator {
             let new: Vec<DictionaryMatch> = new.filter_map(|found| self.match_of(text, &respelled, found)).collect();
             matched.extend(new.into_iter().filter(|entry| !known.contains(&entry.span)));
         }
-        if let Some(list) = &self.short_list {
-            let window = |phrase: Phrase| {
-                let (first, last) = (phrase.first, phrase.last);
-                let n_counted = words[first..=last].iter().filter(|word| !word.hashes.linking).count();
-                WindowMatch {
-                    first,
-                    last,
-                    n_counted,
-                    forms: vec![(self.kb.form_of(phrase.name), Tier::Root)],
-                    expanded: false,
-                }
-            };
-            let phrases: Vec<WindowMatch> = list.phrases(text, &words).into_iter().map(window).collect();
-            let is_whole = |found: &DictionaryMatch| {
-                !matched.iter().any(|known| known.span.start <= found.span.start && found.span.end <= known.span.end)
-            };
-            let new = phrases.iter().filter_map(|found| self.match_of(text, &words, found)).filter(is_whole);
-            let new: Vec<DictionaryMatch> = new.collect();
-            matched.extend(new);
-        }
+        phrases::add(self, text, &words, &mut matched);
         let (predicated, parted): (Vec<Coordinated>, Vec<Coordinated>) =
             predicates::predicated(self.view(), text, &words).into_iter().partition(|part| part.spans.len() == 1);
         let known: HashSet<Span> = matched.iter().map(|entry| entry.span).collect();

@@ -390,7 +390,7 @@ impl SenseInventory {
                 .filter(|_| word.token.before == Gap::Hyphen)
                 .map(|prefix| prefix.token.span.of(text));
             let is_negated =
-                prefix.is_some_and(|prefix| NEGATING.contains(&prefix) && !is_target_of_antibody(text, prefix));
+                prefix.is_some_and(|prefix| NEGATING.contains(&prefix) && !is_target_of_antibody(text, prefix, span));
             if !is_whole || is_negated || defined(span) {
                 continue;
             }
