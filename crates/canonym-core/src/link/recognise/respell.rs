@@ -1,4 +1,4 @@
-//! Words that a text splits and the terminology joins, or the other way round: `pre-frontal`, `cross bite`, `fireblight`, `HepG2`.
+//! Words that a text splits and the terminology joins, or the other way round: `pre-frontal`, `cross bite`, `fireblight`.
 
 use std::collections::HashMap;
 
@@ -22,10 +22,6 @@ const MIN_WHOLE: usize = 7;
 
 /// Maximum number of letters of a word that is split.
 const MAX_WHOLE: usize = 30;
-
-/// Lengths of symbols that are split.
-const MIN_SYMBOL: usize = 4;
-const MAX_SYMBOL: usize = 10;
 
 /// Words in more than this many of a thousand abstracts are not joined: `not able`.
 const MAX_FREQUENCY: u16 = 150;
@@ -125,17 +121,6 @@ fn join(kb: &KnowledgeBase, text: &str, [first, second]: [&Word; 2], folded: &mu
 /// Two words of the knowledge base that the text writes as one.
 fn divide(kb: &KnowledgeBase, text: &str, word: &Word, scratch: &mut RespellScratch) -> Option<[Word; 2]> {
     let written = word.token.span.of(text);
-    let start = word.token.span.start as usize;
-    let part = |from: usize, to: usize, before: Gap| {
-        let span = Span::new(start + from, start + to);
-        let part = written[from..to].to_ascii_lowercase();
-        let (hashes, frequency) = (hash_token(&part), super::common::frequency(&part));
-        Word { token: Token { span, before }, hashes, known: true, frequency, expanded: false }
-    };
-    let parts = |middle: usize| [part(0, middle, word.token.before), part(middle, written.len(), Gap::Glued)];
-    if word.token.before != Gap::Glued && is_symbol(written) {
-        return symbol_middle(kb, written).map(parts);
-    }
     let is_wanted = !word.known
         && word.frequency == 0
         && word.token.before != Gap::Glued
@@ -154,30 +139,14 @@ fn divide(kb: &KnowledgeBase, text: &str, word: &Word, scratch: &mut RespellScra
         fold_token_into(written, folded);
         middle_of(kb, folded)
     });
-    middle.map(parts)
-}
-
-/// Whether a word has the letters and digits of a symbol: `HepG2`.
-fn is_symbol(written: &str) -> bool {
-    let has = |is: fn(&u8) -> bool| written.bytes().any(|byte| is(&byte));
-    (MIN_SYMBOL..=MAX_SYMBOL).contains(&written.len())
-        && written.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_uppercase)
-}
-
-/// Where a symbol is written as two words in a name that has no others: between kinds of characters, or before a capital.
-fn symbol_middle(kb: &KnowledgeBase, written: &str) -> Option<usize> {
-    let bytes = written.as_bytes();
-    if kb.find_form(&written.to_ascii_lowercase()).is_some() {
-        return None;
-    }
-    let kind = |byte: u8| (byte.is_ascii_digit(), byte.is_ascii_lowercase());
-    let is_name = |middle: &usize| {
-        let (one, other) = written.split_at(*middle);
-        kb.find_form(&format!("{one} {other}").to_ascii_lowercase()).is_some()
+    let start = word.token.span.start as usize;
+    let part = |from: usize, to: usize, before: Gap| {
+        let span = Span::new(start + from, start + to);
+        let part = written[from..to].to_ascii_lowercase();
+        let (hashes, frequency) = (hash_token(&part), super::common::frequency(&part));
+        Word { token: Token { span, before }, hashes, known: true, frequency, expanded: false }
     };
-    (1..bytes.len()).filter(|middle| kind(bytes[middle - 1]) != kind(bytes[*middle])).find(is_name)
+    middle.map(|middle| [part(0, middle, word.token.before), part(middle, written.len(), Gap::Glued)])
 }
 
 /// Where to split a folded word into two of the knowledge base: preferably two that begin a name, then long ones.
@@ -225,9 +194,7 @@ mod tests {
     #[test]
     fn words_are_joined_and_divided_as_the_names_write_them() {
         let mut builder = KnowledgeBaseBuilder::new();
-        for (row, name) in
-            ["Crossbite", "Open bite", "Prefrontal cortex", "Fire blight", "Hep-G2"].into_iter().enumerate()
-        {
+        for (row, name) in ["Crossbite", "Open bite", "Prefrontal cortex", "Fire blight"].into_iter().enumerate() {
             let names = vec![NameRecord { text: name.to_owned(), scope: Scope::Preferred }];
             builder.add(ConceptRecord { id: format!("X:{row}"), names, ..ConceptRecord::default() }).unwrap();
         }
@@ -243,7 +210,6 @@ mod tests {
         assert_eq!(new("Cross bite"), made(&["Cross bite"]));
         assert_eq!(new("the pre-frontal cortex"), made(&["pre-frontal"]));
         assert_eq!(new("openbite, fireblight"), made(&["open", "bite", "fire", "blight"]));
-        assert_eq!(new("HepG2 or MCF7 cells"), made(&["Hep", "G2"]));
         assert_eq!(new("cross\nbite, an open bite, crossbite"), None);
     }
 }
