@@ -50,7 +50,7 @@ pub(super) fn written_out<'a>(kb: &KnowledgeBase, name: &'a str) -> Cow<'a, str>
         if has(&word) {
             return None;
         }
-        let groups = SAME.iter().filter(|group| group.iter().any(|one| is_word(one)));
+        let groups = SAME.iter().filter(|group| group.iter().any(&is_word));
         let others = groups.filter_map(|group| {
             // A full word rather than another abbreviation.
             group.iter().copied().filter(|other| !is_word(other) && has(other)).max_by_key(|other| other.len())
