@@ -305,7 +305,9 @@ fn names_alone_keep_their_prefixes() {
 fn names_are_found_by_other_names_and_words_of_a_list() {
     let place = Workplace::new();
     let list = "A:1\tLarynx\nA:2\tVascular Ehlers-Danlos syndrome\nA:3\tEhlers-Danlos syndrome\nA:4\tCardiolex 5 mg tablets\n\
-        A:5\tCardiolex 10 mg tablets\nA:6\tMRI lumbar spine\nA:7\tCT head\nA:8\tCardiolex Plus\n";
+        A:5\tCardiolex 10 mg tablets\nA:6\tMRI lumbar spine\nA:7\tCT head\nA:8\tCardiolex Plus\n\
+        A:9\tGastro-esophageal reflux disease\nA:10\tChronic obstructive pulmonary disease, unspecified\n\
+        A:11\tAcute myocardial infarction\nA:12\tRadiation proctitis\nA:13\tLymphangioma, any site\n";
     place.write("list.tsv", list);
     let built = place.run(&["kb", "build", "list.tsv", "--out", "list.kb"], "");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -314,6 +316,13 @@ fn names_are_found_by_other_names_and_words_of_a_list() {
         ("vascular EDS", Some("A:2")),
         ("cardiolex 10mg tabs", Some("A:5")),
         ("CT lumbar spine", None),
+        // By its only name, by a name with `unspecified`, and by a search for the starter's name.
+        ("GERD", Some("A:9")),
+        ("COPD", Some("A:10")),
+        ("heart attack", Some("A:11")),
+        // The only other name is narrower.
+        ("proctitis", None),
+        ("lymphangioma", Some("A:13")),
     ];
     let names: String = expected.iter().flat_map(|(name, _)| [name, "\n"]).collect();
     for model in ["lexical", "default"] {

@@ -410,11 +410,13 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
         make_level(&mut token);
         name.push(token);
     }
-    // `Pneumonia, unspecified organism` is pneumonia, and `Unspecified appendicitis` appendicitis.
-    let unspecified = text.split(' ').filter(|word| !word.is_empty()).position(|word| word == "unspecified");
-    if let Some(at) = unspecified.filter(|_| name.len() > 1) {
-        let end = if at > 0 && name.len() <= at + 1 + MAX_UNSPECIFIED { name.len() } else { at + 1 };
-        let weightless = name.len().saturating_sub(end - at) > 0;
+    // `Pneumonia, unspecified organism` is pneumonia, `Unspecified appendicitis` appendicitis, and `Lymphangioma, any site` lymphangioma.
+    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    let ending = ANY_SITE.iter().find(|ending| words.ends_with(ending)).map(|ending| words.len() - ending.len());
+    if let Some(at) = ending.or_else(|| words.iter().position(|word| *word == "unspecified")) {
+        let is_at_end = at > 0 && name.len() <= at + 1 + MAX_UNSPECIFIED;
+        let end = if is_at_end || ending.is_some() { name.len() } else { at + 1 };
+        let weightless = name.len().saturating_sub(end.saturating_sub(at)) > 0;
         for token in name.iter_mut().take(end).skip(at).filter(|_| weightless) {
             (token.weight, token.kind) = (0.0, WordKind::Linking);
         }
@@ -423,6 +425,9 @@ fn read_name(kb: &KnowledgeBase, form: FormId, text: &str, name: &mut Vec<Token>
 
 /// Maximum number of words after `unspecified` at the end of a name, as in `unspecified organism`.
 const MAX_UNSPECIFIED: usize = 1;
+
+/// Words at the end of names in classifications that leave the site open.
+const ANY_SITE: [&[&str]; 3] = [&["site", "not", "specified"], &["any", "site"], &["site", "unspecified"]];
 
 /// Synonyms for a low and for a high level. Like numbers, they distinguish concepts.
 const LEVELS: [[&str; 5]; 2] = [

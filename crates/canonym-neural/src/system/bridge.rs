@@ -1,11 +1,15 @@
 //! Names that a terminology lacks, found by other names that the starter has for the same concept: `voice box` for Larynx.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
+use canonym_core::kb::lexicon::hash_form;
 use canonym_core::kb::subset::KbView;
 use canonym_core::kb::{ConceptId, KnowledgeBase, NameId, Scope};
+use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::written_out::{expanded, forms_of};
 use canonym_core::link::{Candidate, Link};
+use canonym_core::text::normalise::fold;
 
 use super::terminology::starter;
 
@@ -15,8 +19,21 @@ const TRUST: f32 = 0.9;
 /// Minimum length of a name of the starter by which a concept is found; shorter ones are often ambiguous.
 const MIN_LENGTH: usize = 5;
 
-/// Minimum number of names by which a concept is found; one alone is often narrower.
+/// Minimum number of names by which a concept is found that has as many; one alone is often narrower.
 const MIN_NAMES: usize = 2;
+
+/// Probability that a concept found by its only name is right, a name other than the starter's preferred one.
+const TRUST_ONE: f32 = 0.65;
+
+/// Words of classifications for a concept as such: `Crohn's disease, unspecified`.
+const AS_SUCH: [&str; 5] =
+    ["unspecified", "site not specified", "unspecified site", "any site", "not otherwise specified"];
+
+/// Words that do not make a name narrower.
+const GENERIC: [&str; 3] = ["disease", "disorder", "syndrome"];
+
+/// Minimum probability of a concept that a search for the preferred name of the starter finds.
+const MIN_SEARCHED: f32 = 0.75;
 
 /// Maximum number of names of a concept of the starter that are looked up.
 const MAX_NAMES: usize = 64;
@@ -27,9 +44,25 @@ fn opened() -> Option<&'static Arc<KnowledgeBase>> {
     STARTER.as_ref()
 }
 
-/// The concept that the starter's other names for `name` lead to, its name in the terminology and the probability that it is right;
-/// `None` if there is no such concept, or more than one.
-fn bridged(view: KbView<'_>, name: &str) -> Option<(ConceptId, NameId, f32)> {
+/// A concept, its name in the terminology, and the probability that it is right.
+type Bridged = (ConceptId, NameId, f32);
+
+/// The names of a terminology in the words of `name`, or else in these and words such as `unspecified`.
+fn names_of(view: KbView<'_>, name: &str) -> Vec<NameId> {
+    let named = |name: &str| -> Vec<NameId> {
+        let names = forms_of(view, name).flat_map(|form| view.kb.names_of_form(form));
+        let is_name = |name: &NameId| {
+            matches!(view.kb.scope(*name), Scope::Preferred | Scope::Exact) && view.has(view.kb.concept_of(*name))
+        };
+        names.filter(is_name).collect()
+    };
+    let as_such = || AS_SUCH.iter().map(|words| named(&format!("{name} {words}"))).find(|names| !names.is_empty());
+    Some(named(name)).filter(|names| !names.is_empty()).or_else(as_such).unwrap_or_default()
+}
+
+/// What the starter's other names for `name` lead to; `None` if there is no such concept, or more than one. If the terminology has none of
+/// them, `search` looks up the starter's preferred name.
+fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> Option<Bridged> {
     let starter = opened()?;
     let concept_of = |form| starter.names_of_form(form).map(|name| starter.concept_of(name));
     let mut concepts: Vec<ConceptId> =
@@ -37,16 +70,11 @@ fn bridged(view: KbView<'_>, name: &str) -> Option<(ConceptId, NameId, f32)> {
     concepts.sort_unstable();
     concepts.dedup();
     let [concept] = concepts.as_slice() else { return None };
-    let mut found: Vec<(ConceptId, NameId, usize)> = Vec::new();
+    let mut found: Vec<(ConceptId, NameId, usize, &str)> = Vec::new();
     let preferred = starter.preferred_name(*concept);
-    for other in
-        std::iter::once(preferred).chain(starter.names(*concept).take(MAX_NAMES).map(|name| starter.name(name)))
-    {
-        let names = forms_of(view, other).flat_map(|form| view.kb.names_of_form(form));
-        let is_meant = |name: &NameId| {
-            matches!(view.kb.scope(*name), Scope::Preferred | Scope::Exact) && view.has(view.kb.concept_of(*name))
-        };
-        let mut named = names.filter(is_meant).map(|name| (view.kb.concept_of(name), name)).peekable();
+    let others = starter.names(*concept).take(MAX_NAMES).map(|name| starter.name(name));
+    for other in std::iter::once(preferred).chain(others) {
+        let mut named = names_of(view, other).into_iter().map(|name| (view.kb.concept_of(name), name)).peekable();
         if other == preferred && named.peek().is_some() {
             // What the starter calls the concept itself counts most.
             let named: Vec<(ConceptId, NameId)> = named.collect();
@@ -58,27 +86,50 @@ fn bridged(view: KbView<'_>, name: &str) -> Option<(ConceptId, NameId, f32)> {
         for (concept, name) in named.filter(|_| other.len() >= MIN_LENGTH) {
             match found.iter_mut().find(|one| one.0 == concept) {
                 Some(one) => one.2 += 1,
-                None => found.push((concept, name, 1)),
+                None => found.push((concept, name, 1, other)),
             }
         }
     }
     // Of several, the one with most of the names: the others have narrower or related ones.
     found.sort_by_key(|one| std::cmp::Reverse(one.2));
-    let (concept, name, n_names) = *found.first()?;
-    let is_clear = n_names >= MIN_NAMES && found.get(1).is_none_or(|next| 2 * next.2 <= n_names);
-    is_clear.then_some((concept, name, TRUST))
+    let Some((concept, of_kb, n_names, other)) = found.first().copied() else {
+        return searched(view, preferred, search);
+    };
+    let is_only = || view.kb.names(concept).count() == 1 && !is_narrower(other, preferred) && !is_narrower(other, name);
+    let is_enough = n_names >= MIN_NAMES || is_only();
+    let is_clear = is_enough && found.get(1).is_none_or(|next| 2 * next.2 <= n_names);
+    is_clear.then_some((concept, of_kb, if n_names >= MIN_NAMES { TRUST } else { TRUST_ONE }))
+}
+
+/// Whether a name has all words of another one and more: `radiation proctitis` beside `proctitis`.
+fn is_narrower(name: &str, other: &str) -> bool {
+    let words_of = |name: &str| -> BTreeSet<u64> {
+        let name = fold(name);
+        let words = name.split(' ').filter(|word| !GENERIC.contains(word)).collect::<Vec<_>>().join(" ");
+        hash_form(&words).iter().filter(|word| !word.linking).map(|word| word.canonical).collect()
+    };
+    let (words, others) = (words_of(name), words_of(other));
+    words.len() > others.len() && others.is_subset(&words)
+}
+
+/// The concept that a search for the starter's preferred name finds, unless its name only looks like it.
+fn searched(view: KbView<'_>, preferred: &str, search: impl FnOnce(&str) -> Link) -> Option<Bridged> {
+    let Candidate { concept, name, p_link } = search(preferred).candidates.into_iter().next()?;
+    let name = name?;
+    let is_same = p_link >= MIN_SEARCHED && !only_looks_alike(view.kb, preferred, view.kb.name(name), Some(concept));
+    is_same.then_some((concept, name, TRUST * p_link))
 }
 
 /// Puts first the concept with a name in which a short form is written out, or else that to which the starter leads, unless another one is
 /// more probable or the terminology has the name itself.
-pub(super) fn bridge(view: KbView<'_>, name: &str, top_k: usize, link: &mut Link) {
+pub(super) fn bridge(view: KbView<'_>, name: &str, top_k: usize, link: &mut Link, search: impl FnOnce(&str) -> Link) {
     let sure = link.candidates.first().map_or(0.0, |first| first.p_link);
     if sure >= TRUST || forms_of(view, name).next().is_some() {
         return;
     }
     let written_out = expanded(view, name).map(|(concept, name)| (concept, name, TRUST));
     let Some((concept, found, p_link)) =
-        written_out.or_else(|| bridged(view, name)).filter(|(.., p_link)| *p_link > sure)
+        written_out.or_else(|| bridged(view, name, search)).filter(|(.., p_link)| *p_link > sure)
     else {
         return;
     };

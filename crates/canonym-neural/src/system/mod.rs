@@ -377,7 +377,8 @@ impl NameLinker {
             if let Some(list) = &self.short_list {
                 list.correct(view.kb, wording, self.config.top_k, link);
             }
-            bridge(view, wording, self.config.top_k, link);
+            let search = |name: &str| self.linker.link_names(&[name]).into_iter().flatten().next().unwrap_or_default();
+            bridge(view, wording, self.config.top_k, link, search);
             link.nil |= link.candidates.first().is_none_or(|first| first.p_link < self.config.min_score);
             let sure = link.candidates.first().map_or(0.0, |first| first.p_link);
             let usual = SenseInventory::embedded().usual(view, name.as_ref());

@@ -198,7 +198,8 @@ impl Pipeline {
             let is_unknown = proposal.dictionary_match.is_none() && !is_read(proposal);
             if is_unknown && !proposal.is_other_sense {
                 let view = KbView { kb: &self.kb, subset: self.linker.subset() };
-                bridge(view, &proposal.name, proposal.link.candidates.len() + 1, &mut proposal.link);
+                let search = |name: &str| self.linker.link_names(&[name]).into_iter().next().unwrap_or_default();
+                bridge(view, &proposal.name, proposal.link.candidates.len() + 1, &mut proposal.link, search);
             }
             // How corpora link a name counts little against an unambiguous name, and not at all outside of research articles, for names of
             // several words, undefined short forms, and forms whose sense the context tells.
