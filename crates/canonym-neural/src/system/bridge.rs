@@ -29,8 +29,8 @@ const TRUST_ONE: f32 = 0.65;
 const AS_SUCH: [&str; 5] =
     ["unspecified", "site not specified", "unspecified site", "any site", "not otherwise specified"];
 
-/// Words that do not make a name narrower.
-const GENERIC: [&str; 3] = ["disease", "disorder", "syndrome"];
+/// Words that hardly make a name narrower.
+const GENERIC: [&str; 4] = ["acute", "disease", "disorder", "syndrome"];
 
 /// Minimum probability of a concept that a search for the preferred name of the starter finds.
 const MIN_SEARCHED: f32 = 0.75;

@@ -133,6 +133,7 @@ pub(super) fn sense_match(
         likely.max(if is_own_list { SMALL_SHARE * all } else { 0.0 })
     };
     let n_unlisted = unlisted.len().max(1) as f32;
+    let is_inherited = !unlisted.is_empty();
     let inherited: Vec<f32> = unlisted.iter().map(|named| share(*named) / n_unlisted).collect();
     for ((concept, name), inherited) in unlisted.into_iter().zip(inherited) {
         let weight = UNLISTED_PRIOR * if is_preferred(concept) { PREFERRED_FACTOR } else { 1.0 };
@@ -156,5 +157,10 @@ pub(super) fn sense_match(
     // Parts of a short form that the terminology lacks mean something else: `SARS-CoV` in `SARS-CoV-2`.
     let is_joined = form.contains('-') && form.contains(|letter: char| letter.is_ascii_uppercase());
     let is_idiom = concepts.is_empty() && is_joined;
-    Some(SenseMatch { span, concepts, is_own, is_idiom })
+    // What a concept of the terminology was given is not absent.
+    let lacking = if is_inherited { Vec::new() } else { lacking };
+    let p_absent = lacking.iter().map(|(_, weight)| weight / sum).sum();
+    let most = lacking.iter().max_by(|left, right| left.1.total_cmp(&right.1));
+    let absent = most.and_then(|(sense, weight)| Some((sense.long_forms().next()?.to_owned(), weight / sum)));
+    Some(SenseMatch { span, concepts, absent, p_absent, is_own, is_idiom })
 }

@@ -157,10 +157,26 @@ pub struct SenseMatch {
     pub span: Span,
     /// The candidate concepts with their names and probabilities, most probable first.
     pub concepts: Vec<(ConceptId, NameId, f32)>,
+    /// The most probable sense that the terminology lacks, by its first long form, and its probability.
+    pub absent: Option<(String, f32)>,
+    /// Probability of all senses that the terminology lacks.
+    pub p_absent: f32,
     /// Whether the form comes from the user's file.
     pub is_own: bool,
     /// Whether it is a phrase or short form in which no part is a mention: `cold feet`.
     pub is_idiom: bool,
+}
+
+impl SenseMatch {
+    /// A phrase in which no part is a mention.
+    fn idiom(span: Span) -> SenseMatch {
+        SenseMatch { span, concepts: Vec::new(), absent: None, p_absent: 0.0, is_own: false, is_idiom: true }
+    }
+
+    /// Probability that the form means a concept, which the terminology may lack.
+    pub fn p_concept(&self) -> f32 {
+        self.concepts.iter().map(|one| one.2).sum::<f32>() + self.p_absent
+    }
 }
 
 /// Drops entries that overlap idioms.
@@ -395,7 +411,7 @@ impl SenseInventory {
                 continue;
             }
             if form.is_idiom() && concepts.of_form(view, form.form, form.senses).is_empty() {
-                found.push(SenseMatch { span, concepts: Vec::new(), is_own: false, is_idiom: true });
+                found.push(SenseMatch::idiom(span));
                 next = end;
                 continue;
             }

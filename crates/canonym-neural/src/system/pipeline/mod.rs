@@ -71,6 +71,8 @@ pub struct SpanProposal {
     pub is_conjunct: bool,
     /// Whether the sense inventory gives another sense, or one that the knowledge base lacks.
     pub is_other_sense: bool,
+    /// The most probable sense that the knowledge base lacks under the names of the sense inventory, and its probability.
+    pub absent_sense: Option<(String, f32)>,
     /// Sense probability of its first concept from the user's abbreviation file; zero without one.
     pub stated: f32,
     /// How much the text reads like a research article, from 0 to 1.
@@ -195,12 +197,7 @@ impl Pipeline {
             }
             self.choose(proposal);
             self.drop_lookalikes(proposal);
-            let is_unknown = proposal.dictionary_match.is_none() && !is_read(proposal);
-            if is_unknown && !proposal.is_other_sense {
-                let view = KbView { kb: &self.kb, subset: self.linker.subset() };
-                let search = |name: &str| self.linker.link_names(&[name]).into_iter().next().unwrap_or_default();
-                bridge(view, &proposal.name, proposal.link.candidates.len() + 1, &mut proposal.link, search);
-            }
+            self.bridge(proposal, is_read(proposal));
             // How corpora link a name counts little against an unambiguous name, and not at all outside of research articles, for names of
             // several words, undefined short forms, and forms whose sense the context tells.
             let is_name = proposal.dictionary_match.as_ref().is_some_and(DictionaryMatch::is_unambiguous);
@@ -218,6 +215,24 @@ impl Pipeline {
             proposal.factors = factors(proposal, of_concept.map_or(&[], |marks| marks), &self.recognizer.label_sets);
         }
         proposals
+    }
+
+    /// Adds the concept that other names of the starter lead to, for a short form those of its sense.
+    fn bridge(&self, proposal: &mut SpanProposal, is_read: bool) {
+        let view = KbView { kb: &self.kb, subset: self.linker.subset() };
+        let search = |name: &str| self.linker.link_names(&[name]).into_iter().next().unwrap_or_default();
+        let top_k = proposal.link.candidates.len() + 1;
+        if proposal.dictionary_match.is_some() {
+            return;
+        }
+        match &proposal.absent_sense {
+            Some((long, p_sense)) if proposal.is_other_sense => {
+                bridge(view, long, top_k, &mut proposal.link, search);
+                proposal.link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= p_sense);
+            }
+            _ if !is_read => bridge(view, &proposal.name, top_k, &mut proposal.link, search),
+            _ => {}
+        }
     }
 
     /// Drops candidates whose name only looks like that of a proposal without a dictionary match.

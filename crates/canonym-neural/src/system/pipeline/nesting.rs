@@ -12,7 +12,7 @@ use crate::layers::crf::bilou::{MAX_TOKENS, TaggedSpan};
 
 /// Marks tagger-only spans that contain a word used in another sense, as in `rash decision`. `sensed` is in text order.
 pub(super) fn find_other_senses(proposals: &mut [SpanProposal], sensed: &[SenseMatch]) {
-    let means_other = |sensed: &&SenseMatch| sensed.concepts.iter().map(|one| one.2).sum::<f32>() < 0.5;
+    let means_other = |sensed: &&SenseMatch| sensed.p_concept() < 0.5;
     let others: Vec<Span> = sensed.iter().filter(means_other).map(|sensed| sensed.span).collect();
     for proposal in proposals.iter_mut().filter(|proposal| proposal.dictionary_match.is_none()) {
         let first = others.partition_point(|other| other.start < proposal.span.start);

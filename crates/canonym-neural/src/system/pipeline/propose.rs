@@ -94,6 +94,7 @@ impl Pipeline {
             if let Some(at) = index_of.get([sensed.span].as_slice()) {
                 let proposal = &mut proposals[*at];
                 proposal.is_other_sense = proposal.dictionary_match.is_none();
+                proposal.absent_sense.clone_from(&sensed.absent);
                 if let (true, Some(first)) = (sensed.is_own, sensed.concepts.first()) {
                     proposal.stated = first.2;
                 }
@@ -202,6 +203,7 @@ impl SpanProposal {
             inside_name: 0.0,
             is_conjunct: follows_conjunction(text, hull.start),
             is_other_sense: false,
+            absent_sense: None,
             stated: 0.0,
             research: 0.0,
             is_dictionary_link: false,
