@@ -194,7 +194,10 @@ function applyOne(doc, one) {
     if (one.value && (one.accepts ?? open.length) !== open.length) throw new Failure(409, 'conflict', `finishing would accept ${open.length} unreviewed predictions, not ${one.accepts}`, 'review the new predictions first; nothing was changed');
     if (one.value) {
       doc.finishedWith = structuredClone(open);
-      for (const mark of open) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name, isFinished: true });
+      const isContradicted = (mark) => doc.marks.some((other) => other.source !== 'PRED' && other.state !== 'rejected' && (other.concept?.id ?? null) !== (mark.concept?.id ?? null) && JSON.stringify(other.spans) === JSON.stringify(mark.spans));
+      const removed = new Set(open.filter(isContradicted));
+      doc.marks = doc.marks.filter((mark) => !removed.has(mark));
+      for (const mark of open) if (!removed.has(mark)) Object.assign(mark, { state: 'accepted', source: 'USER', by: me.name, isFinished: true });
     } else for (const before of doc.finishedWith ?? []) {
       const row = doc.marks.findIndex((mark) => mark.id === before.id && mark.isFinished);
       if (row >= 0) doc.marks[row] = structuredClone(before);

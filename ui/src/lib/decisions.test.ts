@@ -28,6 +28,13 @@ test('contexts are a decision', () => check({ kind: 'context', mark: 1, contexts
 test('moved spans have their text, counted in code points', () => check({ kind: 'spans', mark: 1, spans: [[2, 11]] }, 1, { text: 'fever and' }));
 test('a moved discontinuous mark joins its parts', () => check({ kind: 'spans', mark: 1, spans: [[2, 7], [12, 17]] }, 1, { text: 'fever cough' }));
 test('an added mark is the user’s', () => check({ kind: 'add', spans: [[12, 17]], concept: 'A:9' }, -1, { text: 'cough', source: 'USER' }));
+test('finishing removes predictions that contradict annotations', () => {
+  const human = mark(8, { source: 'USER', state: 'accepted', concept: { id: 'X', name: 'x' }, type: 'Disease', spans: [[2, 7]] });
+  const nested = mark(9, { concept: { id: 'Y', name: 'y' }, type: 'Anatomy', spans: [[2, 4]] });
+  const marks = [human, mark(10, { concept: { id: 'Z', name: 'z' }, type: 'Disease', spans: [[2, 7]] }), mark(11, { concept: null, type: '', spans: [[2, 4]] }), nested];
+  const made = apply({ ...doc, marks }, [{ kind: 'finish', value: true, accepts: 3 }], -1, () => undefined, 'me');
+  expect(made.marks.map((one) => [one.id, one.state])).toEqual([[8, 'accepted'], [9, 'accepted']]);
+});
 test('finishing accepts open predictions', () => check({ kind: 'finish', value: true }, 1, { source: 'USER', state: 'accepted' }));
 test('a prediction that repeats a decision is removed', () => {
   const gold = mark(3, { source: 'GOLD', state: 'accepted', concept: null });

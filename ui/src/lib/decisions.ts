@@ -18,7 +18,7 @@ export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: nu
       marks = [...marks.filter((mark) => !(isOpen(mark) && sameSpans(mark, made))), made];
     } else if (decision.kind === 'finish') {
       is_finished = decision.value;
-      if (decision.value) marks = marks.map((mark) => (isOpen(mark) ? { ...mark, state: 'accepted', source: 'USER', by } : mark));
+      if (decision.value) marks = marks.filter((mark) => !isContradicted(mark, marks)).map((mark) => (isOpen(mark) ? { ...mark, state: 'accepted', source: 'USER', by } : mark));
     } else if (decision.kind === 'settle') {
       // Disagreements are resolved on a page of their own, which waits for the server.
       continue;
@@ -35,10 +35,22 @@ export function apply(doc: AnnotatedDocument, decisions: Decision[], firstId: nu
 
 const sameSpans = (one: Mark, other: Mark) => JSON.stringify(one.spans) === JSON.stringify(other.spans);
 
+const overlaps = (one: Mark, other: Mark) => one.spans.some(([from, to]) => other.spans.some(([start, end]) => from < end && start < to));
+
+/** Whether a prediction contradicts an annotation of a person, so finishing the document removes it. A linked one of another type may be nested. */
+export function isContradicted(mark: Mark, marks: Mark[]): boolean {
+  const hull = (one: Mark) => [one.spans[0]![0], one.spans.at(-1)![1]] as const;
+  const isNested = (outer: Mark) => {
+    const [[start, end], [from, to]] = [hull(outer), hull(mark)];
+    return start <= from && to <= end && end - start > to - from && !!mark.concept && outer.type !== mark.type;
+  };
+  const contradicts = (other: Mark) => other.source !== 'PRED' && other.state !== 'rejected' && (other.concept?.id ?? null) !== (mark.concept?.id ?? null);
+  return isOpen(mark) && marks.some((other) => contradicts(other) && overlaps(mark, other) && !isNested(other));
+}
+
 /** Whether an open prediction repeats a decision: same concept, overlapping span. */
 function isRepeated(mark: Mark, decided: Mark): boolean {
-  const across = mark.spans.some(([from, to]) => decided.spans.some(([start, end]) => from < end && start < to));
-  return isOpen(mark) && !mark.is_unsure && across && (mark.concept?.id ?? null) === (decided.concept?.id ?? null);
+  return isOpen(mark) && !mark.is_unsure && overlaps(mark, decided) && (mark.concept?.id ?? null) === (decided.concept?.id ?? null);
 }
 
 /** The document with the server's answer merged in. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { cardBlocks, evidenceOf, formatConfidence, lossText, plural, matchText, pubtator, readMetadata, reasonText, scopeText, shortValue, formatDuration, formatScore, formatTime, splitCode } from './format';
+import type { PickerCandidate } from './types';
+import { cardBlocks, evidenceOf, formatConfidence, likely, lossText, plural, matchText, pubtator, readMetadata, reasonText, scopeText, shortValue, formatDuration, formatScore, formatTime, splitCode } from './format';
 
 test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
@@ -16,7 +17,7 @@ test('losses of an export are sentences', () => {
 });
 test('reasons say nothing that may not be so', () => {
   expect(reasonText('no predictions yet')).toBe('No predictions');
-  expect(reasonText('no candidates for “syringe driver”')).toBe('“syringe driver” was imported without candidates');
+  expect(reasonText('no candidates for “syringe driver”')).toBe('No candidates for “syringe driver”');
   expect(reasonText('random order')).toBe('Random order');
 });
 test('a list of ids is cut between ids', () => {
@@ -65,4 +66,10 @@ test('a scope names types and branches', () => {
 test('metadata are lines of name and value', () => {
   expect(readMetadata('year: 2024\n\n url : https://a.example/b ')).toEqual([{ name: 'year', value: '2024' }, { name: 'url', value: 'https://a.example/b' }]);
   expect([readMetadata('year'), readMetadata(': x'), readMetadata('x:')].map((one) => typeof one)).toEqual(['string', 'string', 'string']);
+});
+
+test('a proposal does not begin with a concept that the model hardly believes in', () => {
+  const candidate = (how: string, score: number, n_chosen = 0) => ({ how, score, n_chosen }) as PickerCandidate;
+  expect(likely(candidate('model', 0.02))).toBe(null);
+  for (const one of [candidate('model', 0.6), candidate('fuzzy', 0.2), candidate('model', 0.02, 3)]) expect(likely(one)).toBe(one);
 });

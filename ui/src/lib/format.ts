@@ -49,8 +49,7 @@ export function formatDate(text: string): string {
 /** Why a document is in the queue. The server does not tell documents without predictions from those in which nothing was found. */
 export function reasonText(reason: string): string {
   if (reason === 'no predictions yet') return 'No predictions';
-  const imported = /^no candidates for (“.*”)$/.exec(reason);
-  return imported ? `${imported[1]} was imported without candidates` : capital(reason);
+  return capital(reason);
 }
 
 /** What an export loses, as a sentence: `lost: 1 comments` is “1 comment will be lost.” */
@@ -104,6 +103,11 @@ export function scopeText({ types, branches }: Project['scope']): string {
   if (!types.length && !branches.length) return 'whole terminology';
   const under = branches.length ? `${types.length ? ' ' : ''}below ${branches.map((one) => one.name).join(', ')}` : '';
   return types.join(', ') + under;
+}
+
+/** The candidate that a proposal begins with: none if the model is unsure and nobody chose it. */
+export function likely(candidate: PickerCandidate | null | undefined): PickerCandidate | null {
+  return candidate && (candidate.how !== 'model' || candidate.n_chosen > 0 || (candidate.score ?? 1) >= 0.3) ? candidate : null;
 }
 
 /** The evidence for a candidate, one phrase each: the model, the name that matches, and earlier choices. */

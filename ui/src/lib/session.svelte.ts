@@ -2,7 +2,7 @@
 
 import { api, app, announce, notify, notifyError } from './app.svelte';
 import { errorText } from './api';
-import { apply, idsOfAdded, isOpen, merge, withIds } from './decisions';
+import { apply, idsOfAdded, isContradicted, isOpen, merge, withIds } from './decisions';
 import { formatScore } from './format';
 import { uuid } from './ids';
 import { OffsetMap } from './offsets';
@@ -49,6 +49,8 @@ export class DocumentSession {
   });
   readonly mark = $derived(this.ordered.find((one) => one.id === this.focused)?.mark ?? null);
   readonly nOpen = $derived(this.ordered.filter((one) => isOpen(one.mark)).length);
+  /** Predictions that contradict annotations. */
+  readonly nContradicted = $derived(this.ordered.filter((one) => isContradicted(one.mark, this.ordered.map((each) => each.mark))).length);
 
   constructor(
     readonly id: number,

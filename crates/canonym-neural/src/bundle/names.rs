@@ -16,6 +16,7 @@ use crate::models::tagger::features::{FeatureExtractor, Vocabulary};
 use crate::models::tagger::gazetteer::Gazetteer;
 use crate::models::tagger::infer::Tagger;
 use crate::models::tagger::typed::{LabelSet, TypedTagger};
+use crate::models::taught::Taught;
 use crate::tensor::parameters::Parameters;
 use crate::tokenizer::Tokenizer;
 
@@ -84,6 +85,9 @@ const WORDS: &str = "tagger.words";
 /// Key of the mention prior, one name per line.
 const PRIOR: &str = "tagger.usages";
 
+/// Key of the names that documents of a project taught, one a line; optional.
+const TAUGHT: &str = "tagger.taught";
+
 /// Key of the gazetteer.
 const GAZETTEER: &str = "tagger.gazetteer";
 
@@ -121,6 +125,23 @@ impl NameEncoderBundle {
         self.parameters.add_table(GAZETTEER, extractor.gazetteer.to_bytes());
         self.parameters.add_table(PRIOR, prior.to_lines().into_bytes());
         self.manifest.tagger = Some(manifest);
+        self
+    }
+
+    /// The names that documents taught; none in models of earlier versions.
+    ///
+    /// # Errors
+    /// If the table is damaged.
+    pub fn taught(&self) -> Result<Taught> {
+        let Ok(bytes) = self.parameters.table(TAUGHT) else { return Ok(Taught::default()) };
+        let lines = std::str::from_utf8(bytes).ok();
+        lines.and_then(Taught::from_lines).ok_or_else(|| Error::damaged("cannot read the taught names of the tagger"))
+    }
+
+    /// Replaces the names that documents taught.
+    #[must_use]
+    pub fn with_taught(mut self, taught: &Taught) -> NameEncoderBundle {
+        self.parameters.add_table(TAUGHT, taught.to_lines().into_bytes());
         self
     }
 

@@ -11,3 +11,4 @@ pub mod mention_prior;
 pub mod multitask;
 pub mod rescnn;
 pub mod tagger;
+pub mod taught;

@@ -21,6 +21,7 @@ use crate::models::tagger::TaggerConfig;
 use crate::models::tagger::features::Words;
 use crate::models::tagger::typed::LabelSet;
 use crate::models::tagger::typed::TypedTagger;
+use crate::models::taught::Taught;
 use crate::objectives::tags::{Corpus, Example, HeldOut, Tags, TagsConfig, count};
 use crate::tensor::parameters::{Parameters, Precision};
 use crate::train::{RunConfig, Select};
@@ -323,7 +324,9 @@ pub fn learn(
     // The tagger has learned from texts of this kind.
     let decision = Decision { unlinked_names_only: false, ..manifest.decision };
     let manifest = TaggerManifest { label_sets: label_sets.all.clone(), decision, ..manifest.clone() };
-    let bundle = bundle.clone().with_tagger(&tagger.extractor, &prior, &weights, manifest);
+    let mut taught = bundle.taught()?;
+    taught.join(Taught::of(complete, incomplete));
+    let bundle = bundle.clone().with_tagger(&tagger.extractor, &prior, &weights, manifest).with_taught(&taught);
     Ok(Adapted { bundle, types, new_types: label_sets.added, n_mentions })
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use canonym_core::kb::lexicon::hash_form;
-use canonym_core::kb::subset::KbView;
+use canonym_core::kb::subset::{KbView, Subset};
 use canonym_core::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use canonym_core::link::lookalike::only_looks_alike;
+use canonym_core::link::recognise::sense_concepts::OtherNames;
+use canonym_core::link::short_list::ShortList;
 use canonym_core::link::written_out::{expanded, forms_of};
 use canonym_core::link::{Candidate, Link};
 use canonym_core::text::normalise::fold;
@@ -24,6 +26,9 @@ const MIN_NAMES: usize = 2;
 
 /// Probability that a concept found by its only name is right, a name other than the starter's preferred one.
 const TRUST_ONE: f32 = 0.65;
+
+/// From this probability on, what was found without the starter comes before a concept found by its only name.
+const MIN_OWN: f32 = 0.3;
 
 /// Words of classifications for a concept as such: `Crohn's disease, unspecified`.
 const AS_SUCH: [&str; 5] =
@@ -101,6 +106,21 @@ fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> O
     is_clear.then_some((concept, of_kb, if n_names >= MIN_NAMES { TRUST } else { TRUST_ONE }))
 }
 
+/// The other names of the starter, for the senses of short forms.
+pub(super) fn other_names(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>) -> OtherNames {
+    let kb = kb.clone();
+    let list = ShortList::of(KbView { kb: &kb, subset: subset.as_deref() });
+    OtherNames::new(move |long| {
+        let view = KbView { kb: &kb, subset: subset.as_deref() };
+        let search = |name: &str| {
+            let mut link = Link::default();
+            list.iter().for_each(|list| list.correct(&kb, name, 1, &mut link));
+            link
+        };
+        bridged(view, long, search).map(|(concept, name, _)| (concept, name))
+    })
+}
+
 /// Whether a name has all words of another one and more: `radiation proctitis` beside `proctitis`.
 fn is_narrower(name: &str, other: &str) -> bool {
     let words_of = |name: &str| -> BTreeSet<u64> {
@@ -128,8 +148,9 @@ pub(super) fn bridge(view: KbView<'_>, name: &str, top_k: usize, link: &mut Link
         return;
     }
     let written_out = expanded(view, name).map(|(concept, name)| (concept, name, TRUST));
-    let Some((concept, found, p_link)) =
-        written_out.or_else(|| bridged(view, name, search)).filter(|(.., p_link)| *p_link > sure)
+    let Some((concept, found, p_link)) = written_out
+        .or_else(|| bridged(view, name, search))
+        .filter(|(.., p_link)| *p_link > sure && (*p_link > TRUST_ONE || sure < MIN_OWN))
     else {
         return;
     };

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canonym_core::eval::learned::Learned;
+use canonym_core::kb::subset::KbView;
 use canonym_core::kb::{FormId, KnowledgeBase};
 use canonym_core::link::lexical::LinkConfig;
 use canonym_core::link::model::LexicalModel;
 use canonym_core::link::recognise::RecogniseConfig;
 use canonym_core::link::recognise::accept::AcceptModel;
+use canonym_core::link::recognise::senses::SenseInventory;
 use canonym_core::link::{Annotator, Linker};
 use canonym_core::{Error, Result};
 
+use super::bridge::other_names;
 use super::hybrid::HybridLinker;
 use super::info::ModelInfo;
 use super::lexical::{dictionary, join_recognition};
@@ -139,6 +142,18 @@ impl PipelineModel {
         .within(on.subset.clone()))
     }
 
+    /// The user's sense inventory, or the embedded one, with the names that documents taught; `None` if they taught none.
+    fn senses(&self, on: &Target) -> Result<Option<Arc<SenseInventory>>> {
+        let taught = self.bundle.taught()?;
+        let mut names = taught.on(KbView { kb: &on.kb, subset: on.subset.as_deref() }).peekable();
+        if names.peek().is_none() {
+            return Ok(None);
+        }
+        let mut senses = SenseInventory::clone(&on.senses.clone().unwrap_or_else(SenseInventory::embedded));
+        names.for_each(|one| senses.teach(one.name, one.long, one.share));
+        Ok(Some(Arc::new(senses)))
+    }
+
     /// The pipeline of tagger, dictionary and linker; `None` if the model has no tagger.
     ///
     /// # Errors
@@ -150,6 +165,11 @@ impl PipelineModel {
         let linker = self.hybrid(on, LinkConfig { top_k: config.top_k, min_score: 0.0 })?;
         let proposed = RecogniseConfig { min_score: Some(MIN_PROPOSED), ..config };
         let dictionary = dictionary(on, AcceptModel::embedded(), proposed).correcting_spelling();
+        let dictionary = dictionary.with_other_names(other_names(&on.kb, on.subset.clone()));
+        let dictionary = match self.senses(on)? {
+            Some(senses) => dictionary.with_senses(senses),
+            None => dictionary,
+        };
         Ok(Some(Pipeline::new(on.kb.clone(), Arc::new(tagger), dictionary, linker, manifest.decision, config)))
     }
 }

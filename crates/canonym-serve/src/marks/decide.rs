@@ -278,19 +278,42 @@ impl DocumentState<'_> {
         })
     }
 
-    /// Accepts all open predictions; fails unless their number is the one that the client expected.
+    /// Accepts all open predictions but those that contradict an annotation of a person, which are removed; fails unless the number of all is
+    /// the one that the client expected.
     fn accept_open(&self, expected: Option<usize>) -> ApiResult<Vec<Change>> {
         let open: Vec<i64> = self.marks.iter().filter(|(_, mark)| mark.is_open()).map(|(id, _)| *id).collect();
         let n = open.len();
         let message = match expected {
             None if n > 0 => format!("finishing would accept {n} open predictions, and `accepts` does not say so"),
             Some(expected) if expected != n => format!("finishing would accept {n} open predictions, not {expected}"),
-            _ => return open.into_iter().map(|id| self.revise(id, |_| ())).collect(),
+            _ => {
+                return open
+                    .into_iter()
+                    .map(|id| match self.get(id)? {
+                        mark if self.is_contradicted(mark) => {
+                            Ok(Change { id, before: Some(mark.clone()), after: None })
+                        }
+                        _ => self.revise(id, |_| ()),
+                    })
+                    .collect();
+            }
         };
         Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"))
     }
 
-    /// Undoes what finishing accepted, where nobody has decided since.
+    /// Whether a person annotated something else where a prediction is; a linked one of another type may be nested.
+    fn is_contradicted(&self, predicted: &MarkState) -> bool {
+        let is_nested = |outer: &MarkState| {
+            let hull = |mark: &MarkState| Some((mark.spans.first()?.0, mark.spans.last()?.1));
+            let is_inside = hull(outer)
+                .zip(hull(predicted))
+                .is_some_and(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1 && outer != inner);
+            is_inside && predicted.concept.is_some() && outer.kind != predicted.kind
+        };
+        self.marks.values().any(|mark| contradicts(mark, predicted) && !is_nested(mark))
+    }
+
+    /// Undoes what finishing accepted and removed, where nobody has decided since.
     fn reopen(&self) -> Vec<Change> {
         let unchanged = |change: &&Change| change.after.as_ref() == self.marks.get(&change.id);
         let back =

@@ -15,7 +15,7 @@ mod phrases;
 mod predicates;
 mod respell;
 pub mod scan;
-mod sense_concepts;
+pub mod sense_concepts;
 mod sense_context;
 mod sense_match;
 pub mod senses;
@@ -38,7 +38,7 @@ pub use self::nested::{
     nested_in,
 };
 use self::scan::{ScanScratch, Tier, WindowMatch, Word, expand, scan, scan_from, words};
-use self::sense_concepts::SenseConcepts;
+use self::sense_concepts::{OtherNames, SenseConcepts};
 use self::senses::{SenseInventory, SenseMatch, drop_idioms};
 use super::{Annotator, Candidate, Link, LinkedMention, Pool, PoolGuard};
 use crate::Result;
@@ -77,6 +77,7 @@ pub struct DictionaryAnnotator {
     pub(super) config: RecogniseConfig,
     subset: Option<Arc<Subset>>,
     inventory: Arc<SenseInventory>,
+    other_names: Option<OtherNames>,
     sense_concepts: SenseConcepts,
     /// The words of a short list; `None` for other terminologies.
     short_list: Option<ShortList>,
@@ -111,7 +112,7 @@ impl DictionaryAnnotator {
     /// An annotator for the concepts of `kb`.
     pub fn new(kb: Arc<KnowledgeBase>, model: AcceptModel, config: RecogniseConfig) -> DictionaryAnnotator {
         let inventory = SenseInventory::embedded();
-        let sense_concepts = SenseConcepts::new(&inventory);
+        let sense_concepts = SenseConcepts::new(&inventory, None);
         let (root, scratches) = (root_of(&kb), Pool::default());
         let short_list = ShortList::of(KbView { kb: &kb, subset: None });
         DictionaryAnnotator {
@@ -120,6 +121,7 @@ impl DictionaryAnnotator {
             config,
             subset: None,
             inventory,
+            other_names: None,
             sense_concepts,
             short_list,
             corrects_spelling: false,
@@ -137,7 +139,18 @@ impl DictionaryAnnotator {
     /// Replaces the sense inventory.
     #[must_use]
     pub fn with_senses(self, inventory: Arc<SenseInventory>) -> DictionaryAnnotator {
-        DictionaryAnnotator { sense_concepts: SenseConcepts::new(&inventory), inventory, ..self }
+        DictionaryAnnotator { inventory, ..self }.with_new_senses()
+    }
+
+    /// Links senses of short forms that the knowledge base lacks by other names.
+    #[must_use]
+    pub fn with_other_names(self, other_names: OtherNames) -> DictionaryAnnotator {
+        DictionaryAnnotator { other_names: Some(other_names), ..self }.with_new_senses()
+    }
+
+    fn with_new_senses(self) -> DictionaryAnnotator {
+        let sense_concepts = SenseConcepts::new(&self.inventory, self.other_names.clone());
+        DictionaryAnnotator { sense_concepts, ..self }
     }
 
     /// Restricts candidates to `subset`, which must belong to the same knowledge base; `None` lifts the restriction.
@@ -145,7 +158,7 @@ impl DictionaryAnnotator {
     #[must_use]
     pub fn within(self, subset: Option<Arc<Subset>>) -> DictionaryAnnotator {
         let short_list = ShortList::of(KbView { kb: &self.kb, subset: subset.as_deref() });
-        DictionaryAnnotator { subset, sense_concepts: SenseConcepts::new(&self.inventory), short_list, ..self }
+        DictionaryAnnotator { subset, short_list, ..self }.with_new_senses()
     }
 
     fn view(&self) -> KbView<'_> {

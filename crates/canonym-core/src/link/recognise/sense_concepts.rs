@@ -1,6 +1,7 @@
 //! The concepts that a knowledge base has for the senses of the inventory.
 
-use std::sync::OnceLock;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use super::accept::case_agrees;
 use super::scan::{ScanScratch, Tier, lookup, words};
@@ -15,9 +16,29 @@ use crate::text::words::is_linking_word;
 /// A concept with the name that matched.
 pub(super) type Named = (ConceptId, NameId);
 
+type Find = dyn Fn(&str) -> Option<Named> + Send + Sync;
+
+/// Finds the concept of a terminology for a name that it lacks, as by other names that another terminology has for it.
+#[derive(Clone)]
+pub struct OtherNames(Arc<Find>);
+
+impl OtherNames {
+    /// `find` gives the concept for a name, and the name that the terminology has for it.
+    pub fn new(find: impl Fn(&str) -> Option<(ConceptId, NameId)> + Send + Sync + 'static) -> OtherNames {
+        OtherNames(Arc::new(find))
+    }
+}
+
+impl fmt::Debug for OtherNames {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("OtherNames")
+    }
+}
+
 /// Cache of the concepts of the senses and forms in one knowledge base, by the number of the sense, or of the first sense of a form.
 #[derive(Debug, Default)]
 pub struct SenseConcepts {
+    other_names: Option<OtherNames>,
     of_long_forms: Vec<OnceLock<Vec<Named>>>,
     of_senses: Vec<OnceLock<Vec<Named>>>,
     of_forms: Vec<OnceLock<Vec<Named>>>,
@@ -29,13 +50,14 @@ pub struct SenseConcepts {
 }
 
 impl SenseConcepts {
-    /// An empty cache.
-    pub fn new(inventory: &SenseInventory) -> SenseConcepts {
+    /// An empty cache; a sense whose long forms are no names is looked up in `other_names`.
+    pub fn new(inventory: &SenseInventory, other_names: Option<OtherNames>) -> SenseConcepts {
         fn empty<T>(n: usize) -> Vec<OnceLock<T>> {
             (0..n).map(|_| OnceLock::new()).collect()
         }
         let n = inventory.n_senses();
         SenseConcepts {
+            other_names,
             of_long_forms: empty(n),
             of_senses: empty(n),
             of_forms: empty(n),
@@ -45,9 +67,13 @@ impl SenseConcepts {
         }
     }
 
-    /// The concepts of the first long form that is a name.
+    /// The concepts of the first long form that is a name, or else the concept of one that has another name.
     fn of_long_forms(&self, view: KbView<'_>, sense: &Sense) -> &[Named] {
-        self.of_long_forms[sense.number()].get_or_init(|| concepts_of(view, sense))
+        let other = || self.other_names.iter().find_map(|other| sense.long_forms().find_map(|long| other.0(long)));
+        self.of_long_forms[sense.number()].get_or_init(|| match concepts_of(view, sense) {
+            found if found.is_empty() => other().into_iter().collect(),
+            found => found,
+        })
     }
 
     /// The concepts of a sense among those of its form: `Turkey`, the country, is not Turkeys if that is a sense of its own.

@@ -291,22 +291,24 @@ impl SenseInventory {
                 own.push(form.into());
                 inventory.remove(form);
             }
-            let long_forms = Cow::Owned(long_forms.to_owned());
-            let prior = prior / 100.0;
-            inventory.add(
-                form,
-                Sense {
-                    prior,
-                    is_own: true,
-                    long_forms,
-                    topics: Vec::new(),
-                    cues: "",
-                    prepared: OnceLock::new(),
-                    number: 0,
-                },
-            );
+            inventory.add_own(form, long_forms, prior / 100.0);
         }
         Ok(inventory)
+    }
+
+    /// Adds a form with its long form and the share of its uses that mean it, as from a user's file; it replaces the entries of the same form,
+    /// unless they come from a user's file.
+    pub fn teach(&mut self, form: &str, long_form: &str, share: f32) {
+        if !self.senses(form).iter().any(|sense| sense.is_own) {
+            self.remove(form);
+            self.add_own(form, long_form, share);
+        }
+    }
+
+    fn add_own(&mut self, form: &str, long_forms: &str, prior: f32) {
+        let long_forms = Cow::Owned(long_forms.to_owned());
+        let (topics, prepared) = (Vec::new(), OnceLock::new());
+        self.add(form, Sense { prior, is_own: true, long_forms, topics, cues: "", prepared, number: 0 });
     }
 
     /// All senses with their forms, in no particular order.
@@ -399,7 +401,7 @@ impl SenseInventory {
             let end = words.partition_point(|word| word.token.span.end <= span.end);
             // The form must be a whole word, and must not follow a prefix such as `anti-`: `anti-HBs`.
             let is_whole = end > at
-                && words[end - 1].token.span.end == span.end
+                && (words[end - 1].token.span.end == span.end || !span.of(text).ends_with(char::is_alphanumeric))
                 && words.get(end).is_none_or(|next| next.token.before != Gap::Glued);
             let prefix = words[..at]
                 .last()
