@@ -261,7 +261,7 @@ pub fn training_documents(app: &App, connection: &Connection, project: i64) -> A
         has_gold.set(has_gold.get() || came_as == Some(Source::Gold));
         mark.is_human()
     };
-    corpus::for_each_document(app.engine.kb(), connection, project, is_wanted, |stored, document| {
+    corpus::for_each_document(app.engine.kb(), connection, project, is_wanted, |stored, document, _| {
         let is_finished = stored.is_finished || has_gold.replace(false);
         documents.push(TrainingDocument { document, is_finished });
         Ok(())

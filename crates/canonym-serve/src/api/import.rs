@@ -13,7 +13,7 @@ use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::marks::convert::{self, DefaultSource};
-use crate::marks::{Change, Changes, Source};
+use crate::marks::{Change, Changes, Source, review};
 use crate::state::App;
 use crate::store::comments::{self, NewRow};
 use crate::store::events::{self, NewEvent};
@@ -224,7 +224,12 @@ fn import_documents(
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
         read(upload, &mut report, |mut document, report| {
-            if let Some((message, hint)) = rejection(&document, app.config.max_text_bytes) {
+            let mut review = review::detach(&mut document).unwrap_or_else(|error| {
+                let message = format!("the state of the review was skipped: {}", one_line(&error.to_string()));
+                add_problem(report, skipped(&document, message, "export the project again as JSONL"));
+                review::Review::default()
+            });
+            if let Some((message, hint)) = rejection(&document, review.rejected.len(), app.config.max_text_bytes) {
                 report.n_skipped_documents += 1;
                 add_problem(report, skipped(&document, message, hint));
                 return Ok(());
@@ -233,8 +238,8 @@ fn import_documents(
                 document.document.id = documents::free_id(transaction, project, &document.document.id)?;
             }
             let on_document = convert::take_comment(&mut document.attributes);
-            let comments: Vec<Option<String>> =
-                document.annotations.iter_mut().map(|one| convert::take_comment(&mut one.attributes)).collect();
+            let all = document.annotations.iter_mut().chain(&mut review.rejected);
+            let comments: Vec<Option<String>> = all.map(|one| convert::take_comment(&mut one.attributes)).collect();
             let Some(id) = documents::add(transaction, project, &document)? else {
                 report.n_skipped_documents += 1;
                 let message = format!("document “{}” already exists in this project", document.document.id);
@@ -242,7 +247,7 @@ fn import_documents(
                 return Ok(());
             };
             let first = next;
-            next += document.annotations.len() as i64;
+            next += comments.len() as i64;
             let mut marks = Vec::new();
             for (annotation, id) in document.annotations.iter().zip(first..) {
                 let mark = convert::from_file(kb, annotation, default_source, now);
@@ -250,8 +255,13 @@ fn import_documents(
                 report.n_unmarked += usize::from(!convert::has_recorded_source(annotation));
                 marks.push(Change { id, before: None, after: Some(mark) });
             }
+            for (annotation, id) in review.rejected.iter().zip(first + marks.len() as i64..) {
+                let mark = convert::rejected_from_file(kb, annotation, now);
+                marks.push(Change { id, before: None, after: Some(mark) });
+            }
             let event = NewEvent { document: id, person: Some(person), at: now, kind: "import", ..NewEvent::default() };
-            events::add(transaction, &event, &Changes { marks, finished: None })?;
+            let finished = review.is_finished.then_some((false, true));
+            events::add(transaction, &event, &Changes { marks, finished })?;
             let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
             for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
                 let text: String = text.chars().take(super::comments::MAX_COMMENT / 4).collect();
@@ -276,13 +286,13 @@ fn import_documents(
 }
 
 /// Why a document cannot be imported, with a hint.
-fn rejection(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
+fn rejection(document: &AnnotatedDocument, n_rejected: usize, max_text_bytes: usize) -> Option<(String, &'static str)> {
     let split = "split it, for instance into chapters";
     if document.document.text.trim().is_empty() {
         Some(("the document has no text".to_owned(), "remove it from the file"))
     } else if document.document.text.len() > max_text_bytes {
         Some((format!("the document text exceeds {max_text_bytes} bytes"), split))
-    } else if document.annotations.len() > MAX_MARKS {
+    } else if document.annotations.len() + n_rejected > MAX_MARKS {
         Some((format!("the document has more than {MAX_MARKS} annotations"), split))
     } else {
         None
