@@ -64,8 +64,11 @@ impl DocumentsQuery {
             Some("open") => DocumentState::Open,
             Some("finished") => DocumentState::Finished,
             Some("commented") => DocumentState::Commented,
+            Some("held_out") => DocumentState::HeldOut,
             Some(_) => {
-                return Err(ApiError::bad("unknown document state").hint("use open, finished, commented or all"));
+                return Err(
+                    ApiError::bad("unknown document state").hint("use open, finished, commented, held_out or all")
+                );
             }
         };
         let sort = match self.sort.as_deref() {

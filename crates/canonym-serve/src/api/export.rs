@@ -111,6 +111,9 @@ fn loss_lines(
             let (project_attributes, file_attributes) =
                 std::mem::take(&mut annotation.attributes).into_iter().partition(|one| convert::is_origin(&one.name));
             annotation.attributes = file_attributes;
+            if format == CorpusFormat::Brat {
+                convert::set_brat_type(annotation);
+            }
             let project_attributes: Vec<_> = project_attributes;
             for one in project_attributes {
                 let name = if one.name == convert::SOURCE { one.value } else { one.name };
@@ -207,7 +210,8 @@ fn brat(kb: &KnowledgeBase, connection: &Connection, project: i64, sources: &BTr
         connection,
         project,
         |mark| sources.contains(&mark.source),
-        |stored, document, _| {
+        |stored, mut document, _| {
+            document.annotations.iter_mut().for_each(convert::set_brat_type);
             let mut name = safe_name(&document.document.id);
             if !names.insert(name.to_lowercase()) {
                 name = format!("{name}-{}", stored.id);

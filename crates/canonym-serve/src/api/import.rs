@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use canonym_core::corpus::csv::CsvColumns;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym_core::input::{Limits, Source as Bytes};
 use serde::Deserialize;
@@ -43,6 +44,8 @@ pub struct ImportQuery {
     annotations: Option<String>,
     offsets: Option<String>,
     existing: Option<String>,
+    text_column: Option<String>,
+    id_column: Option<String>,
 }
 
 impl ImportQuery {
@@ -62,6 +65,13 @@ impl ImportQuery {
             Some("fix") => Ok(true),
             Some(other) => Err(not_one_of("offsets", other, "drop or fix")),
         }
+    }
+
+    /// The columns of CSV files. The others become metadata.
+    fn columns(&self) -> CsvColumns {
+        let named =
+            |name: &Option<String>| name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+        CsvColumns { id: named(&self.id_column), text: named(&self.text_column), keeps_others: true }
     }
 
     /// Whether a document with an existing ID gets a new one; otherwise it is skipped.
@@ -136,6 +146,7 @@ fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<Upload
         let hint = error.hint().unwrap_or("choose the format, or unpack the file");
         ApiError::unprocessable(one_line(&error.to_string())).hint(hint)
     })?;
+    let reader = reader.with_columns(query.columns());
     let reader = reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?);
     Ok(Upload { source, reader, limits })
 }
@@ -192,7 +203,11 @@ fn problem(source: &Bytes, error: &canonym_core::Error) -> Problem {
         }
         other => (None, other.to_string()),
     };
-    Problem { line, document: None, message: one_line(&message), hint: error.hint().map(str::to_owned) }
+    // The page has fields for the options of the command line.
+    let hint = error
+        .hint()
+        .map(|hint| hint.replace("`--text-column`", "“Text column”").replace("`--id-column`", "“ID column”"));
+    Problem { line, document: None, message: one_line(&message), hint }
 }
 
 /// Limits a message with untrusted names to one line and a maximum length.
@@ -238,6 +253,7 @@ fn import_documents(
                 document.document.id = documents::free_id(transaction, project, &document.document.id)?;
             }
             let on_document = convert::take_comment(&mut document.attributes);
+            document.annotations.iter_mut().for_each(convert::restore_type);
             let all = document.annotations.iter_mut().chain(&mut review.rejected);
             let comments: Vec<Option<String>> = all.map(|one| convert::take_comment(&mut one.attributes)).collect();
             let Some(id) = documents::add(transaction, project, &document)? else {

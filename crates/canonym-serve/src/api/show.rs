@@ -7,6 +7,7 @@ use canonym_core::text::Section;
 use canonym_core::text::offsets::OffsetMap;
 use rusqlite::Connection;
 
+use crate::engine::Split;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 use crate::marks::convert::decided_by;
@@ -150,6 +151,7 @@ pub fn row(connection: &Connection, stored: &StoredDocument) -> ApiResult<Docume
         n_marks: counts.n_marks,
         n_open: counts.n_open,
         n_threads: comments::n_unresolved(connection, stored.id)?,
+        is_held_out: stored.split == Some(Split::Test),
         is_finished: stored.is_finished,
         locked_by: None,
     })

@@ -27,6 +27,9 @@ const MODEL: &str = "model";
 /// Attribute: `true` if marked as unsure.
 const UNSURE: &str = "unsure";
 
+/// Attribute: the type of the mention, where the format cannot hold it; empty if it has none.
+const TYPE: &str = "semantic_type";
+
 /// Attribute: comments on the mention.
 const COMMENT: &str = "comment";
 
@@ -63,7 +66,29 @@ fn pairs(attributes: &[Attribute]) -> impl Iterator<Item = (&str, &str)> {
 
 /// Whether [`write_origin`] writes attributes of this name.
 pub fn is_origin(name: &str) -> bool {
-    [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, COMMENT].contains(&name)
+    [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, TYPE, COMMENT].contains(&name)
+}
+
+/// Replaces the type of a mention by a word that brat accepts, and keeps it as an attribute. Nothing changes if brat accepts it.
+pub fn set_brat_type(annotation: &mut Annotation) {
+    let is_valid = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-');
+    let kind = annotation.semantic_type.clone();
+    if !kind.is_empty() && kind.chars().all(is_valid) {
+        return;
+    }
+    let word: String = kind.chars().map(|sign| if is_valid(sign) { sign } else { '_' }).collect();
+    annotation.semantic_type = if word.is_empty() { UNTYPED.to_owned() } else { word };
+    annotation.attributes.push(Attribute { name: TYPE.to_owned(), value: kind });
+}
+
+/// Written as the type of a mention without one where the format requires a type.
+const UNTYPED: &str = "Mention";
+
+/// Restores the type that [`set_brat_type`] replaced.
+pub fn restore_type(annotation: &mut Annotation) {
+    if let Some(at) = annotation.attributes.iter().position(|one| one.name == TYPE) {
+        annotation.semantic_type = annotation.attributes.remove(at).value;
+    }
 }
 
 /// Removes the comments from attributes.

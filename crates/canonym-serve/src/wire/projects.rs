@@ -225,6 +225,8 @@ pub struct DocumentRow {
     pub n_threads: usize,
     /// Whether it is finished.
     pub is_finished: bool,
+    /// Whether trainings hold it out: models are scored on it, and not trained on it.
+    pub is_held_out: bool,
     /// Who else is looking at it.
     pub locked_by: Option<String>,
 }

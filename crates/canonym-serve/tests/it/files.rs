@@ -263,3 +263,52 @@ async fn jsonl_export_comes_back_as_it_left() {
         assert_eq!(of(copies[2]).await.len(), n_marks);
     }
 }
+
+#[tokio::test]
+async fn other_columns_of_a_table_become_metadata() {
+    let server = Server::temporary();
+    let project = server.empty_project().await;
+    let table = "note_id\tward\tnote\n7\tB2, north\tShe had delirium.\n8\t\tNo fever.\n";
+    let (status, answer) =
+        server.fail(Method::POST, &format!("/projects/{project}/import?filename=notes.tsv"), table).await;
+    assert_eq!(
+        (status, &answer["error"]["hint"]),
+        (422, &json!("name the column with “Text column”; the columns are `note_id`, `ward`, `note`"))
+    );
+    server.import(project, "filename=notes.tsv&text_column=note&id_column=note_id", table.as_bytes()).await;
+    let rows = server.get(&format!("/projects/{project}/documents")).await;
+    let row = |at: usize| (rows["documents"][at]["external_id"].clone(), rows["documents"][at]["metadata"].clone());
+    assert_eq!(row(0), (json!("7"), json!([{"name": "ward", "value": "B2, north"}])));
+    assert_eq!(row(1), (json!("8"), json!([])));
+    let found = server.get(&format!("/projects/{project}/documents?q=north")).await;
+    assert_eq!(found["documents"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn types_that_brat_cannot_hold_come_back() {
+    let server = Server::temporary();
+    let project =
+        server.project("1|t|Delirium and pepcid cells.\n1|a|\n1\t0\t8\tDelirium\tSign, or Symptom\tT:2\n\n").await;
+    let id = server.documents(project).await[0];
+    server.decide(id, json!({"kind": "add", "spans": [[20, 25]], "is_nil": true})).await;
+    let kinds = |document: Value| -> Vec<Value> {
+        document["marks"].as_array().unwrap().iter().map(|mark| mark["type"].clone()).collect()
+    };
+    let query = "format=brat&sources=gold,user,pred";
+    let exported = server.export(project, query).await;
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(exported.clone())).unwrap();
+    let lines = std::io::read_to_string(archive.by_name("1.ann").unwrap()).unwrap();
+    let words: Vec<&str> = lines
+        .lines()
+        .filter(|line| line.starts_with('T'))
+        .map(|line| line.split(['\t', ' ']).nth(1).unwrap())
+        .collect();
+    assert_eq!(words, ["Sign__or_Symptom", "Mention"]);
+    let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"].to_string();
+    assert!(!lost.contains("type"), "{lost}");
+    let again = server.empty_project().await;
+    server.import(again, "filename=x.zip", &exported).await;
+    let copy = server.document(server.documents(again).await[0]).await;
+    assert_eq!(kinds(copy), ["Sign, or Symptom", ""]);
+    assert_eq!(kinds(server.document(id).await), ["Sign, or Symptom", ""]);
+}
