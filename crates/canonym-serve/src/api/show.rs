@@ -15,7 +15,7 @@ use crate::marks::predict::contradicts;
 use crate::queue::reason;
 use crate::spans::to_pairs;
 use crate::store::documents::{self, StoredDocument, StoredMark};
-use crate::store::{comments, people, projects};
+use crate::store::{comments, derived, people, projects};
 use crate::times::rfc3339;
 use crate::wire::{DocumentOut, DocumentRow, Mark, SectionOut};
 
@@ -120,7 +120,11 @@ pub fn document(connection: &Connection, stored: StoredDocument, all: bool) -> A
     })?;
     let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
     let was_read = held.values().any(|held| held.mark.was_read());
+    let name = |person: i64| names.get(&person).cloned().unwrap_or_default();
+    let agreed = derived::agreed(connection, stored.id, &held)?.into_iter();
+    let agreed = agreed.map(|(mark, people)| (mark.to_string(), people.into_iter().map(name).collect())).collect();
     Ok(DocumentOut {
+        agreed,
         id: stored.id,
         project_id: stored.project,
         sections: sections(&stored, &map),

@@ -1,5 +1,7 @@
 //! Projects, documents, annotations and decisions.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -361,6 +363,8 @@ pub struct NewComment {
 /// A document with its annotations.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentOut {
+    /// The annotators whose answer is the annotation as it stands, by its number; for annotations that two or more people answered.
+    pub agreed: BTreeMap<String, Vec<String>>,
     /// The number.
     pub id: i64,
     /// The project.
