@@ -125,7 +125,7 @@ export function shown(doc, all = false) {
 
 export function row(doc) {
   const marks = doc.marks.filter(listed);
-  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), metadata: doc.metadata ?? [], n_marks: marks.length, n_open: marks.filter(isOpen).length, n_threads: doc.comments.filter((one) => !one.parent && !one.resolved_by).length, is_finished: doc.is_finished, is_held_out: doc.is_held_out ?? false, locked_by: null };
+  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), metadata: doc.metadata ?? [], headings: {}, n_marks: marks.length, n_open: marks.filter(isOpen).length, n_threads: doc.comments.filter((one) => !one.parent && !one.resolved_by).length, is_finished: doc.is_finished, is_held_out: doc.is_held_out ?? false, locked_by: null };
 }
 
 const digits = (score) => score.toFixed(2).replace(/^0/, '');

@@ -125,7 +125,7 @@ pub async fn list(
             let now = app.now();
             let row = |stored: &StoredDocument| {
                 let locked_by = app.presence.other(stored.id, &person, now);
-                Ok(DocumentRow { locked_by, ..row(connection, stored)? })
+                Ok(DocumentRow { locked_by, ..row(app.engine.kb(), connection, stored)? })
             };
             Ok(DocumentPage { documents: page.iter().map(row).collect::<ApiResult<_>>()?, next_cursor })
         })
@@ -170,7 +170,7 @@ pub async fn queue(
                 let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), is_annotated);
                 let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
-                    document: DocumentRow { locked_by, ..row(connection, &stored)? },
+                    document: DocumentRow { locked_by, ..row(app.engine.kb(), connection, &stored)? },
                     confidence: confidence.map(rounded),
                     reason: ranked.why.unwrap_or(why),
                 })
@@ -240,7 +240,7 @@ pub async fn rename(
             if let Some(metadata) = &patch.metadata {
                 listing::set_metadata(transaction, id, metadata)?;
             }
-            row(transaction, &documents::get(transaction, id)?)
+            row(app.engine.kb(), transaction, &documents::get(transaction, id)?)
         })
     });
     Ok(axum::Json(row.await?))

@@ -3,6 +3,7 @@
 use canonym_core::active::Strategy;
 use std::collections::{BTreeMap, HashMap};
 
+use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::Section;
 use canonym_core::text::offsets::OffsetMap;
 use rusqlite::Connection;
@@ -17,7 +18,10 @@ use crate::spans::to_pairs;
 use crate::store::documents::{self, StoredDocument, StoredMark};
 use crate::store::{comments, derived, people, projects};
 use crate::times::rfc3339;
-use crate::wire::{DocumentOut, DocumentRow, Mark, SectionOut};
+use crate::wire::{DocumentOut, DocumentRow, Mark, MetadataEntry, SectionOut};
+
+/// The entry of the metadata with the IDs of MeSH headings of a PubMed article.
+const MESH: &str = "mesh";
 
 /// Characters of the text that serve as a title.
 const TITLE: usize = 80;
@@ -138,9 +142,20 @@ pub fn document(connection: &Connection, stored: StoredDocument, all: bool) -> A
     })
 }
 
+/// The names of the MeSH headings of a document, by their IDs.
+fn headings(kb: &KnowledgeBase, metadata: &[MetadataEntry]) -> BTreeMap<String, String> {
+    let ids = metadata.iter().filter(|one| one.name == MESH).flat_map(|one| one.value.split('|'));
+    let name = |id: &str| {
+        let found = kb.find(id).or_else(|| kb.find(&format!("MESH:{id}")))?;
+        Some((id.to_owned(), kb.preferred_name(found).to_owned()))
+    };
+    ids.filter_map(name).collect()
+}
+
 /// The JSON of a document in a list.
-pub fn row(connection: &Connection, stored: &StoredDocument) -> ApiResult<DocumentRow> {
+pub fn row(kb: &KnowledgeBase, connection: &Connection, stored: &StoredDocument) -> ApiResult<DocumentRow> {
     let counts = documents::counts(connection, stored.id)?;
+    let metadata = stored.content.metadata();
     let start: String = stored.text.trim_start().chars().take(TITLE + 1).collect();
     let line = start.lines().next().unwrap_or_default();
     let title = match line.chars().count() > TITLE {
@@ -151,7 +166,8 @@ pub fn row(connection: &Connection, stored: &StoredDocument) -> ApiResult<Docume
         id: stored.id,
         external_id: stored.external_id.clone(),
         title,
-        metadata: stored.content.metadata(),
+        headings: headings(kb, &metadata),
+        metadata,
         n_marks: counts.n_marks,
         n_open: counts.n_open,
         n_threads: comments::n_unresolved(connection, stored.id)?,

@@ -219,6 +219,8 @@ pub struct DocumentRow {
     pub title: String,
     /// Its metadata: what the file says of it, and what was added.
     pub metadata: Vec<MetadataEntry>,
+    /// The names of MeSH headings of the metadata, by their IDs, as far as the terminology has them.
+    pub headings: BTreeMap<String, String>,
     /// Number of annotations, without rejected and deleted ones.
     pub n_marks: usize,
     /// Number of unreviewed predictions.
