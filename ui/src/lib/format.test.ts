@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cardBlocks, evidenceOf, formatConfidence, lossText, plural, matchText, pubtator, readMetadata, reasonText, scopeText, shortValue, formatDuration, formatScore, formatTime, splitCode } from './format';
+import { cardBlocks, evidenceOf, formatConfidence, formatDuration, formatScore, formatTime, lossText, matchText, offerReason, plural, pubtator, readMetadata, reasonText, scopeText, shortValue, splitCode } from './format';
 
 test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
@@ -66,4 +66,9 @@ test('a scope names types and branches', () => {
 test('metadata are lines of name and value', () => {
   expect(readMetadata('year: 2024\n\n url : https://a.example/b ')).toEqual([{ name: 'year', value: '2024' }, { name: 'url', value: 'https://a.example/b' }]);
   expect([readMetadata('year'), readMetadata(': x'), readMetadata('x:')].map((one) => typeof one)).toEqual(['string', 'string', 'string']);
+});
+
+test('the message of a training says why its model is offered', () => {
+  expect(offerReason('trained “a”; offered, not used: the gain may be chance (linking F1 .83)')).toBe('the gain may be chance (linking F1 .83)');
+  expect(offerReason('trained “a”; predicted 3 documents')).toBe('');
 });
