@@ -44,8 +44,9 @@ function step(job, row) {
     const parent = [...models.values()].find((model) => model.is_current);
     const id = newId();
     for (const model of models.values()) model.is_current = false;
-    models.set(id, { id, name: `model ${models.size}`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold annotations and reviewed mentions.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2 } });
-    for (const model of models.values()) model.dev_on = id;
+    models.set(id, { id, name: `starter + documents (training ${job.id})`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold annotations and reviewed mentions.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2 } });
+    for (const model of models.values()) model.dev.test_set = 'same';
+    docsOf(job.project_id).filter((doc) => doc.is_finished).forEach((doc, row) => (doc.is_held_out ||= row % 5 === 0));
     job.model = id;
   }
   changes.set(job.id, predict(job.project_id, [...models.values()].find((model) => model.is_current).name));

@@ -121,11 +121,11 @@ export function explain(annotation) {
   };
 }
 
-export function pickerRow(id, score, how, text = '', nChosen = 0) {
+export function pickerRow(id, score, how, text = '', nChosen = 0, nLinked = 0) {
   const concept = concepts.get(id);
   const hit = search(text, 30).find((one) => one.id === id);
   const matched = hit ? { name: hit.matched, scope: hit.matched === concept.name ? 'preferred' : 'exact', how: hit.how, similarity: Number(hit.score.toFixed(2)) } : null;
-  return { id, name: concept.name, types: concept.types, definition: concept.definition, synonyms: concept.synonyms.slice(0, 5).map((name) => ({ name, scope: 'exact' })), path: pathOf(id).map((one) => one.name), score, how, matched, n_chosen: nChosen };
+  return { id, name: concept.name, types: concept.types, definition: concept.definition, synonyms: concept.synonyms.slice(0, 5).map((name) => ({ name, scope: 'exact' })), path: pathOf(id).map((one) => one.name), score, how, matched, n_chosen: nChosen, n_linked: nLinked };
 }
 
 let nAsked = 0;

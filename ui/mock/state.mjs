@@ -11,7 +11,7 @@ export const now = () => new Date().toISOString();
 /** The current user. Signing in changes it for everyone: the mock has one session. */
 export const me = { id: 1, name: 'local', role: 'admin', is_active: true };
 
-models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The embedded model.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84, n_documents: 2 }, dev_on: 0 });
+models.set(1, { id: newId(), name: 'starter', project_id: null, is_current: true, made_at: now(), parent: null, card: 'The embedded model.', dev: { strict_f1: 0.71, spans_f1: 0.8, accuracy: 0.84, n_documents: 2, test_set: 'none' } });
 
 export class Failure extends Error {
   constructor(status, code, message, hint = null) {
@@ -33,7 +33,7 @@ export function listDocuments(p, query) {
   const [name, ...rest] = (query.get('meta') ?? '').split(':');
   const [wanted, q, sort] = [query.get('state') ?? 'all', (query.get('q') ?? '').toLowerCase(), query.get('sort') ?? 'import'];
   const fits = (doc, row) =>
-    (wanted === 'all' || (wanted === 'commented' ? row.n_threads > 0 : row.is_finished === (wanted === 'finished'))) &&
+    (wanted === 'all' || (wanted === 'commented' ? row.n_threads > 0 : wanted === 'held_out' ? row.is_held_out : row.is_finished === (wanted === 'finished'))) &&
     (!q || [doc.external_id, doc.text, ...row.metadata.map((one) => one.value)].some((text) => text.toLowerCase().includes(q))) &&
     (!name || row.metadata.some((one) => one.name === name && one.value === rest.join(':')));
   const keys = { import: (doc) => doc.id, id: (doc) => doc.external_id.toLowerCase(), open: (_, row) => row.n_open, mentions: (_, row) => row.n_marks, changed: (doc) => doc.version, length: (doc) => doc.text.length };
@@ -120,12 +120,12 @@ const isOpen = (mark) => mark.state === 'open' && mark.source === 'PRED';
 
 export function shown(doc, all = false) {
   const { events, undone, done, finishedWith, imported_at, ...rest } = doc;
-  return { ...rest, reason: reasonOf(doc).reason, marks: doc.marks.filter((mark) => all || listed(mark)) };
+  return { ...rest, agreed: {}, reason: reasonOf(doc).reason, marks: doc.marks.filter((mark) => all || listed(mark)) };
 }
 
 export function row(doc) {
   const marks = doc.marks.filter(listed);
-  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), metadata: doc.metadata ?? [], n_marks: marks.length, n_open: marks.filter(isOpen).length, n_threads: doc.comments.filter((one) => !one.parent && !one.resolved_by).length, is_finished: doc.is_finished, locked_by: null };
+  return { id: doc.id, external_id: doc.external_id, title: [...doc.text.split('\n')[0]].slice(0, 80).join(''), metadata: doc.metadata ?? [], headings: {}, n_marks: marks.length, n_open: marks.filter(isOpen).length, n_threads: doc.comments.filter((one) => !one.parent && !one.resolved_by).length, is_finished: doc.is_finished, is_held_out: doc.is_held_out ?? false, locked_by: null };
 }
 
 const digits = (score) => score.toFixed(2).replace(/^0/, '');

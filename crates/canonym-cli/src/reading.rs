@@ -43,7 +43,8 @@ impl ReadArguments {
     /// How documents are read; repairs and skipped input are reported on standard error.
     pub fn config(&self, columns: &ColumnArguments, purpose: Purpose) -> ReadConfig {
         let ReadArguments { fix_offsets, skip_bad_offsets, tags } = *self;
-        let columns = CsvColumns { id: columns.id_column.clone(), text: columns.text_column.clone() };
+        let columns =
+            CsvColumns { id: columns.id_column.clone(), text: columns.text_column.clone(), ..CsvColumns::default() };
         ReadConfig { fix_offsets, skip_bad_offsets, tags, columns, purpose, on_notice: tell }
     }
 }

@@ -160,13 +160,41 @@ pub fn check_kb(engine: &dyn Engine) -> ApiResult<()> {
     })
 }
 
+/// What earlier trainings used a document for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// A model was trained on it.
+    Train,
+    /// It was held out.
+    Test,
+}
+
+impl Split {
+    /// The name in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Split::Train => "train",
+            Split::Test => "test",
+        }
+    }
+
+    /// The split with this name.
+    pub fn parse(name: &str) -> Option<Split> {
+        [Split::Train, Split::Test].into_iter().find(|one| one.name() == name)
+    }
+}
+
 /// A document of a project, as training data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingDocument {
+    /// The number.
+    pub number: i64,
     /// The text with gold and reviewed annotations, without rejected ones and unreviewed predictions.
     pub document: AnnotatedDocument,
     /// Whether all its mentions are annotated: it is finished, or was imported with gold annotations.
     pub is_finished: bool,
+    /// What earlier trainings used it for; `None` if it is new to them.
+    pub split: Option<Split>,
 }
 
 /// The input of a training.
@@ -268,6 +296,9 @@ pub struct DevFigures {
     /// Number of documents evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_documents: Option<usize>,
+    /// Fingerprint of the documents evaluated: scores with the same one are comparable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_set: Option<String>,
     /// Held-out documents seen in training by any of the models; excluded from the scores of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_seen: Option<usize>,

@@ -15,18 +15,18 @@ use crate::engine::{DevFigures, Engine, FigureRange, LinkOptions};
 /// Documents per batch.
 const BATCH: usize = 8;
 
-/// The documents that none of the models was trained on.
+/// Whether none of the models was trained on a document, for each.
 pub fn unseen<'a>(
     engines: impl IntoIterator<Item = &'a dyn Engine>,
     documents: &[AnnotatedDocument],
-) -> Result<Vec<AnnotatedDocument>> {
+) -> Result<Vec<bool>> {
     let prints: Vec<Fingerprints> = documents.iter().map(|one| Fingerprints::of(&one.document)).collect();
     let mut seen = vec![false; documents.len()];
     for engine in engines {
         let of_model = engine.learned()?.only(Role::Trained).has_seen(&prints);
         seen.iter_mut().zip(of_model).for_each(|(seen, of_model)| *seen |= of_model);
     }
-    Ok(documents.iter().zip(seen).filter(|(_, seen)| !seen).map(|(document, _)| document.clone()).collect())
+    Ok(seen.into_iter().map(|seen| !seen).collect())
 }
 
 /// The scores of a model on completely annotated documents. `None` if `should_continue` returns false between batches.

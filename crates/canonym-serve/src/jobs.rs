@@ -1,29 +1,24 @@
 //! Jobs: predictions over all documents of a project, and trainings. They run one at a time, beside the requests.
 
 pub mod spread;
+pub mod train;
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use canonym_core::corpus::{AnnotatedDocument, contexts};
-use canonym_core::eval::learned::left_out;
 use canonym_core::link::recognise::Nested;
 use canonym_core::text::Document;
-use rusqlite::Connection;
 
-use crate::engine::{DevFigures, Engine, LinkOptions, Progress, Trained, Training, TrainingDocument, check_kb};
+use crate::engine::{Engine, LinkOptions, Progress, check_kb};
 use crate::error::{ApiError, ApiResult};
-use crate::evaluate::{evaluate, gain, unseen};
 use crate::events::DocumentVersion;
 use crate::marks::scope::ScopeFilter;
-use crate::marks::{Changes, MarkState, Source, convert, predict};
-use crate::state::{App, lock, model_folder};
+use crate::marks::{Changes, MarkState, convert, predict};
+use crate::state::{App, lock};
 use crate::store::events::{self, NewEvent};
 use crate::store::jobs::{self, End};
-use crate::store::models::{self, NewModel};
-use crate::store::{corpus, documents, projects};
+use crate::store::{documents, models, projects};
 use crate::wire::Job;
 
 /// Documents per batch; requests are handled in between.
@@ -78,7 +73,7 @@ pub fn run_next(app: &App) -> bool {
     };
     app.bus.publish(job.project_id, "job", &job);
     let work = std::panic::AssertUnwindSafe(|| match job.kind.as_str() {
-        "train" => train(app, &job, settings),
+        "train" => train::train(app, &job, settings),
         _ => predict_all(app, &job, 0.0),
     });
     let end = match std::panic::catch_unwind(work) {
@@ -249,167 +244,4 @@ fn predict_batch(
         app.bus.publish(job.project_id, "document", version);
     }
     Ok(versions.len())
-}
-
-/// The training data: the documents of a project with gold and reviewed annotations.
-pub fn training_documents(app: &App, connection: &Connection, project: i64) -> ApiResult<Vec<TrainingDocument>> {
-    let mut documents = Vec::new();
-    // A document imported with gold annotations counts as complete; one with predictions or single decisions does not.
-    let has_gold = Cell::new(false);
-    let is_wanted = |mark: &MarkState| {
-        let came_as = mark.original.as_ref().map(|original| original.source);
-        has_gold.set(has_gold.get() || came_as == Some(Source::Gold));
-        mark.is_human()
-    };
-    corpus::for_each_document(app.engine.kb(), connection, project, is_wanted, |stored, document| {
-        let is_finished = stored.is_finished || has_gold.replace(false);
-        documents.push(TrainingDocument { document, is_finished });
-        Ok(())
-    })?;
-    Ok(documents)
-}
-
-/// Trains a model on gold and reviewed annotations. If it scores better than the current model, or there are no scores, the project switches to it and is predicted again.
-fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiResult<End> {
-    let Some(trainer) = &app.trainer else {
-        return Ok(End::Failed("training is disabled on this server".to_owned()));
-    };
-    let (documents, parent, parent_folder) = app.store.read(|connection| {
-        let documents = training_documents(app, connection, job.project_id)?;
-        let parent = projects::model(connection, job.project_id)?.unwrap_or(app.base_model);
-        Ok((documents, parent, models::get(connection, parent)?.folder))
-    })?;
-    let folder = model_folder(&app.config.data, job.id);
-    if let Some(above) = folder.parent() {
-        std::fs::create_dir_all(above).map_err(|error| ApiError::internal(&error))?;
-    }
-    let held_out = trainer.held_out(&documents, &settings)?;
-    let held_out: Vec<AnnotatedDocument> =
-        documents.iter().zip(held_out).filter(|(_, is)| *is).map(|(one, _)| one.document.clone()).collect();
-    let training = Training {
-        documents,
-        parent: parent_folder.map(|folder| app.model_path(&folder)),
-        output: folder.clone(),
-        settings,
-        seed: job.id as u64,
-    };
-    let mut on_progress = |progress: Progress| {
-        let progress = Progress { done: TRAINING_FRACTION * progress.done.min(1.0), ..progress };
-        if let Err(error) = report_progress(app, job, &progress) {
-            tracing::warn!("cannot store the progress of job {}: {error}", job.id);
-        }
-        match app.jobs.interruption(job.id) {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        }
-    };
-    let trained = trainer.train(&training, &mut on_progress);
-    if let Some(end) = app.jobs.interruption(job.id) {
-        return Ok(end);
-    }
-    let mut trained = trained?;
-    let engine = trainer.open(&folder)?;
-    let Some(others) = compare(app, job, engine.as_ref(), parent, &held_out, &mut trained)? else {
-        std::fs::remove_dir_all(&folder).map_err(|error| ApiError::internal(&error))?;
-        return Ok(app.jobs.interruption(job.id).unwrap_or(End::Cancelled));
-    };
-    let now = app.now();
-    let not_better = scores_if_not_better(&trained, others.get(&parent));
-    let (model, parent_name) = app.store.write(|transaction| {
-        let new = NewModel {
-            project: job.project_id,
-            parent,
-            folder: &folder.to_string_lossy(),
-            trained: &trained,
-            others: &others,
-        };
-        let model = models::add(transaction, &new, now)?;
-        if not_better.is_none() {
-            projects::use_model(transaction, job.project_id, model)?;
-        }
-        Ok((model, models::get(transaction, parent)?.model.name))
-    })?;
-    let n_evaluated = trained.dev.as_ref().and_then(|dev| dev.n_documents).unwrap_or_default();
-    if let Some((new, old)) = not_better {
-        let n = held_out_count(n_evaluated);
-        let message = format!(
-            "trained “{}” (not better, so not used: linking F1 {new:.2}, “{parent_name}” {old:.2}, on {n})",
-            trained.name
-        );
-        return Ok(End::Succeeded(message, Some(model)));
-    }
-    let predicted = match predict_all(app, job, TRAINING_FRACTION)? {
-        End::Succeeded(message, _) => message,
-        // The model is stored, whatever became of its predictions.
-        End::Cancelled | End::Failed(_) => "predictions incomplete".to_owned(),
-    };
-    let figures = match !held_out.is_empty() && trained.dev.is_none() {
-        true => " (used without scores: every held-out document was seen in training)",
-        false => "",
-    };
-    Ok(End::Succeeded(format!("trained “{}”{figures}; {predicted}", trained.name), Some(model)))
-}
-
-/// Evaluates the new model, the current one and the base model on the held-out documents. The scores of the new one go into `trained`, those of the
-/// others are returned by number. `None` if the job is cancelled.
-fn compare(
-    app: &App,
-    job: &Job,
-    engine: &dyn Engine,
-    parent: i64,
-    held_out: &[AnnotatedDocument],
-    trained: &mut Trained,
-) -> ApiResult<Option<BTreeMap<i64, DevFigures>>> {
-    let mut others = BTreeMap::new();
-    if held_out.is_empty() {
-        return Ok(Some(others));
-    }
-    let should_continue = || app.jobs.interruption(job.id).is_none();
-    let mut engines = Vec::new();
-    for model in BTreeSet::from([app.base_model, parent]) {
-        engines.push((model, app.engine_of_model(model)?));
-    }
-    let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine]);
-    let unseen = unseen(all, held_out)?;
-    let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
-    if let Some(left_out) = left_out(held_out.len() - unseen.len(), held_out.len()) {
-        trained.card.push_str(&format!(" {left_out}."));
-    }
-    if unseen.is_empty() {
-        trained.dev = None;
-        return Ok(Some(others));
-    }
-    let message = format!("comparing models on {}", held_out_count(unseen.len()));
-    report_progress(app, job, &Progress { done: TRAINING_FRACTION, message, point: None })?;
-    let mut before = None;
-    for (model, other) in engines {
-        let Some(evaluation) = evaluate(other.as_ref(), &unseen, should_continue)? else { return Ok(None) };
-        others.insert(model, DevFigures { n_seen, ..evaluation.figures.clone() });
-        before = before.or((model == parent).then_some(evaluation));
-    }
-    let Some(evaluation) = evaluate(engine, &unseen, should_continue)? else { return Ok(None) };
-    let gained = before.map(|before| gain(&evaluation, &before));
-    let figures = DevFigures {
-        gain: gained.map(|(gain, _)| gain),
-        gain_ci: gained.and_then(|(_, interval)| interval),
-        ..evaluation.figures
-    };
-    let f1 = |figures: Option<&DevFigures>| figures.and_then(|figures| figures.strict_f1);
-    if let (Some(before), Some(after)) = (f1(others.get(&parent)), f1(Some(&figures))) {
-        let n = held_out_count(unseen.len());
-        let (before, after) = (100.0 * before, 100.0 * after);
-        trained.card.push_str(&format!(" Linking F1 on {n}: {before:.1} before, {after:.1} after."));
-    }
-    trained.dev = Some(DevFigures { n_seen, ..figures });
-    Ok(Some(others))
-}
-
-/// The linking F1 of the new model and of the current one, if the new one is worse.
-fn scores_if_not_better(trained: &Trained, in_use: Option<&DevFigures>) -> Option<(f64, f64)> {
-    let (new, old) = (trained.dev.as_ref()?.strict_f1?, in_use?.strict_f1?);
-    (new <= old).then_some((new, old))
-}
-
-fn held_out_count(n: usize) -> String {
-    if n == 1 { "1 held-out document".to_owned() } else { format!("{n} held-out documents") }
 }

@@ -49,6 +49,11 @@ pub fn rfc3339(at: Millis) -> String {
     format!("{:.3}", timestamp(at))
 }
 
+/// The milliseconds of a timestamp as RFC 3339; `None` if it is none.
+pub fn parse_rfc3339(text: &str) -> Option<Millis> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+}
+
 /// A timestamp; those outside the years -9999 to 9999 are moved to the nearest one inside.
 fn timestamp(at: Millis) -> Timestamp {
     let limit = if at < 0 { Timestamp::MIN } else { Timestamp::MAX };
@@ -65,6 +70,9 @@ mod tests {
         assert_eq!(rfc3339(951_782_400_000), "2000-02-29T00:00:00.000Z");
         assert_eq!(rfc3339(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
         assert_eq!(rfc3339(-1), "1969-12-31T23:59:59.999Z");
+        assert_eq!(parse_rfc3339("2024-02-29T23:59:59.999Z"), Some(1_709_251_199_999));
+        assert_eq!(parse_rfc3339("2024-03-01T00:59:59.999+01:00"), Some(1_709_251_199_999));
+        assert_eq!(parse_rfc3339("29 Feb"), None);
         assert_eq!(day(4_107_542_400_000), "2100-03-01");
         assert_eq!(day(i64::MAX), "9999-12-30");
     }

@@ -68,7 +68,7 @@ export class Api {
     this.send<t.Project>('PATCH', `/projects/${p}`, JSON.stringify(fields), 'application/json');
   copyProject = (p: number, name: string, content: t.CopyContent) => this.post<t.Project>(`/projects/${p}/copies`, { name, content });
   deleteProject = (p: number) => this.send<unknown>('DELETE', `/projects/${p}`, null, null);
-  importFile = (p: number, body: Blob | string, options: { format: string; filename: string; annotations?: string; offsets?: string; existing?: string }) =>
+  importFile = (p: number, body: Blob | string, options: { format: string; filename: string; annotations?: string; offsets?: string; existing?: string; text_column?: string | undefined; id_column?: string | undefined }) =>
     this.send<t.ImportReport>('POST', `/projects/${p}/import${query(options)}`, body, 'application/octet-stream');
   exportUrl = (p: number, format: string, sources: string[]) =>
     `${this.base}/projects/${p}/export${query({ format, sources: sources.join(',') })}`;

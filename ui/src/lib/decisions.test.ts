@@ -7,7 +7,7 @@ const mark = (id: number, fields: Partial<Mark> = {}): Mark => ({
   is_unsure: false, contexts: [], is_spread: false, score: 0.5, p_mention: null, p_link: null, candidates: [], disagrees: [], by: null, at: '', model: 'm1', ...fields,
 });
 const doc: AnnotatedDocument = {
-  id: 1, project_id: 1, external_id: 'a', text: '😀 fever and cough', sections: [], version: 3, is_finished: false, reason: null,
+  id: 1, project_id: 1, external_id: 'a', text: '😀 fever and cough', sections: [], version: 3, is_finished: false, reason: null, agreed: {},
   marks: [mark(1), mark(2, { source: 'GOLD', spans: [[12, 17]] })], comments: [],
 };
 const names = (id: string) => ({ 'A:9': 'Cough' })[id];

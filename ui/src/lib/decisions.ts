@@ -59,7 +59,9 @@ export function merge(doc: AnnotatedDocument, answer: DecisionAnswer): Annotated
   const fresh = new Map(answer.marks.map((mark) => [mark.id, mark]));
   const marks = doc.marks.filter((mark) => !gone.has(mark.id)).map((mark) => take(fresh, mark.id) ?? mark);
   marks.push(...fresh.values());
-  return { ...doc, version: answer.version, marks: marks.filter((mark) => mark.state !== 'rejected') };
+  // A mention that changed is not the one that others agreed on.
+  const agreed = Object.fromEntries(Object.entries(doc.agreed).filter(([id]) => !answer.marks.some((mark) => String(mark.id) === id)));
+  return { ...doc, version: answer.version, agreed, marks: marks.filter((mark) => mark.state !== 'rejected') };
 }
 
 /** The server's ids of added marks by their temporary ids. */

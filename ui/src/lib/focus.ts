@@ -46,7 +46,7 @@ export function threeOf(mark: Mark, others: PickerCandidate[]): FocusCandidate[]
   const rows: FocusCandidate[] = mark.candidates.slice(0, 3).map(({ id, name, score }) => ({ id, name, score, definition: definitions.get(id) ?? null }));
   for (const one of others) {
     if (rows.length >= 3) break;
-    if (!rows.some((row) => row.id === one.id)) rows.push({ id: one.id, name: one.name, score: one.how === 'model' ? one.score : null, definition: one.definition });
+    if (!rows.some((row) => row.id === one.id)) rows.push({ id: one.id, name: one.name, score: one.how === 'model' || one.how === 'linked' ? one.score : null, definition: one.definition });
   }
   return rows;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PickerCandidate } from './types';
-import { cardBlocks, evidenceOf, formatConfidence, likely, lossText, plural, matchText, pubtator, readMetadata, reasonText, scopeText, shortValue, formatDuration, formatScore, formatTime, splitCode } from './format';
+import { cardBlocks, evidenceOf, formatConfidence, formatDuration, formatScore, formatTime, likely, lossText, matchText, offerReason, plural, pubtator, readMetadata, reasonText, scopeText, shortValue, splitCode } from './format';
 
 test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
@@ -52,11 +52,12 @@ test('a model card loses its Markdown syntax', () => {
   ]);
 });
 test('evidence names the model, the matching name with its scope, and earlier choices', () => {
-  const one = { id: 'T:1', name: 'Fever', types: [], definition: null, synonyms: [], path: [], score: 0.83, how: 'model', matched: null, n_chosen: 0 };
+  const one = { id: 'T:1', name: 'Fever', types: [], definition: null, synonyms: [], path: [], score: 0.83, how: 'model', matched: null, n_chosen: 0, n_linked: 0 };
   const matched = { name: 'Pyrexia', scope: 'exact', how: 'exact', similarity: 1 };
   expect(evidenceOf({ ...one, matched, n_chosen: 12 })).toEqual(['model .83', 'exact synonym “Pyrexia”', 'chosen 12 times here']);
   expect(evidenceOf({ ...one, how: 'fuzzy', matched: { ...matched, how: 'fuzzy', similarity: 0.91 }, n_chosen: 1 })).toEqual(['fuzzy .91 · exact synonym “Pyrexia”', 'chosen once here']);
   expect(evidenceOf({ ...one, how: 'exact', matched: { ...matched, name: 'Fever', scope: 'preferred' } })).toEqual(['preferred name']);
+  expect(evidenceOf({ ...one, how: 'linked', n_chosen: 2, n_linked: 2 })).toEqual(['this text linked to it 2 times here', 'model .83']);
   expect(evidenceOf({ ...one, how: 'recent' })).toEqual(['recently used']);
 });
 test('a scope names types and branches', () => {
@@ -72,4 +73,9 @@ test('a proposal does not begin with a concept that the model hardly believes in
   const candidate = (how: string, score: number, n_chosen = 0) => ({ how, score, n_chosen }) as PickerCandidate;
   expect(likely(candidate('model', 0.02))).toBe(null);
   for (const one of [candidate('model', 0.6), candidate('fuzzy', 0.2), candidate('model', 0.02, 3)]) expect(likely(one)).toBe(one);
+});
+
+test('the message of a training says why its model is offered', () => {
+  expect(offerReason('trained “a”; offered, not used: the gain may be chance (linking F1 .83)')).toBe('the gain may be chance (linking F1 .83)');
+  expect(offerReason('trained “a”; predicted 3 documents')).toBe('');
 });

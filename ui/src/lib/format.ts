@@ -74,6 +74,7 @@ export function matchText(how: string, query = '', names: string[] = []): string
     fuzzy: 'fuzzy match',
     model: 'suggested by model',
     recent: 'recently used',
+    linked: 'linked before',
     near: 'similar meaning',
     fold: 'case differs',
     canonical: 'spelling differs',
@@ -110,10 +111,14 @@ export function likely(candidate: PickerCandidate | null | undefined): PickerCan
   return candidate && (candidate.how !== 'model' || candidate.n_chosen > 0 || (candidate.score ?? 1) >= 0.3) ? candidate : null;
 }
 
-/** The evidence for a candidate, one phrase each: the model, the name that matches, and earlier choices. */
+/** Why a trained model was offered and not used, from the message of its run; empty if it was used. */
+export const offerReason = (message: string): string => message.split('; offered, not used: ')[1] ?? '';
+
+/** The evidence for a candidate, one phrase each: links of the same text, the model, the name that matches, and earlier choices. */
 export function evidenceOf(one: PickerCandidate): string[] {
   const phrases: string[] = [];
-  if (one.how === 'model') phrases.push(`model ${formatScore(one.score)}`);
+  if (one.n_linked) phrases.push(`this text linked to it ${one.n_linked === 1 ? 'once' : `${formatCount(one.n_linked)} times`} here`);
+  if (one.how === 'model' || (one.how === 'linked' && one.score !== null)) phrases.push(`model ${formatScore(one.score)}`);
   if (one.how === 'proposal') phrases.push('proposed in this project');
   const matched = one.matched;
   if (matched) {
@@ -122,7 +127,7 @@ export function evidenceOf(one: PickerCandidate): string[] {
     else if (matched.how === 'exact') phrases.push(matched.scope === 'preferred' ? kind : `${kind} “${matched.name}”`);
     else phrases.push(`${matched.how === 'prefix' ? 'starts' : 'fuzzy'} ${matched.how === 'prefix' ? 'with' : formatScore(matched.similarity)} · ${kind}${matched.name === one.name ? '' : ` “${matched.name}”`}`);
   }
-  if (one.n_chosen) phrases.push(`chosen ${one.n_chosen === 1 ? 'once' : `${formatCount(one.n_chosen)} times`} here`);
+  if (one.n_chosen > one.n_linked) phrases.push(`chosen ${one.n_chosen === 1 ? 'once' : `${formatCount(one.n_chosen)} times`} here`);
   else if (one.how === 'recent') phrases.push('recently used');
   return phrases;
 }

@@ -257,13 +257,15 @@ export interface components {
         Choice: {
             /** @description The definition. */
             definition?: string | null;
-            /** @description Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent` or `proposal`. */
+            /** @description Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent`, `linked` or `proposal`. */
             how: string;
             /** @description The ID. */
             id: string;
             matched?: components["schemas"]["MatchedName"] | null;
             /** @description How often people chose it in this project. */
             n_chosen: number;
+            /** @description How often people linked other mentions of this text to it in this project. */
+            n_linked: number;
             /** @description The preferred name. */
             name: string;
             /** @description Names of a path from the root to the concept itself. */
@@ -603,6 +605,8 @@ export interface components {
              */
             strict_f1?: number | null;
             strict_f1_ci?: components["schemas"]["FigureRange"] | null;
+            /** @description Fingerprint of the documents evaluated: scores with the same one are comparable. */
+            test_set?: string | null;
         };
         /** @description A conflict between annotators. */
         Disagreement: {
@@ -675,6 +679,10 @@ export interface components {
         };
         /** @description A document with its annotations. */
         DocumentOut: {
+            /** @description The annotators whose answer is the annotation as it stands, by its number; for annotations that two or more people answered. */
+            agreed: {
+                [key: string]: string[];
+            };
             /** @description The comments, oldest first. */
             comments: components["schemas"]["Comment"][];
             /** @description The ID in the source file. */
@@ -723,6 +731,10 @@ export interface components {
         DocumentRow: {
             /** @description The ID in the source file. */
             external_id: string;
+            /** @description The names of MeSH headings of the metadata, by their IDs, as far as the terminology has them. */
+            headings: {
+                [key: string]: string;
+            };
             /**
              * Format: int64
              * @description The number.
@@ -730,6 +742,8 @@ export interface components {
             id: number;
             /** @description Whether it is finished. */
             is_finished: boolean;
+            /** @description Whether trainings hold it out: models are scored on it, and not trained on it. */
+            is_held_out: boolean;
             /** @description Who else is looking at it. */
             locked_by?: string | null;
             /** @description Its metadata: what the file says of it, and what was added. */
@@ -1447,11 +1461,6 @@ export interface components {
             /** @description The model card. */
             card: string;
             dev?: components["schemas"]["DevFigures"] | null;
-            /**
-             * Format: int64
-             * @description The model whose held-out documents were used: scores with the same number are comparable.
-             */
-            dev_on?: number | null;
             /**
              * Format: int64
              * @description The number.

@@ -93,7 +93,7 @@ export type Problem = Served<'Problem'>;
 export type ImportReport = Served<'ImportReport'>;
 export type DocumentRow = Served<'DocumentRow'>;
 export type MetadataEntry = Served<'MetadataEntry'>;
-export type DocumentState = 'all' | 'open' | 'finished' | 'commented';
+export type DocumentState = 'all' | 'open' | 'finished' | 'commented' | 'held_out';
 /** What a list of documents has, and its order. */
 export interface DocumentFilter {
   state: DocumentState;

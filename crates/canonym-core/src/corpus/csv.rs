@@ -3,10 +3,11 @@
 //! Records follow RFC 4180: fields are separated by commas, semicolons, tabs or vertical bars (detected from the header
 //! line), a quoted field may contain separators, line breaks and doubled quotes. The first record names the columns. Text
 //! and id come from the columns [`CsvColumns`] names, by default `text` and `id`; a record without an id is named
-//! by its number. Other columns are ignored. Cannot be written.
+//! by its number. Other columns are ignored, or become attributes of the document, if [`CsvColumns::keeps_others`] says so.
+//! Files named `.tsv` are separated by tabs. Cannot be written.
 
 use crate::corpus::check::{Checker, quote};
-use crate::corpus::{AnnotatedDocument, MAX_DOCUMENT_BYTES};
+use crate::corpus::{AnnotatedDocument, Attribute, MAX_DOCUMENT_BYTES};
 use crate::input::Input;
 use crate::text::Document;
 use crate::{Error, Result};
@@ -21,6 +22,8 @@ pub struct CsvColumns {
     pub id: Option<String>,
     /// Name of the column with the text.
     pub text: Option<String>,
+    /// Whether the other columns become attributes of the document, unless they are empty.
+    pub keeps_others: bool,
 }
 
 /// Reader of documents.
@@ -35,9 +38,22 @@ pub(super) struct Documents {
 
 struct Header {
     separator: char,
-    n_columns: usize,
+    names: Vec<String>,
     id: Option<usize>,
     text: usize,
+}
+
+impl Header {
+    /// The fields that are neither id nor text, by the names of their columns.
+    fn attributes(&self, fields: &[String]) -> Vec<Attribute> {
+        let others = self.names.iter().zip(fields).enumerate();
+        others
+            .filter(|(row, (name, value))| {
+                *row != self.text && Some(*row) != self.id && !name.is_empty() && !value.trim().is_empty()
+            })
+            .map(|(_, (name, value))| Attribute { name: name.clone(), value: value.trim().to_owned() })
+            .collect()
+    }
 }
 
 /// Where the parser of a record stands.
@@ -76,8 +92,8 @@ impl Documents {
             let Some(header) = self.read_header()? else { return Ok(None) };
             self.header = Some(header);
         }
-        let Some(Header { separator, n_columns, id, text }) = self.header.as_ref() else { return Ok(None) };
-        let (separator, n_columns, id, text) = (*separator, *n_columns, *id, *text);
+        let Some(Header { separator, names, id, text }) = self.header.as_ref() else { return Ok(None) };
+        let (separator, n_columns, id, text) = (*separator, names.len(), *id, *text);
         let Some(mut fields) = self.record(separator)? else { return Ok(None) };
         self.n_records += 1;
         let name = id.and_then(|id| fields.get(id)).map(|id| id.trim().to_owned());
@@ -87,15 +103,20 @@ impl Documents {
             return Err(self.error(message, "put fields that contain separators or line breaks in quotes"));
         }
         let id = name.filter(|id| !id.is_empty()).unwrap_or_else(|| self.n_records.to_string());
+        let attributes = match (&self.header, self.columns.keeps_others) {
+            (Some(header), true) => header.attributes(&fields),
+            _ => Vec::new(),
+        };
         let document = Document { id, text: fields.swap_remove(text), sections: Vec::new() };
-        Ok(Some(AnnotatedDocument { document, ..AnnotatedDocument::default() }))
+        Ok(Some(AnnotatedDocument { document, attributes, ..AnnotatedDocument::default() }))
     }
 
     fn read_header(&mut self) -> Result<Option<Header>> {
         let head = String::from_utf8_lossy(self.input.head()).into_owned();
         let first = head.trim_start_matches('\u{feff}').lines().next().unwrap_or_default();
         let most = SEPARATORS.into_iter().rev().max_by_key(|separator| first.matches(*separator).count());
-        let separator = most.unwrap_or(',');
+        let is_tsv = self.input.path().to_string_lossy().to_lowercase().contains(".tsv");
+        let separator = if is_tsv && first.contains('\t') { '\t' } else { most.unwrap_or(',') };
         let Some(names) = self.record(separator)? else { return Ok(None) };
         let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
         let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
@@ -110,7 +131,8 @@ impl Documents {
             Some(wanted) => Some(find(wanted).ok_or_else(|| missing(wanted, "--id-column"))?),
             None => find("id"),
         };
-        Ok(Some(Header { separator, n_columns: names.len(), id, text }))
+        let names = names.into_iter().map(str::to_owned).collect();
+        Ok(Some(Header { separator, names, id, text }))
     }
 
     fn error(&self, message: String, hint: &str) -> Error {
@@ -200,7 +222,7 @@ mod tests {
     }
 
     fn check(text: &str, id: Option<&str>, note: Option<&str>, expect: Expect) {
-        let columns = CsvColumns { id: id.map(str::to_owned), text: note.map(str::to_owned) };
+        let columns = CsvColumns { id: id.map(str::to_owned), text: note.map(str::to_owned), ..CsvColumns::default() };
         let shown = read(text, columns).into_iter().map(|one| match one {
             Ok((id, text)) => format!("{id}: {text:?}\n"),
             Err(error) => format!("{error}\n"),
@@ -257,6 +279,17 @@ mod tests {
             a.csv:1: the table has no column `text` (name the column with `--text-column`; the columns are `a`, `b`)
         "#]],
         );
+    }
+
+    #[test]
+    fn other_columns_become_attributes_on_request() {
+        let table = b"id\tward, floor\ttext\tyear\n7\tB, 2\tDry cough.\t2020\n8\t\tFever.\t\n".to_vec();
+        let columns = CsvColumns { keeps_others: true, ..CsvColumns::default() };
+        let mut documents = Documents::new(Input::from_bytes("a.tsv", table).unwrap(), columns);
+        let mut next = || documents.read_next(&mut Checker::default()).unwrap().unwrap();
+        let attribute = |name: &str, value: &str| Attribute { name: name.to_owned(), value: value.to_owned() };
+        assert_eq!(next().attributes, [attribute("ward, floor", "B, 2"), attribute("year", "2020")]);
+        assert_eq!((next().attributes, documents.columns.id.as_deref()), (Vec::new(), None));
     }
 
     #[test]

@@ -89,7 +89,11 @@ pub fn detect(path: &Path, head: &[u8]) -> Result<CorpusFormat> {
     if biosyn::starts_query(head) {
         return Ok(CorpusFormat::Biosyn);
     }
-    Ok(if conll::starts_tokens(head) { CorpusFormat::Conll } else { CorpusFormat::Text })
+    Ok(match conll::starts_tokens(head) {
+        true => CorpusFormat::Conll,
+        false if name.ends_with(".tsv") => CorpusFormat::Csv,
+        false => CorpusFormat::Text,
+    })
 }
 
 /// Name of the root element; also given by the document type.
@@ -186,6 +190,8 @@ mod tests {
         check("PMC1.nxml", "<?xml version='1.0'?><!DOCTYPE article PUBLIC '' ''>", CorpusFormat::Jats);
         check("-", "<pmc-articleset>", CorpusFormat::Jats);
         check("notes.csv.gz", "id,text", CorpusFormat::Csv);
+        check("notes.tsv", "id\tdate\ttext\n1\t2020\tDry cough.\n", CorpusFormat::Csv);
+        check("tokens.tsv", "Dry\tB-Disease\ncough\tI-Disease\n\n", CorpusFormat::Conll);
         check("-", "<MedlineCitation Owner='NLM'>", CorpusFormat::PubmedXml);
         check("a.json", r#"{"source": "", "documents": [{"id": "1"#, CorpusFormat::BiocJson);
         check("a.json", r#"{"PubTator3": [{"#, CorpusFormat::BiocJson);

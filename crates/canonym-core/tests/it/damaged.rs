@@ -15,7 +15,7 @@ const CONFIG: ReadConfig = ReadConfig {
     fix_offsets: false,
     skip_bad_offsets: false,
     tags: Tags { scheme: None, repair: Repair::Lenient },
-    columns: CsvColumns { id: None, text: None },
+    columns: CsvColumns { id: None, text: None, keeps_others: false },
     purpose: Purpose::Texts,
     on_notice: |_| {},
 };

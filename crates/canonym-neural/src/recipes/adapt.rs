@@ -37,7 +37,7 @@ use canonym_core::text::analysis::Analysis;
 use canonym_core::text::tokens::Token;
 use serde::{Deserialize, Serialize};
 
-pub use self::split::{held_out, is_held_out};
+pub use self::split::{hash_of, held_out, is_held_out};
 
 use self::linker::{Decisions, LinkerReport, NamesConfig, refine};
 use self::split::{Split, Use, split, uses};
@@ -80,6 +80,9 @@ pub struct Experiment {
     /// Partly annotated corpora.
     #[serde(default)]
     pub incomplete: Vec<PathBuf>,
+    /// Completely annotated corpora that are held out as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_out: Vec<PathBuf>,
     /// About one in this many of `documents` is held out; none if 0 or 1.
     #[serde(default = "one_of_five")]
     pub hold_out: usize,
@@ -211,7 +214,7 @@ pub fn run(arguments: &TrainOptions, table: toml::Table) -> canonym_core::Result
     }
     adapted.manifest.card = card(&bundle.manifest.card, &report);
     adapted.learned = Some(record);
-    let paths = experiment.documents.iter().chain(&experiment.incomplete).collect();
+    let paths = experiment.documents.iter().chain(&experiment.held_out).chain(&experiment.incomplete).collect();
     let (model, report) = (adapted.to_bytes(Precision::Half)?, to_json(&report)?);
     write_run(out, &experiment, &provenance(paths, root)?, &[(FILE, &model), (REPORT, report.as_bytes())])?;
     remove_kept(out, &[STAGE])
@@ -239,6 +242,9 @@ pub fn learned(experiment: &Experiment, root: &Path) -> canonym_core::Result<can
         all.add(source(TAGGER_PART, Trained, file, of_documents(&complete)));
         all.add(source(DECISION_PART, Tuned, file, of_documents(&tune)));
         dev_of_file.push((file, dev));
+    }
+    for file in &experiment.held_out {
+        dev_of_file.push((file, read(std::slice::from_ref(file), root)?));
     }
     for file in &experiment.incomplete {
         let documents = read(std::slice::from_ref(file), root)?;

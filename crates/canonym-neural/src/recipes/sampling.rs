@@ -243,6 +243,7 @@ impl Experiment {
         let wanted = self.steps_per_document * n_documents as u64;
         let n_steps = wanted.clamp(self.min_steps, self.max_steps);
         adapt::Experiment {
+            held_out: Vec::new(),
             system: adapt::SYSTEM.to_owned(),
             seed,
             from: self.from.clone(),

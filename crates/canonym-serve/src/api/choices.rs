@@ -1,4 +1,4 @@
-//! Candidate concepts for a mention: from the model, by name, and recently used.
+//! Candidate concepts for a mention: what people linked its text to, from the model, by name, and recently used.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::spans::{from_pairs, surface};
 use crate::state::App;
 use crate::store::documents::{self, StoredDocument};
 use crate::store::proposals::StoredProposal;
-use crate::store::{derived, projects, proposals};
+use crate::store::{derived, groups, projects, proposals};
 use crate::wire::{Choice, Choices, MatchedName, Person, ProposalKind, ScopedName};
 
 /// Candidates in all: more than nine have no key, and those after the first few are rarely chosen.
@@ -88,7 +88,11 @@ pub async fn choices(
         let mut list = ChoiceList { app, subsets: &subsets, hits: &hits, seen: HashSet::new(), choices: Vec::new() };
         let proposed = app.store.read(|connection| proposals::of_project(connection, stored.project))?;
         proposed.iter().for_each(|one| list.push_proposal(one, &words, !typed.is_empty()));
+        let linked =
+            app.store.read(|connection| groups::linked_concepts(connection, stored.project, &text, query.mark))?;
         if typed.is_empty() {
+            let score = |id: &String| model_candidates.iter().find(|row| row.id == *id).map(|row| row.score);
+            linked.iter().for_each(|(id, _)| list.push(id, score(id), "linked"));
             let good = model_candidates.iter().enumerate().filter(|(row, one)| *row < 3 || one.score >= MIN_SCORE);
             good.for_each(|(_, one)| list.push(&one.id, Some(one.score), "model"));
         }
@@ -106,6 +110,7 @@ pub async fn choices(
             }
             for choice in &mut list.choices {
                 choice.n_chosen = derived::n_chosen(connection, stored.project, &choice.id)?;
+                choice.n_linked = linked.iter().find(|(id, _)| *id == choice.id).map_or(0, |(_, n)| *n);
             }
             Ok(list.choices)
         })?;
@@ -206,6 +211,7 @@ impl ChoiceList<'_> {
                 how: "proposal",
                 matched: None,
                 n_chosen: 0,
+                n_linked: 0,
             });
         }
         if let Some(choice) = self.choices.get_mut(n_before) {
@@ -244,6 +250,7 @@ impl ChoiceList<'_> {
             how,
             matched,
             n_chosen: 0,
+            n_linked: 0,
         });
     }
 }

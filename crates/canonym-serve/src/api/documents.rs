@@ -64,8 +64,11 @@ impl DocumentsQuery {
             Some("open") => DocumentState::Open,
             Some("finished") => DocumentState::Finished,
             Some("commented") => DocumentState::Commented,
+            Some("held_out") => DocumentState::HeldOut,
             Some(_) => {
-                return Err(ApiError::bad("unknown document state").hint("use open, finished, commented or all"));
+                return Err(
+                    ApiError::bad("unknown document state").hint("use open, finished, commented, held_out or all")
+                );
             }
         };
         let sort = match self.sort.as_deref() {
@@ -122,7 +125,7 @@ pub async fn list(
             let now = app.now();
             let row = |stored: &StoredDocument| {
                 let locked_by = app.presence.other(stored.id, &person, now);
-                Ok(DocumentRow { locked_by, ..row(connection, stored)? })
+                Ok(DocumentRow { locked_by, ..row(app.engine.kb(), connection, stored)? })
             };
             Ok(DocumentPage { documents: page.iter().map(row).collect::<ApiResult<_>>()?, next_cursor })
         })
@@ -167,7 +170,7 @@ pub async fn queue(
                 let (confidence, why) = reason(strategy, &open.iter().collect::<Vec<&MarkState>>(), is_annotated);
                 let locked_by = app.presence.other(id, &person, now);
                 Ok(QueueRow {
-                    document: DocumentRow { locked_by, ..row(connection, &stored)? },
+                    document: DocumentRow { locked_by, ..row(app.engine.kb(), connection, &stored)? },
                     confidence: confidence.map(rounded),
                     reason: ranked.why.unwrap_or(why),
                 })
@@ -237,7 +240,7 @@ pub async fn rename(
             if let Some(metadata) = &patch.metadata {
                 listing::set_metadata(transaction, id, metadata)?;
             }
-            row(transaction, &documents::get(transaction, id)?)
+            row(app.engine.kb(), transaction, &documents::get(transaction, id)?)
         })
     });
     Ok(axum::Json(row.await?))

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Client;
+use crate::marks::review::{self, Review};
 use crate::marks::{MarkState, Source, State as Decided, convert};
 use crate::state::App;
 use crate::store::corpus::for_each_document;
@@ -104,12 +105,15 @@ fn loss_lines(
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut n_finished = 0;
     let is_wanted = |mark: &MarkState| sources.contains(&mark.source);
-    for_each_document(kb, connection, project, is_wanted, |stored, mut document| {
+    for_each_document(kb, connection, project, is_wanted, |stored, mut document, _| {
         n_finished += usize::from(stored.is_finished);
         for annotation in &mut document.annotations {
             let (project_attributes, file_attributes) =
                 std::mem::take(&mut annotation.attributes).into_iter().partition(|one| convert::is_origin(&one.name));
             annotation.attributes = file_attributes;
+            if format == CorpusFormat::Brat {
+                convert::set_brat_type(annotation);
+            }
             let project_attributes: Vec<_> = project_attributes;
             for one in project_attributes {
                 let name = if one.name == convert::SOURCE { one.value } else { one.name };
@@ -135,6 +139,10 @@ fn loss_lines(
         lines.extend(
             rows.iter().filter(|(name, _)| n(name) > 0).map(|(name, what)| format!("lost: {} {what}", n(name))),
         );
+    }
+    // JSONL has a field for the state of the review.
+    if format == CorpusFormat::Jsonl {
+        return Ok(lines);
     }
     let sql = "SELECT count(*) FROM marks m JOIN documents d ON d.id = m.document_id
         WHERE d.project_id = ?1 AND m.state = ?2 AND NOT m.is_deleted";
@@ -178,7 +186,12 @@ fn file(
         connection,
         project,
         |mark| sources.contains(&mark.source),
-        |_, document| Ok(writer.write(&document)?),
+        |stored, mut document, rejected| {
+            if format == CorpusFormat::Jsonl {
+                review::attach(&mut document, Review { is_finished: stored.is_finished, rejected })?;
+            }
+            Ok(writer.write(&document)?)
+        },
     )?;
     writer.finish()?;
     Ok(bytes)
@@ -197,7 +210,8 @@ fn brat(kb: &KnowledgeBase, connection: &Connection, project: i64, sources: &BTr
         connection,
         project,
         |mark| sources.contains(&mark.source),
-        |stored, document| {
+        |stored, mut document, _| {
+            document.annotations.iter_mut().for_each(convert::set_brat_type);
             let mut name = safe_name(&document.document.id);
             if !names.insert(name.to_lowercase()) {
                 name = format!("{name}-{}", stored.id);

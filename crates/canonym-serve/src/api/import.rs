@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use canonym_core::corpus::csv::CsvColumns;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym_core::input::{Limits, Source as Bytes};
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::marks::convert::{self, DefaultSource};
-use crate::marks::{Change, Changes, Source};
+use crate::marks::{Change, Changes, Source, review};
 use crate::state::App;
 use crate::store::comments::{self, NewRow};
 use crate::store::events::{self, NewEvent};
@@ -43,6 +44,8 @@ pub struct ImportQuery {
     annotations: Option<String>,
     offsets: Option<String>,
     existing: Option<String>,
+    text_column: Option<String>,
+    id_column: Option<String>,
 }
 
 impl ImportQuery {
@@ -62,6 +65,13 @@ impl ImportQuery {
             Some("fix") => Ok(true),
             Some(other) => Err(not_one_of("offsets", other, "drop or fix")),
         }
+    }
+
+    /// The columns of CSV files. The others become metadata.
+    fn columns(&self) -> CsvColumns {
+        let named =
+            |name: &Option<String>| name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+        CsvColumns { id: named(&self.id_column), text: named(&self.text_column), keeps_others: true }
     }
 
     /// Whether a document with an existing ID gets a new one; otherwise it is skipped.
@@ -136,6 +146,7 @@ fn open(bytes: Vec<u8>, query: &ImportQuery, limits: Limits) -> ApiResult<Upload
         let hint = error.hint().unwrap_or("choose the format, or unpack the file");
         ApiError::unprocessable(one_line(&error.to_string())).hint(hint)
     })?;
+    let reader = reader.with_columns(query.columns());
     let reader = reader.with_on_mismatch(OnMismatch::Drop).with_repairs(query.repairs()?);
     Ok(Upload { source, reader, limits })
 }
@@ -192,7 +203,11 @@ fn problem(source: &Bytes, error: &canonym_core::Error) -> Problem {
         }
         other => (None, other.to_string()),
     };
-    Problem { line, document: None, message: one_line(&message), hint: error.hint().map(str::to_owned) }
+    // The page has fields for the options of the command line.
+    let hint = error
+        .hint()
+        .map(|hint| hint.replace("`--text-column`", "“Text column”").replace("`--id-column`", "“ID column”"));
+    Problem { line, document: None, message: one_line(&message), hint }
 }
 
 /// Limits a message with untrusted names to one line and a maximum length.
@@ -224,7 +239,12 @@ fn import_documents(
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
         read(upload, &mut report, |mut document, report| {
-            if let Some((message, hint)) = rejection(&document, app.config.max_text_bytes) {
+            let mut review = review::detach(&mut document).unwrap_or_else(|error| {
+                let message = format!("the state of the review was skipped: {}", one_line(&error.to_string()));
+                add_problem(report, skipped(&document, message, "export the project again as JSONL"));
+                review::Review::default()
+            });
+            if let Some((message, hint)) = rejection(&document, review.rejected.len(), app.config.max_text_bytes) {
                 report.n_skipped_documents += 1;
                 add_problem(report, skipped(&document, message, hint));
                 return Ok(());
@@ -233,8 +253,9 @@ fn import_documents(
                 document.document.id = documents::free_id(transaction, project, &document.document.id)?;
             }
             let on_document = convert::take_comment(&mut document.attributes);
-            let comments: Vec<Option<String>> =
-                document.annotations.iter_mut().map(|one| convert::take_comment(&mut one.attributes)).collect();
+            document.annotations.iter_mut().for_each(convert::restore_type);
+            let all = document.annotations.iter_mut().chain(&mut review.rejected);
+            let comments: Vec<Option<String>> = all.map(|one| convert::take_comment(&mut one.attributes)).collect();
             let Some(id) = documents::add(transaction, project, &document)? else {
                 report.n_skipped_documents += 1;
                 let message = format!("document “{}” already exists in this project", document.document.id);
@@ -242,7 +263,7 @@ fn import_documents(
                 return Ok(());
             };
             let first = next;
-            next += document.annotations.len() as i64;
+            next += comments.len() as i64;
             let mut marks = Vec::new();
             for (annotation, id) in document.annotations.iter().zip(first..) {
                 let mark = convert::from_file(kb, annotation, default_source, now);
@@ -250,8 +271,13 @@ fn import_documents(
                 report.n_unmarked += usize::from(!convert::has_recorded_source(annotation));
                 marks.push(Change { id, before: None, after: Some(mark) });
             }
+            for (annotation, id) in review.rejected.iter().zip(first + marks.len() as i64..) {
+                let mark = convert::rejected_from_file(kb, annotation, now);
+                marks.push(Change { id, before: None, after: Some(mark) });
+            }
             let event = NewEvent { document: id, person: Some(person), at: now, kind: "import", ..NewEvent::default() };
-            events::add(transaction, &event, &Changes { marks, finished: None })?;
+            let finished = review.is_finished.then_some((false, true));
+            events::add(transaction, &event, &Changes { marks, finished })?;
             let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
             for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
                 let text: String = text.chars().take(super::comments::MAX_COMMENT / 4).collect();
@@ -276,13 +302,13 @@ fn import_documents(
 }
 
 /// Why a document cannot be imported, with a hint.
-fn rejection(document: &AnnotatedDocument, max_text_bytes: usize) -> Option<(String, &'static str)> {
+fn rejection(document: &AnnotatedDocument, n_rejected: usize, max_text_bytes: usize) -> Option<(String, &'static str)> {
     let split = "split it, for instance into chapters";
     if document.document.text.trim().is_empty() {
         Some(("the document has no text".to_owned(), "remove it from the file"))
     } else if document.document.text.len() > max_text_bytes {
         Some((format!("the document text exceeds {max_text_bytes} bytes"), split))
-    } else if document.annotations.len() > MAX_MARKS {
+    } else if document.annotations.len() + n_rejected > MAX_MARKS {
         Some((format!("the document has more than {MAX_MARKS} annotations"), split))
     } else {
         None

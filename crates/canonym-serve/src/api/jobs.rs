@@ -11,7 +11,7 @@ use super::{Json, PathParam, QueryParams};
 use crate::engine::TrainingPlan;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
-use crate::jobs::training_documents;
+use crate::jobs::train::training_documents;
 use crate::state::App;
 use crate::store::jobs::{self, End};
 use crate::store::{documents, events, projects};

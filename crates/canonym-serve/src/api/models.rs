@@ -1,5 +1,6 @@
 //! Models, and which one a project uses.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{Json, PathParam, QueryParams};
+use crate::engine::DevFigures;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::state::App;
@@ -40,16 +42,11 @@ pub async fn all(
             let current = query.project.map(|project| projects::model(connection, project)).transpose()?.flatten();
             let current = current.unwrap_or(app.base_model);
             let all = models::of_project(connection, query.project.unwrap_or(0))?;
-            // The last comparison has the scores of all models on the same documents.
-            let last = all.iter().rev().find(|stored| !stored.others.is_empty()).cloned();
+            let scored = scores_on_last_test_set(&all);
             let shown = |stored: StoredModel| {
                 let id = stored.model.id;
-                let compared = last.as_ref().and_then(|last| Some((last.others.get(&id)?.clone(), last.model.id)));
-                let (dev, dev_on) = match compared {
-                    Some((dev, on)) => (Some(dev), Some(on)),
-                    None => (stored.model.dev, stored.model.dev_on),
-                };
-                Model { is_current: id == current, dev, dev_on, ..stored.model }
+                let dev = scored.get(&id).cloned().or(stored.model.dev);
+                Model { is_current: id == current, dev, ..stored.model }
             };
             // Base models of earlier starts are not available any more.
             let is_here = |stored: &StoredModel| stored.folder.is_some() || stored.model.id == app.base_model;
@@ -57,6 +54,24 @@ pub async fn all(
         })
     });
     Ok(axum::Json(Models { models: models.await? }))
+}
+
+/// The scores of models on the documents of the last comparison, also those from earlier comparisons on the same documents.
+fn scores_on_last_test_set(all: &[StoredModel]) -> BTreeMap<i64, DevFigures> {
+    let last = all.iter().rev().find_map(|stored| stored.model.dev.as_ref()?.test_set.clone());
+    let mut scores = BTreeMap::new();
+    for stored in all {
+        let own = stored.model.dev.iter().map(|dev| (stored.model.id, dev));
+        let others = stored.others.iter().map(|(id, dev)| (*id, dev));
+        // The latest scores of a model take precedence, but its own ones have the gain.
+        for (id, dev) in others.chain(own).filter(|(_, dev)| dev.test_set == last) {
+            let has_gain = scores.get(&id).is_some_and(|known: &DevFigures| known.gain.is_some());
+            if !has_gain {
+                scores.insert(id, dev.clone());
+            }
+        }
+    }
+    scores
 }
 
 /// `POST /projects/{p}/models/{m}/use`: switches the project to a model.

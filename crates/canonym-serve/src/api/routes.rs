@@ -226,6 +226,8 @@ pub fn routes() -> Vec<Route> {
                 ("annotations", "string"),
                 ("offsets", "string"),
                 ("existing", "string"),
+                ("text_column", "string"),
+                ("id_column", "string"),
             ])
             .request_bytes("application/octet-stream")
             .response::<wire::ImportReport>(),

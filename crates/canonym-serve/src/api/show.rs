@@ -3,10 +3,12 @@
 use canonym_core::active::Strategy;
 use std::collections::{BTreeMap, HashMap};
 
+use canonym_core::kb::KnowledgeBase;
 use canonym_core::text::Section;
 use canonym_core::text::offsets::OffsetMap;
 use rusqlite::Connection;
 
+use crate::engine::Split;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 use crate::marks::convert::decided_by;
@@ -14,9 +16,12 @@ use crate::marks::predict::contradicts;
 use crate::queue::reason;
 use crate::spans::to_pairs;
 use crate::store::documents::{self, StoredDocument, StoredMark};
-use crate::store::{comments, people, projects};
+use crate::store::{comments, derived, people, projects};
 use crate::times::rfc3339;
-use crate::wire::{DocumentOut, DocumentRow, Mark, SectionOut};
+use crate::wire::{DocumentOut, DocumentRow, Mark, MetadataEntry, SectionOut};
+
+/// The entry of the metadata with the IDs of MeSH headings of a PubMed article.
+const MESH: &str = "mesh";
 
 /// Characters of the text that serve as a title.
 const TITLE: usize = 80;
@@ -119,7 +124,11 @@ pub fn document(connection: &Connection, stored: StoredDocument, all: bool) -> A
     })?;
     let open: Vec<&MarkState> = held.values().map(|held| &held.mark).filter(|mark| mark.is_open()).collect();
     let was_read = held.values().any(|held| held.mark.was_read());
+    let name = |person: i64| names.get(&person).cloned().unwrap_or_default();
+    let agreed = derived::agreed(connection, stored.id, &held)?.into_iter();
+    let agreed = agreed.map(|(mark, people)| (mark.to_string(), people.into_iter().map(name).collect())).collect();
     Ok(DocumentOut {
+        agreed,
         id: stored.id,
         project_id: stored.project,
         sections: sections(&stored, &map),
@@ -133,9 +142,20 @@ pub fn document(connection: &Connection, stored: StoredDocument, all: bool) -> A
     })
 }
 
+/// The names of the MeSH headings of a document, by their IDs.
+fn headings(kb: &KnowledgeBase, metadata: &[MetadataEntry]) -> BTreeMap<String, String> {
+    let ids = metadata.iter().filter(|one| one.name == MESH).flat_map(|one| one.value.split('|'));
+    let name = |id: &str| {
+        let found = kb.find(id).or_else(|| kb.find(&format!("MESH:{id}")))?;
+        Some((id.to_owned(), kb.preferred_name(found).to_owned()))
+    };
+    ids.filter_map(name).collect()
+}
+
 /// The JSON of a document in a list.
-pub fn row(connection: &Connection, stored: &StoredDocument) -> ApiResult<DocumentRow> {
+pub fn row(kb: &KnowledgeBase, connection: &Connection, stored: &StoredDocument) -> ApiResult<DocumentRow> {
     let counts = documents::counts(connection, stored.id)?;
+    let metadata = stored.content.metadata();
     let start: String = stored.text.trim_start().chars().take(TITLE + 1).collect();
     let line = start.lines().next().unwrap_or_default();
     let title = match line.chars().count() > TITLE {
@@ -146,10 +166,12 @@ pub fn row(connection: &Connection, stored: &StoredDocument) -> ApiResult<Docume
         id: stored.id,
         external_id: stored.external_id.clone(),
         title,
-        metadata: stored.content.metadata(),
+        headings: headings(kb, &metadata),
+        metadata,
         n_marks: counts.n_marks,
         n_open: counts.n_open,
         n_threads: comments::n_unresolved(connection, stored.id)?,
+        is_held_out: stored.split == Some(Split::Test),
         is_finished: stored.is_finished,
         locked_by: None,
     })

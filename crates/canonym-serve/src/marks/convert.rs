@@ -10,7 +10,7 @@ use canonym_core::kb::KnowledgeBase;
 use canonym_core::numbers::rounded;
 
 use super::{CandidateRow, MarkState, Named, Original, Source, State, context, span_pairs};
-use crate::times::{Millis, rfc3339};
+use crate::times::{Millis, parse_rfc3339, rfc3339};
 
 /// Attribute: `GOLD`, `USER`, `SILVER` or `PRED`.
 pub const SOURCE: &str = "source";
@@ -26,6 +26,9 @@ const MODEL: &str = "model";
 
 /// Attribute: `true` if marked as unsure.
 const UNSURE: &str = "unsure";
+
+/// Attribute: the type of the mention, where the format cannot hold it; empty if it has none.
+const TYPE: &str = "semantic_type";
 
 /// Attribute: comments on the mention.
 const COMMENT: &str = "comment";
@@ -52,13 +55,40 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|one| one.name == name).map(|one| one.value.as_str()).filter(|value| !value.is_empty())
 }
 
+/// The recorded time of the last change.
+fn recorded_at(attributes: &[Attribute]) -> Option<Millis> {
+    parse_rfc3339(value(attributes, UPDATED_AT)?)
+}
+
 fn pairs(attributes: &[Attribute]) -> impl Iterator<Item = (&str, &str)> {
     attributes.iter().map(|one| (one.name.as_str(), one.value.as_str()))
 }
 
 /// Whether [`write_origin`] writes attributes of this name.
 pub fn is_origin(name: &str) -> bool {
-    [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, COMMENT].contains(&name)
+    [SOURCE, ANNOTATOR, UPDATED_AT, MODEL, UNSURE, TYPE, COMMENT].contains(&name)
+}
+
+/// Replaces the type of a mention by a word that brat accepts, and keeps it as an attribute. Nothing changes if brat accepts it.
+pub fn set_brat_type(annotation: &mut Annotation) {
+    let is_valid = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-');
+    let kind = annotation.semantic_type.clone();
+    if !kind.is_empty() && kind.chars().all(is_valid) {
+        return;
+    }
+    let word: String = kind.chars().map(|sign| if is_valid(sign) { sign } else { '_' }).collect();
+    annotation.semantic_type = if word.is_empty() { UNTYPED.to_owned() } else { word };
+    annotation.attributes.push(Attribute { name: TYPE.to_owned(), value: kind });
+}
+
+/// Written as the type of a mention without one where the format requires a type.
+const UNTYPED: &str = "Mention";
+
+/// Restores the type that [`set_brat_type`] replaced.
+pub fn restore_type(annotation: &mut Annotation) {
+    if let Some(at) = annotation.attributes.iter().position(|one| one.name == TYPE) {
+        annotation.semantic_type = annotation.attributes.remove(at).value;
+    }
 }
 
 /// Removes the comments from attributes.
@@ -76,6 +106,7 @@ pub fn comment(comments: &[String]) -> Attribute {
 const NO_CONCEPT: [&str; 5] = ["-1", "-", "NIL", "None", "CUI-less"];
 
 /// Converts an annotation of a file to a mark: gold or user if recorded so, a prediction if a system made it, otherwise by `default_source`.
+/// Its time is the recorded one, otherwise `at`.
 pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: DefaultSource, at: Millis) -> MarkState {
     let source = match recorded_source(&annotation.attributes).map(|source| source.value.as_str()) {
         Some("GOLD") => Source::Gold,
@@ -102,10 +133,15 @@ pub fn from_file(kb: &KnowledgeBase, annotation: &Annotation, default_source: De
         is_nil: concept.is_none() && is_marked_nil,
         concept,
         is_unsure: value(&annotation.attributes, UNSURE) == Some("true"),
-        model: value(&annotation.attributes, MODEL).filter(|_| is_pred).map(str::to_owned),
+        model: value(&annotation.attributes, MODEL).map(str::to_owned),
         original: Some(original),
-        ..open_mark(annotation, at)
+        ..open_mark(annotation, recorded_at(&annotation.attributes).map_or(at, |recorded| recorded.min(at)))
     }
+}
+
+/// Converts a rejected mention of a file to a mark; see [`from_file`].
+pub fn rejected_from_file(kb: &KnowledgeBase, annotation: &Annotation, at: Millis) -> MarkState {
+    MarkState { state: State::Rejected, ..from_file(kb, annotation, DefaultSource::Pred, at) }
 }
 
 /// An unreviewed mark with the spans and scores of an annotation, without concept.

@@ -9,6 +9,7 @@ pub mod decide;
 pub mod disagree;
 pub mod identical;
 pub mod predict;
+pub mod review;
 pub mod scope;
 pub mod spread;
 
@@ -185,6 +186,11 @@ impl MarkState {
     /// Whether it is shown: neither rejected nor deleted.
     pub fn is_listed(&self) -> bool {
         !self.is_deleted && self.state != State::Rejected
+    }
+
+    /// Whether it is hidden because a person rejected it.
+    pub fn is_rejected(&self) -> bool {
+        !self.is_deleted && self.state == State::Rejected
     }
 
     /// Whether it is an unreviewed prediction.

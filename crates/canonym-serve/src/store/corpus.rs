@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use canonym_core::corpus::AnnotatedDocument;
+use canonym_core::corpus::{AnnotatedDocument, Annotation};
 use canonym_core::kb::KnowledgeBase;
 use rusqlite::Connection;
 
@@ -14,14 +14,14 @@ use crate::marks::{MarkState, convert};
 /// Documents per page.
 const PAGE: usize = 200;
 
-/// Hands the documents of a project to `take` one after the other, with the marks that are wanted. Ids are written as the first file did that the project
-/// took, with the prefix of the knowledge base or without.
+/// Hands the documents of a project to `take` one after the other, with the marks that are wanted, and the rejected ones apart. Ids are written as the
+/// first file did that the project took, with the prefix of the knowledge base or without.
 pub fn for_each_document(
     kb: &KnowledgeBase,
     connection: &Connection,
     project: i64,
     wanted: impl Fn(&MarkState) -> bool,
-    mut take: impl FnMut(&documents::StoredDocument, AnnotatedDocument) -> ApiResult<()>,
+    mut take: impl FnMut(&documents::StoredDocument, AnnotatedDocument, Vec<Annotation>) -> ApiResult<()>,
 ) -> ApiResult<()> {
     let mut after = 0;
     let mut is_raw = None;
@@ -52,11 +52,13 @@ pub fn for_each_document(
                 annotation
             };
             document.annotations = shown.into_iter().map(annotation_of).collect();
+            let rejected = marks.iter().map(|(id, held)| (*id, &held.mark)).filter(|(_, mark)| mark.is_rejected());
+            let mut rejected: Vec<Annotation> = rejected.map(annotation_of).collect();
             document.attributes.extend(comments_by_mark.remove(&None).map(|comments| convert::comment(&comments)));
             if is_raw == Some(true) {
-                document.annotations.iter_mut().for_each(|one| convert::strip_ids(kb, one));
+                document.annotations.iter_mut().chain(&mut rejected).for_each(|one| convert::strip_ids(kb, one));
             }
-            take(stored, document)?;
+            take(stored, document, rejected)?;
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use canonym_core::text::Span;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::documents::StoredMark;
 use super::events::NewEvent;
 use super::parse_json;
 use crate::error::ApiResult;
@@ -94,6 +95,11 @@ pub fn record_event(
     Ok(())
 }
 
+/// What an answer on a mark says: its concept, or why there is none.
+fn label_of(mark: Option<&MarkState>) -> &str {
+    mark.map_or("no mark", |mark| mark.concept_id().unwrap_or("no concept"))
+}
+
 fn record_decision(
     connection: &Connection,
     project: i64,
@@ -110,7 +116,7 @@ fn record_decision(
         return Ok(());
     }
     let mark = change.after.as_ref().filter(|mark| !mark.is_deleted && mark.state != State::Rejected);
-    let label = mark.map_or("no mark", |mark| mark.concept_id().unwrap_or("no concept"));
+    let label = label_of(mark);
     let spans = mark.map(|mark| serde_json::to_string(&mark.spans)).transpose()?;
     let sql = "SELECT 1 FROM said WHERE mark_id = ?1 AND person_id <> ?2";
     let is_shared = connection.prepare_cached(sql)?.exists([change.id, person])?;
@@ -190,6 +196,28 @@ pub fn ratings_of_shared(connection: &Connection, project: i64) -> ApiResult<Vec
         });
     }
     Ok(all)
+}
+
+/// The people whose last answer on a mark of a document is the mark as it stands, for marks that two or more people answered.
+pub fn agreed(
+    connection: &Connection,
+    document: i64,
+    held: &BTreeMap<i64, StoredMark>,
+) -> ApiResult<BTreeMap<i64, Vec<i64>>> {
+    let sql = "SELECT mark_id, person_id, label, spans FROM said WHERE document_id = ?1 AND is_shared
+        ORDER BY mark_id, person_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([document])?;
+    let mut agreed: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (id, person, label): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let Some(mark) = held.get(&id).map(|held| &held.mark).filter(|mark| mark.is_human()) else { continue };
+        let spans: Option<String> = row.get(3)?;
+        if label == label_of(Some(mark)) && spans == Some(serde_json::to_string(&mark.spans)?) {
+            agreed.entry(id).or_default().push(person);
+        }
+    }
+    Ok(agreed)
 }
 
 /// The concepts that a person used last in a project, most recent first.

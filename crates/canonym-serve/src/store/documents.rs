@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checksums::checksum;
 use super::{assignments, next_number, or_not_found, parse_json, reserve_numbers};
+use crate::engine::Split;
 use crate::error::{ApiError, ApiResult};
 use crate::marks::MarkState;
 use crate::wire::MetadataEntry;
@@ -113,9 +114,11 @@ pub struct StoredDocument {
     pub is_finished: bool,
     /// The number of its last event.
     pub version: i64,
+    /// What trainings used it for.
+    pub split: Option<Split>,
 }
 
-const COLUMNS: &str = "SELECT id, project_id, external_id, text, beside, is_finished, version FROM documents";
+const COLUMNS: &str = "SELECT id, project_id, external_id, text, beside, is_finished, version, split FROM documents";
 
 fn document_of(row: &Row<'_>) -> rusqlite::Result<StoredDocument> {
     let id = row.get(0)?;
@@ -127,6 +130,7 @@ fn document_of(row: &Row<'_>) -> rusqlite::Result<StoredDocument> {
         content: parse_json(row, 4, "documents", id)?,
         is_finished: row.get(5)?,
         version: row.get(6)?,
+        split: row.get::<_, Option<String>>(7)?.as_deref().and_then(Split::parse),
     })
 }
 
@@ -134,6 +138,15 @@ fn document_of(row: &Row<'_>) -> rusqlite::Result<StoredDocument> {
 pub fn get(connection: &Connection, id: i64) -> ApiResult<StoredDocument> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?;
     or_not_found(statement.query_row([id], document_of), &format!("document {id}"))
+}
+
+/// Records what a training used documents for, unless an earlier one did.
+pub fn set_split(connection: &Connection, numbers: &[i64], split: Split) -> ApiResult<()> {
+    let mut statement = connection.prepare_cached("UPDATE documents SET split = ?2 WHERE id = ?1 AND split IS NULL")?;
+    for number in numbers {
+        statement.execute(params![number, split.name()])?;
+    }
+    Ok(())
 }
 
 /// Whether a document is finished.

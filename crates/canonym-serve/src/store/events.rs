@@ -253,11 +253,12 @@ pub fn store_response(
     Ok(())
 }
 
-/// The changes of the event that last finished a document.
+/// The changes of the event that last finished a document, without marks that it added: a document can be imported as finished.
 pub fn last_finish_changes(connection: &Connection, document: i64) -> ApiResult<Vec<Change>> {
     let finished = |event: &&Event| matches!(event.changes.finished, Some((_, true)));
     let all = of_document(connection, document)?;
-    Ok(all.iter().rev().find(finished).map(|event| event.changes.marks.clone()).unwrap_or_default())
+    let marks = all.iter().rev().find(finished).map(|event| event.changes.marks.clone()).unwrap_or_default();
+    Ok(marks.into_iter().filter(|change| change.before.is_some()).collect())
 }
 
 /// The batches of a person on a document that can be undone and redone, latest last.

@@ -161,6 +161,24 @@ pub fn members(connection: &Connection, project: i64, text: &str, concept: Optio
     Ok(members)
 }
 
+/// The concepts that people linked other mentions of a text to, with how often, most frequent first. ASCII case is ignored.
+pub fn linked_concepts(
+    connection: &Connection,
+    project: i64,
+    text: &str,
+    but: Option<i64>,
+) -> ApiResult<Vec<(String, usize)>> {
+    let sql = "SELECT json_extract(m.body, '$.concept.id') AS concept, count(*) AS n
+        FROM marks m JOIN documents d ON d.id = m.document_id
+        WHERE lower(CASE WHEN json_valid(m.body) THEN json_extract(m.body, '$.text') END) = lower(?2)
+        AND m.source = 'USER' AND m.state = 'accepted' AND m.is_deleted = 0 AND d.project_id = ?1 AND m.id <> ?3
+        GROUP BY concept HAVING concept IS NOT NULL ORDER BY n DESC, max(m.id) DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement
+        .query_map(params![project, text, but.unwrap_or(0)], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as usize)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,8 @@ pub enum DocumentState {
     Finished,
     /// Those with unresolved comments.
     Commented,
+    /// Those of the test set.
+    HeldOut,
 }
 
 /// Which documents a list has, and their order.
@@ -67,6 +69,7 @@ pub fn list(
         DocumentState::All => "",
         DocumentState::Open => "AND d.is_finished = 0",
         DocumentState::Finished => "AND d.is_finished = 1",
+        DocumentState::HeldOut => "AND d.split = 'test'",
         DocumentState::Commented => {
             "AND EXISTS (SELECT 1 FROM comments c WHERE c.document_id = d.id AND c.parent_id IS NULL AND c.resolved_by IS NULL)"
         }

@@ -40,7 +40,7 @@ use crate::error::{ApiError, ApiResult, DATABASE_DAMAGED};
 pub const FILE: &str = "canonym.sqlite";
 
 /// Migrations, one for each version. A released migration is never changed.
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("001.sql"),
     include_str!("002.sql"),
     include_str!("003.sql"),
@@ -54,6 +54,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("011.sql"),
     include_str!("012.sql"),
     include_str!("013.sql"),
+    include_str!("014.sql"),
 ];
 
 /// The current version.

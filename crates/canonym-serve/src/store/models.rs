@@ -39,8 +39,12 @@ fn model_of(row: &Row<'_>) -> rusqlite::Result<StoredModel> {
     let has_figures = row.get::<_, Option<String>>(6)?.is_some();
     let folder: Option<String> = row.get(4)?;
     let figures = if has_figures { Some(parse_json::<Figures>(row, 6, "models", id)?) } else { None };
-    let (dev, others) = figures.map(|figures| (figures.own, figures.others)).unzip();
-    let others: BTreeMap<i64, DevFigures> = others.unwrap_or_default();
+    let (mut dev, others) = figures.map(|figures| (figures.own, figures.others)).unzip();
+    let mut others: BTreeMap<i64, DevFigures> = others.unwrap_or_default();
+    // Older scores have no fingerprint; those of one comparison are of the same documents.
+    for figures in dev.iter_mut().chain(others.values_mut()) {
+        figures.test_set.get_or_insert_with(|| format!("comparison {id}"));
+    }
     let model = Model {
         id,
         name: row.get(1)?,
@@ -49,7 +53,6 @@ fn model_of(row: &Row<'_>) -> rusqlite::Result<StoredModel> {
         made_at: rfc3339(row.get(7)?),
         parent: row.get(3)?,
         card: row.get(5)?,
-        dev_on: dev.as_ref().map(|_| row.get(0)).transpose()?,
         dev,
     };
     Ok(StoredModel { model, folder: folder.map(PathBuf::from), others })

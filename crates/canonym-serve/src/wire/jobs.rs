@@ -163,8 +163,6 @@ pub struct Model {
     pub card: String,
     /// The scores.
     pub dev: Option<DevFigures>,
-    /// The model whose held-out documents were used: scores with the same number are comparable.
-    pub dev_on: Option<i64>,
 }
 
 /// Changes to a model.

@@ -403,12 +403,14 @@ pub struct Choice {
     pub path: Vec<String>,
     /// The model's probability, or the similarity of the name.
     pub score: Option<f64>,
-    /// Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent` or `proposal`.
+    /// Where it comes from: `model`, `exact`, `prefix`, `fuzzy`, `recent`, `linked` or `proposal`.
     pub how: &'static str,
     /// The name that matches the mention or the typed text; null if none does.
     pub matched: Option<MatchedName>,
     /// How often people chose it in this project.
     pub n_chosen: usize,
+    /// How often people linked other mentions of this text to it in this project.
+    pub n_linked: usize,
 }
 
 /// A name with its scope.

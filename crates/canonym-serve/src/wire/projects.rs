@@ -1,5 +1,7 @@
 //! Projects, documents, annotations and decisions.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -217,6 +219,8 @@ pub struct DocumentRow {
     pub title: String,
     /// Its metadata: what the file says of it, and what was added.
     pub metadata: Vec<MetadataEntry>,
+    /// The names of MeSH headings of the metadata, by their IDs, as far as the terminology has them.
+    pub headings: BTreeMap<String, String>,
     /// Number of annotations, without rejected and deleted ones.
     pub n_marks: usize,
     /// Number of unreviewed predictions.
@@ -225,6 +229,8 @@ pub struct DocumentRow {
     pub n_threads: usize,
     /// Whether it is finished.
     pub is_finished: bool,
+    /// Whether trainings hold it out: models are scored on it, and not trained on it.
+    pub is_held_out: bool,
     /// Who else is looking at it.
     pub locked_by: Option<String>,
 }
@@ -359,6 +365,8 @@ pub struct NewComment {
 /// A document with its annotations.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DocumentOut {
+    /// The annotators whose answer is the annotation as it stands, by its number; for annotations that two or more people answered.
+    pub agreed: BTreeMap<String, Vec<String>>,
     /// The number.
     pub id: i64,
     /// The project.

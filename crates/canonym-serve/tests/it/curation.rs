@@ -212,3 +212,13 @@ async fn terminology_is_browsed_and_searched_by_type_and_branch() {
     let shown = server.get(&format!("/documents/{id}/candidates?start=0&end=1&q=delirium")).await;
     assert_eq!(shown["candidates"][0]["synonyms"], json!([{"name": "acute confusional state", "scope": "exact"}]));
 }
+
+#[tokio::test]
+async fn mesh_headings_of_the_metadata_have_names() {
+    let server = Server::temporary();
+    let project = server.empty_project().await;
+    let line = r#"{"id":"1","text":"No fever.","annotations":[],"attributes":{"mesh":"T:2|D1","year":"5"}}"#;
+    server.import(project, "format=jsonl", line.as_bytes()).await;
+    let rows = server.get(&format!("/projects/{project}/documents")).await;
+    assert_eq!(rows["documents"][0]["headings"], json!({"T:2": "Delirium"}));
+}

@@ -48,6 +48,8 @@ async fn conflict_stays_open_until_settled() {
     ann.decide(ids[0], json!({"kind": "concept", "mark": drug, "concept": "T:1"})).await;
     cyd.decide(ids[0], json!({"kind": "concept", "mark": drug, "concept": "T:5"})).await;
     ada.decide(ids[0], json!({"kind": "accept", "mark": drug})).await;
+    let agreed = ada.document(ids[0]).await["agreed"].clone();
+    assert_eq!(agreed, json!({drug.to_string(): ["ada", "cyd"]}));
     // Different boundaries, each in a mark of its own.
     ann.decide(ids[1], json!({"kind": "add", "spans": [[21, 31]], "concept": "T:5"})).await;
     ada.decide(ids[1], json!({"kind": "add", "spans": [[25, 31]], "concept": "T:5"})).await;

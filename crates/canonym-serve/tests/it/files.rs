@@ -209,3 +209,106 @@ async fn export_losses_name_discontinuous_mentions() {
         json!(["2 text sections will be dropped (first in document `1`)"])
     );
 }
+
+#[tokio::test]
+async fn jsonl_export_comes_back_as_it_left() {
+    let server = Server::temporary();
+    let project = reviewed_project(&server).await;
+    let [first, second, third] = server.documents(project).await[..] else { panic!("three documents") };
+    // A rejected prediction with a comment, rejected gold, a finished document, and a comment on a document.
+    let confused = mark_of(&server.document(first).await, "confused");
+    server.decide(first, json!({"kind": "reject", "mark": confused})).await;
+    server.post(&format!("/documents/{first}/comments"), json!({"mark": confused, "text": "an adjective"})).await;
+    let cancer = mark_of(&server.document(second).await, "cancer");
+    server.decide(second, json!({"kind": "reject", "mark": cancer})).await;
+    server.decide(third, json!({"kind": "finish", "value": true})).await;
+    server.post(&format!("/documents/{third}/comments"), json!({"text": "short"})).await;
+
+    for query in ["format=jsonl&sources=gold,user,pred", "format=jsonl"] {
+        let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await;
+        assert_eq!(lost["lines"], json!([]));
+        let exported = String::from_utf8(server.export(project, query).await).unwrap();
+        let lines: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let rejected = &lines[0]["review"]["rejected"][0];
+        assert_eq!((&rejected["text"], &rejected["spans"]), (&json!("confused"), &json!([[58, 66]])));
+        let attributes: Value = match rejected["attributes"].as_array() {
+            Some(pairs) => pairs.iter().map(|pair| (pair[0].as_str().unwrap().to_owned(), pair[1].clone())).collect(),
+            None => rejected["attributes"].clone(),
+        };
+        assert_eq!(
+            (&attributes["source"], &attributes["annotator"], &attributes["model"]),
+            (&json!("PRED"), &json!("local"), &json!("first"))
+        );
+        assert!(attributes["updated_at"].as_str().unwrap().starts_with("2023-11-14T"));
+        assert_eq!(
+            (&lines[1]["review"]["rejected"][0]["text"], &lines[2]["review"]),
+            (&json!("cancer"), &json!({"finished": true}))
+        );
+
+        let again = server.empty_project().await;
+        server.import(again, query, exported.as_bytes()).await;
+        let copies = server.documents(again).await;
+        assert_eq!(String::from_utf8(server.export(again, query).await).unwrap(), exported);
+        // Times and models are those of the decisions, not of the import.
+        let of = async |id: i64| server.document(id).await["marks"].as_array().unwrap().clone();
+        let told = |marks: Vec<Value>| -> Vec<(Value, Value, Value)> {
+            let marks = marks.into_iter().filter(|mark| mark["text"] == "delirium");
+            marks.map(|mark| (mark["at"].clone(), mark["by"].clone(), mark["model"].clone())).collect()
+        };
+        assert_eq!(told(of(copies[0]).await), told(of(first).await));
+        // A document that came finished can be reopened, and loses nothing.
+        let n_marks = of(copies[2]).await.len();
+        assert!(server.document(copies[2]).await["is_finished"] == true && n_marks == 1);
+        server.decide(copies[2], json!({"kind": "finish", "value": false})).await;
+        assert_eq!(of(copies[2]).await.len(), n_marks);
+    }
+}
+
+#[tokio::test]
+async fn other_columns_of_a_table_become_metadata() {
+    let server = Server::temporary();
+    let project = server.empty_project().await;
+    let table = "note_id\tward\tnote\n7\tB2, north\tShe had delirium.\n8\t\tNo fever.\n";
+    let (status, answer) =
+        server.fail(Method::POST, &format!("/projects/{project}/import?filename=notes.tsv"), table).await;
+    assert_eq!(
+        (status, &answer["error"]["hint"]),
+        (422, &json!("name the column with “Text column”; the columns are `note_id`, `ward`, `note`"))
+    );
+    server.import(project, "filename=notes.tsv&text_column=note&id_column=note_id", table.as_bytes()).await;
+    let rows = server.get(&format!("/projects/{project}/documents")).await;
+    let row = |at: usize| (rows["documents"][at]["external_id"].clone(), rows["documents"][at]["metadata"].clone());
+    assert_eq!(row(0), (json!("7"), json!([{"name": "ward", "value": "B2, north"}])));
+    assert_eq!(row(1), (json!("8"), json!([])));
+    let found = server.get(&format!("/projects/{project}/documents?q=north")).await;
+    assert_eq!(found["documents"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn types_that_brat_cannot_hold_come_back() {
+    let server = Server::temporary();
+    let project =
+        server.project("1|t|Delirium and pepcid cells.\n1|a|\n1\t0\t8\tDelirium\tSign, or Symptom\tT:2\n\n").await;
+    let id = server.documents(project).await[0];
+    server.decide(id, json!({"kind": "add", "spans": [[20, 25]], "is_nil": true})).await;
+    let kinds = |document: Value| -> Vec<Value> {
+        document["marks"].as_array().unwrap().iter().map(|mark| mark["type"].clone()).collect()
+    };
+    let query = "format=brat&sources=gold,user,pred";
+    let exported = server.export(project, query).await;
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(exported.clone())).unwrap();
+    let lines = std::io::read_to_string(archive.by_name("1.ann").unwrap()).unwrap();
+    let words: Vec<&str> = lines
+        .lines()
+        .filter(|line| line.starts_with('T'))
+        .map(|line| line.split(['\t', ' ']).nth(1).unwrap())
+        .collect();
+    assert_eq!(words, ["Sign__or_Symptom", "Mention"]);
+    let lost = server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"].to_string();
+    assert!(!lost.contains("type"), "{lost}");
+    let again = server.empty_project().await;
+    server.import(again, "filename=x.zip", &exported).await;
+    let copy = server.document(server.documents(again).await[0]).await;
+    assert_eq!(kinds(copy), ["Sign, or Symptom", ""]);
+    assert_eq!(kinds(server.document(id).await), ["Sign, or Symptom", ""]);
+}

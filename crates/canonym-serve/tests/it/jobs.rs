@@ -106,7 +106,12 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
     assert_eq!(
         (&job["state"], &job["message"]),
-        (&json!("SUCCEEDED"), &json!("trained “second”; predicted 3 documents; 3 changed"))
+        (
+            &json!("SUCCEEDED"),
+            &json!(
+                "trained “second (training 2)”; offered, not used: it has no scores, because no documents were held out"
+            )
+        )
     );
     assert_eq!(job["curve"], json!([{"step": 1, "loss": 1.0, "dev": null}, {"step": 2, "loss": 0.5, "dev": null}]));
     // Open predictions and rejected marks are not trained on.
@@ -115,13 +120,18 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
 
     let model = job["model"].as_i64().unwrap();
     let models = server.get(&format!("/models?project={project}")).await;
+    assert_eq!((&models["models"][0]["is_current"], &models["models"][1]["is_current"]), (&json!(true), &json!(false)));
+    server.post(&format!("/projects/{project}/models/{model}/use"), json!({})).await;
+    let settings = job["settings"].clone();
+    let job = server.predict(project).await;
+    let models = server.get(&format!("/models?project={project}")).await;
     assert_eq!((&models["models"][0]["is_current"], &models["models"][1]["is_current"]), (&json!(false), &json!(true)));
     assert_eq!(
         (&models["models"][1]["parent"], &models["models"][1]["dev"]["strict_f1"]),
         (&models["models"][0]["id"], &json!(0.5))
     );
     assert_eq!(models["models"][1]["id"], json!(model));
-    // The project uses the model at once. The accepted mark stays, and the new model contradicts it.
+    // The accepted mark stays, and the new model contradicts it.
     let document = server.document(ids[0]).await;
     assert_eq!(
         mark_lines(&document),
@@ -145,11 +155,11 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
     };
     assert_eq!(row(0), ("1".to_owned(), json!(1), json!(1), json!(0)));
     assert_eq!(row(2), ("3".to_owned(), json!(1), json!(0), json!(0)));
-    assert_eq!(job["settings"], json!({"steps": 2}));
+    assert_eq!(settings, json!({"steps": 2}));
     // The changed marks, with the names of both models.
     let path = |id: i64| format!("/documents/{id}/changes?from={}", job["id"]);
     let changed = server.get(&path(ids[0])).await;
-    assert_eq!((&changed["model_before"], &changed["model_after"]), (&json!("first"), &json!("second")));
+    assert_eq!((&changed["model_before"], &changed["model_after"]), (&json!("first"), &json!("second (training 2)")));
     let lines: Vec<String> = changed["marks"].as_array().unwrap().iter().map(changed_line).collect();
     assert_eq!(lines, ["added [[41,49]] delirium: - > T:4 0.9", "removed [[58,66]] confused: T:3 0.6 > -"]);
     assert_eq!(changed["sections"][0]["kind"], "title");
@@ -276,22 +286,87 @@ async fn models_are_compared_on_the_same_documents_and_a_worse_one_is_not_used()
     let job = server.get(&format!("/jobs/{}", job["id"])).await;
     assert_eq!(
         job["message"],
-        "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 2 held-out documents)"
+        "trained “second (training 1)”; offered, not used: it is not better (linking F1 0.00 [0.00, 0.00], “first” 1.00 [1.00, 1.00], on 2 held-out documents)"
     );
     let models = server.get(&format!("/models?project={project}")).await;
     let (first, second) = (&models["models"][0], &models["models"][1]);
     assert_eq!((&first["is_current"], &second["is_current"]), (&json!(true), &json!(false)));
     let same = |value: f64| json!({"low": value, "high": value});
     let expected = json!({
-        "strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2,
+        "strict_f1": 1.0, "spans_f1": 1.0, "accuracy": 0.0, "n_documents": 2, "test_set": second["dev"]["test_set"],
         "strict_f1_ci": same(1.0), "spans_f1_ci": same(1.0), "accuracy_ci": same(0.0)
     });
     assert_eq!(first["dev"], expected);
     assert_eq!((&second["dev"]["gain"], &second["dev"]["gain_ci"]), (&json!(-1.0), &same(-1.0)));
     assert_eq!(second["dev"]["spans_f1"], json!(2.0 / 3.0));
-    assert_eq!((&first["dev_on"], &second["dev_on"]), (&second["id"], &second["id"]));
+    assert!(second["dev"]["test_set"].is_string());
     // It can still be used on request.
     server.post(&format!("/projects/{project}/models/{}/use", second["id"]), json!({})).await;
+}
+
+/// Notes numbered from 1 with these texts, and `delirium` annotated as emergence delirium, which only the second model knows.
+fn notes(texts: &[&str]) -> String {
+    let note = |(row, text): (usize, &&str)| {
+        let id = row + 1;
+        let start = text.find("delirium");
+        let mention = start.map(|at| format!("{id}\t{at}\t{}\tdelirium\tDisorder\tT:4\n", at + 8)).unwrap_or_default();
+        format!("{id}|t|{text}\n{id}|a|\n{mention}\n")
+    };
+    texts.iter().enumerate().map(note).collect()
+}
+
+#[tokio::test]
+async fn model_is_used_only_if_it_is_better_beyond_chance() {
+    let (delirium, nothing) = ("She had delirium.", "She went home.");
+    let few = "there are too few held-out documents to tell whether it is better (linking F1 1.00 [1.00, 1.00], “first” 0.00 [0.00, 0.00], on 4 held-out documents)";
+    let chance =
+        "the gain may be chance (linking F1 1.00 [0.00, 1.00], “first” 0.00 [0.00, 0.00], on 6 held-out documents)";
+    for (texts, offered) in [
+        (vec![delirium; 6], None),
+        (vec![delirium; 4], Some(few)),
+        (vec![delirium, nothing, nothing, nothing, nothing, nothing], Some(chance)),
+    ] {
+        let (server, _) =
+            with_trainer(StubTrainer { holds_out: vec!["1", "2", "3", "4", "5", "6"], ..StubTrainer::default() });
+        let project = server.project(&notes(&texts)).await;
+        for id in server.documents(project).await {
+            server.decide(id, json!({"kind": "finish", "value": true})).await;
+        }
+        let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+        server.run_jobs().await;
+        let message = server.get(&format!("/jobs/{}", job["id"])).await["message"].as_str().unwrap().to_owned();
+        let rest = message.strip_prefix("trained “second (training 1)”; ").unwrap_or_else(|| panic!("{message}"));
+        match offered {
+            None => assert!(rest.starts_with("predicted"), "{message}"),
+            Some(offered) => assert_eq!(rest, format!("offered, not used: {offered}")),
+        }
+        let models = server.get(&format!("/models?project={project}")).await;
+        assert_eq!(models["models"][1]["is_current"], offered.is_none(), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn held_out_documents_are_listed_and_scores_on_the_same_ones_are_comparable() {
+    let (server, _) = with_trainer(StubTrainer { holds_out: vec!["1", "2"], ..StubTrainer::default() });
+    let project = server.project(&notes(&["She had delirium.", "Severe delirium.", "No delirium."])).await;
+    let path = format!("/projects/{project}/documents");
+    let held_out = async |query: &str| -> Vec<(Value, Value)> {
+        let rows = server.get(&format!("{path}{query}")).await["documents"].as_array().unwrap().clone();
+        rows.into_iter().map(|row| (row["external_id"].clone(), row["is_held_out"].clone())).collect()
+    };
+    assert_eq!(held_out("?state=held_out").await, []);
+    for _ in 0..2 {
+        server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+        server.run_jobs().await;
+    }
+    let of = |id: &str, is_held_out: bool| (json!(id), json!(is_held_out));
+    assert_eq!(held_out("").await, [of("1", true), of("2", true), of("3", false)]);
+    assert_eq!(held_out("?state=held_out").await, [of("1", true), of("2", true)]);
+    let models = server.get(&format!("/models?project={project}")).await["models"].as_array().unwrap().clone();
+    let names: Vec<&str> = models.iter().map(|model| model["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["first", "second (training 1)", "second (training 2)"]);
+    let sets: Vec<&Value> = models.iter().map(|model| &model["dev"]["test_set"]).collect();
+    assert!(sets[0].is_string() && sets.iter().all(|set| *set == sets[0]), "{sets:?}");
 }
 
 #[tokio::test]
@@ -299,8 +374,8 @@ async fn documents_seen_by_any_model_are_excluded_from_all_scores() {
     let corpus = "1|t|She had delirium.\n1|a|\n1\t8\t16\tdelirium\tDisorder\tT:2\n\n2|t|No pepcid here.\n2|a|\n2\t3\t9\tpepcid\tDrug\tT:5\n\n3|t|Pain.\n3|a|\n3\t0\t4\tPain\tX\t-1\n\n";
     let one = "1 of 2 held-out documents was seen in training and is left out.";
     let both = "2 of 2 held-out documents were seen in training and are left out; there are no figures.";
-    let worse = "trained “second” (not better, so not used: linking F1 0.00, “first” 1.00, on 1 held-out document)";
-    let without = "trained “second” (used without scores: every held-out document was seen in training); predicted";
+    let worse = "trained “second (training 1)”; offered, not used: it is not better (linking F1 0.00 [0.00, 0.00], “first” 1.00 [1.00, 1.00], on 1 held-out document)";
+    let without = "trained “second (training 1)”; offered, not used: it has no scores, because every held-out document was seen in training";
     for (seen, figures, told, message) in
         [(vec!["No pepcid here."], 1, one, worse), (vec!["No pepcid here.", "She had delirium."], 0, both, without)]
     {
@@ -333,8 +408,10 @@ async fn documents_seen_by_any_model_are_excluded_from_all_scores() {
 async fn project_model_links_texts_streams_and_mentions() {
     let (server, _) = with_trainer(StubTrainer::default());
     let project = server.project(CORPUS).await;
-    server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+    let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
     server.run_jobs().await;
+    let model = server.get(&format!("/jobs/{}", job["id"])).await["model"].clone();
+    server.post(&format!("/projects/{project}/models/{model}/use"), json!({})).await;
     let best = |linked: &Value| linked["annotations"][0]["candidates"][0]["id"].clone();
     assert_eq!(best(&server.post("/link", json!({"text": "A delirium."})).await), "T:2");
     assert_eq!(best(&server.post("/link", json!({"text": "A delirium.", "project": project})).await), "T:4");
@@ -362,6 +439,7 @@ async fn trained_model_is_downloaded_renamed_and_deleted() {
     let model = server.get(&format!("/jobs/{}", job["id"])).await["model"].as_i64().unwrap();
     let path = format!("/projects/{project}/models/{model}");
     server.patch(&path, json!({"name": "ward notes 1"})).await;
+    server.post(&format!("{path}/use"), json!({})).await;
     let response = server.send(Method::GET, &format!("/api/v1{path}/file"), "").await;
     assert_eq!(response.headers()["content-disposition"], "attachment; filename=\"ward-notes-1.bin\"");
     let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();

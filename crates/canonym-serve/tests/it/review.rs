@@ -269,3 +269,28 @@ async fn documents_are_searched_filtered_and_sorted() {
     let bad = json!({"metadata": [{"name": "a:b", "value": "7"}]}).to_string();
     assert_eq!(server.fail(axum::http::Method::PATCH, &format!("/documents/{first}"), bad).await.0, 400);
 }
+
+#[tokio::test]
+async fn concepts_that_people_linked_a_text_to_come_first_in_the_picker() {
+    let server = Server::temporary();
+    let project = server.project("1|t|Pepcid, pepcid and pepcid.\n1|a|\n\n2|t|No Pepcid.\n2|a|\n\n").await;
+    let [first, second] = server.documents(project).await[..] else { panic!("two documents") };
+    for (spans, concept) in [([[0, 6]], "T:1"), ([[8, 14]], "T:1"), ([[19, 25]], "T:3")] {
+        server.decide(first, json!({"kind": "add", "spans": spans, "concept": concept})).await;
+    }
+    let path = format!("/documents/{second}/candidates?start=3&end=9");
+    let told = |found: serde_json::Value| -> Vec<String> {
+        let rows = found["candidates"].as_array().unwrap().clone();
+        rows.iter()
+            .map(|row| format!("{} {} {}", row["id"].as_str().unwrap(), row["how"].as_str().unwrap(), row["n_linked"]))
+            .collect()
+    };
+    let found = told(server.get(&path).await);
+    assert_eq!(found[..2], ["T:1 linked 2", "T:3 linked 1"]);
+    assert!(found[2..].iter().any(|row| row.starts_with("T:5")), "{found:?}");
+    // The decision on a mention is no evidence for the mention itself.
+    let confused = server.document(first).await["marks"][2]["id"].clone();
+    let own = told(server.get(&format!("/documents/{first}/candidates?mark={confused}")).await);
+    assert_eq!(own[0], "T:1 linked 2");
+    assert!(!own.iter().any(|row| row.starts_with("T:3 linked")), "{own:?}");
+}

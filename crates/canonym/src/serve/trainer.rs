@@ -21,9 +21,10 @@ use canonym_serve::{Engine, Trainer};
 use serde::Deserialize;
 
 use super::engine;
+use super::split::{Parts, held_out, parts};
 use canonym_neural::bundle::dual_encoder::DualBundle;
 use canonym_neural::recipes::adapt::linker::{LinkerReport, NamesConfig};
-use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM, held_out, is_held_out};
+use canonym_neural::recipes::adapt::{Experiment, Report, SYSTEM};
 use canonym_neural::recipes::dual_encoder::fine_tuning;
 use canonym_neural::system::terminology::{STARTER, TERMINOLOGY};
 
@@ -134,20 +135,10 @@ impl ProcessTrainer {
         self.kb.clone().or_else(|| (self.context.is_some() && own.exists()).then_some(own))
     }
 
-    /// Splits the usable documents into complete and incomplete ones. Incomplete documents without annotations are left
-    /// out, and all incomplete ones if the model detects mentions: it would learn to miss unannotated mentions. So are those that will be held
-    /// out when they are complete, because later models go on from this one.
-    fn split<'a>(
-        &self,
-        documents: &'a [TrainingDocument],
-        hold_out: usize,
-    ) -> (Vec<&'a TrainingDocument>, Vec<&'a TrainingDocument>) {
+    /// Splits the usable documents. Incomplete ones are left out if the model detects mentions: it would learn to miss unannotated mentions.
+    fn split<'a>(&self, documents: &'a [TrainingDocument], hold_out: usize) -> Parts<'a> {
         let needs_all = self.context.as_ref().is_some_and(|model| model.finds);
-        let is_usable = |one: &&TrainingDocument| {
-            let teaches = || !one.document.annotations.is_empty() && !is_held_out(&one.document.document.id, hold_out);
-            one.is_finished || (!needs_all && teaches())
-        };
-        documents.iter().filter(is_usable).partition(|one| one.is_finished)
+        parts(documents, hold_out, !needs_all)
     }
 
     /// Writes the training data and the experiment file. Returns the number of steps.
@@ -168,13 +159,10 @@ impl ProcessTrainer {
     /// terminology stay valid. Held-out documents that the model was trained on are left out of the dev set.
     fn fine_tuning(&self, training: &Training, settings: Settings, model: &ContextModel) -> Result<(u64, String)> {
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
-        let (complete, incomplete) = self.split(&training.documents, hold_out);
-        let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
-        let of = |wanted: bool| {
-            complete.iter().zip(&is_held_out).filter(move |(_, is)| **is == wanted).map(|(one, _)| &one.document)
-        };
-        let learned: Vec<&AnnotatedDocument> = of(false).chain(incomplete.iter().map(|one| &one.document)).collect();
-        let fingerprints: Vec<Fingerprints> = of(true).map(|one| Fingerprints::of(&one.document)).collect();
+        let Parts { complete, held_out, incomplete } = self.split(&training.documents, hold_out);
+        let learned: Vec<&AnnotatedDocument> = complete.iter().chain(&incomplete).map(|one| &one.document).collect();
+        let held_out: Vec<&AnnotatedDocument> = held_out.iter().map(|one| &one.document).collect();
+        let fingerprints: Vec<Fingerprints> = held_out.iter().map(|one| Fingerprints::of(&one.document)).collect();
         let parent = training.parent.as_ref().filter(|_| settings.from == StartFrom::Current);
         let mut known = model.learned.only(Role::Trained);
         if let Some(parent) = parent {
@@ -182,7 +170,7 @@ impl ProcessTrainer {
         }
         let is_seen = known.only(Role::Trained).has_seen(&fingerprints);
         let dev_documents: Vec<&AnnotatedDocument> =
-            of(true).zip(is_seen).filter(|(_, is_seen)| !is_seen).map(|(one, _)| one).collect();
+            held_out.into_iter().zip(is_seen).filter(|(_, is_seen)| !is_seen).map(|(one, _)| one).collect();
         let n_steps = settings.n_steps(learned.len());
         let mut paths = Vec::new();
         for (name, documents) in [("learned.jsonl", learned), ("held-out.jsonl", dev_documents)] {
@@ -203,7 +191,7 @@ impl ProcessTrainer {
     fn adaptation(&self, training: &Training, settings: Settings) -> Result<(u64, String)> {
         let folder = &training.output;
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
-        let (complete, incomplete) = self.split(&training.documents, hold_out);
+        let Parts { complete, held_out, incomplete } = self.split(&training.documents, hold_out);
         let parent = training.parent.as_ref().filter(|_| settings.from == StartFrom::Current);
         let from =
             parent.map(|folder| absolute(folder)).transpose()?.map(|folder| folder.to_string_lossy().into_owned());
@@ -214,8 +202,9 @@ impl ProcessTrainer {
             prior_of: from.as_ref().map(|_| self.base_model().to_owned()),
             from: from.unwrap_or_else(|| self.base_model().to_owned()),
             documents: Vec::new(),
+            held_out: Vec::new(),
             incomplete: Vec::new(),
-            hold_out,
+            hold_out: 0,
             tune: TUNE,
             names: Some(NamesConfig::default()),
             kb: Some(self.kb.clone().unwrap_or_else(|| STARTER.into())),
@@ -225,6 +214,7 @@ impl ProcessTrainer {
         };
         for (name, documents, paths) in [
             ("complete.jsonl", &complete, &mut experiment.documents),
+            ("held-out.jsonl", &held_out, &mut experiment.held_out),
             ("incomplete.jsonl", &incomplete, &mut experiment.incomplete),
         ] {
             if !documents.is_empty() {
@@ -232,7 +222,7 @@ impl ProcessTrainer {
                 paths.push(name.into());
             }
         }
-        let n_steps = settings.n_steps(complete.len());
+        let n_steps = settings.n_steps(complete.len() + held_out.len());
         let adam = AdamConfig {
             learning_rate: 5e-4,
             beta_2: 0.98,
@@ -323,19 +313,16 @@ impl Trainer for ProcessTrainer {
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
         let settings = Settings::parse(settings)?;
         let hold_out = settings.hold_out.unwrap_or(HOLD_OUT);
-        let (complete, incomplete) = self.split(documents, hold_out);
-        let is_held_out = held_out(complete.iter().map(|one| one.document.document.id.as_str()), hold_out);
-        let n_held_out = is_held_out.iter().filter(|is_held_out| **is_held_out).count();
-        let learned = complete.iter().zip(&is_held_out).filter(|(_, is_held_out)| !**is_held_out).map(|(one, _)| one);
+        let Parts { complete, held_out, incomplete } = self.split(documents, hold_out);
         Ok(TrainingPlan {
-            n_complete: complete.len() - n_held_out,
-            n_held_out,
+            n_complete: complete.len(),
+            n_held_out: held_out.len(),
             n_incomplete: incomplete.len(),
-            n_unreviewed: documents.len() - complete.len() - incomplete.len(),
-            n_mentions: learned.chain(&incomplete).map(|one| one.document.annotations.len()).sum(),
+            n_unreviewed: documents.len() - complete.len() - held_out.len() - incomplete.len(),
+            n_mentions: complete.iter().chain(&incomplete).map(|one| one.document.annotations.len()).sum(),
             steps: settings.n_steps(match &self.context {
-                Some(_) => complete.len() - n_held_out + incomplete.len(),
-                None => complete.len(),
+                Some(_) => complete.len() + incomplete.len(),
+                None => complete.len() + held_out.len(),
             }),
             min_steps: MIN_STEPS,
             max_steps: MAX_STEPS,
@@ -345,9 +332,7 @@ impl Trainer for ProcessTrainer {
 
     fn held_out(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<Vec<bool>> {
         let hold_out = Settings::parse(settings)?.hold_out.unwrap_or(HOLD_OUT);
-        let complete = documents.iter().filter(|one| one.is_finished);
-        let mut is_held_out = held_out(complete.map(|one| one.document.document.id.as_str()), hold_out).into_iter();
-        Ok(documents.iter().map(|one| one.is_finished && is_held_out.next() == Some(true)).collect())
+        Ok(held_out(documents, hold_out))
     }
 
     fn file(&self, folder: &Path) -> PathBuf {

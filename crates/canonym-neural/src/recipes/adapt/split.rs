@@ -46,6 +46,7 @@ pub(super) fn split(experiment: &Experiment, base: &NameEncoderBundle, root: &Pa
             Some(Use::Train) | None => split.documents.push(document),
         }
     }
+    split.held_out.extend(read(&experiment.held_out, root)?);
     Ok(split)
 }
 
@@ -78,6 +79,11 @@ pub(super) fn uses(experiment: &Experiment, base: &NameEncoderBundle, documents:
 fn part_of(id: &str, first: usize) -> u64 {
     let hash = Sha256::digest(id.as_bytes());
     hash.iter().skip(first).take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// A number from a hash of an id, for an order that depends on nothing else.
+pub fn hash_of(id: &str) -> u64 {
+    part_of(id, 0)
 }
 
 /// Whether a document is among the one in `n` that are held out, by a hash of its id.
