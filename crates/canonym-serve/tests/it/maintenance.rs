@@ -199,7 +199,8 @@ async fn doctor_finds_changed_letters_of_texts_and_events() {
 async fn a_database_without_checksums_gets_them() {
     let (folder, server, _) = server_with_predictions().await;
     let data = folder.path().join("data");
-    let older = "ALTER TABLE documents DROP COLUMN text_checksum; ALTER TABLE events DROP COLUMN changes_checksum";
+    let older = "DROP INDEX marks_by_text; ALTER TABLE documents DROP COLUMN split;
+        ALTER TABLE documents DROP COLUMN text_checksum; ALTER TABLE events DROP COLUMN changes_checksum";
     server.app.store.write(|transaction| Ok(transaction.execute_batch(older)?)).unwrap();
     // The last version without checksums.
     server.app.store.write(|transaction| Ok(transaction.pragma_update(None, "user_version", 11)?)).unwrap();

@@ -161,7 +161,8 @@ async fn migration_makes_everyone_a_member_of_existing_projects() {
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE members; DROP INDEX events_of_batch; DROP INDEX chosen_concepts;
+            "DROP INDEX marks_by_text; ALTER TABLE documents DROP COLUMN split;
+             DROP TABLE members; DROP INDEX events_of_batch; DROP INDEX chosen_concepts;
              ALTER TABLE chosen DROP COLUMN n; ALTER TABLE projects DROP COLUMN scope;
              DROP INDEX comments_of_document; ALTER TABLE comments DROP COLUMN parent_id;
              ALTER TABLE comments DROP COLUMN resolved_by; ALTER TABLE projects DROP COLUMN is_archived;
