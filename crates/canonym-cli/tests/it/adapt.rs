@@ -28,7 +28,8 @@ fn place() -> Workplace {
         corpus += &format!("{at}|t|{title}\n{at}|a|\n{at}\t22\t30\tzorbomat\tGadget\tMESH:D000005\n\n");
     }
     place.write("complete.pubtator.txt", corpus);
-    place.write("others.pubtator.txt", "x|t|The plonkitis of aspirin.\nx|a|\nx\t4\t13\tplonkitis\t\tMESH:D000038\n\n");
+    let others = "x|t|The plonkitis of aspirin, FIV neg.\nx|a|\nx\t4\t13\tplonkitis\t\tMESH:D000038\nx\t26\t29\tFIV\t\tMESH:D000038\n\n";
+    place.write("others.pubtator.txt", others);
     place.write("adapt.toml", EXPERIMENT);
     place
 }
@@ -61,6 +62,10 @@ fn a_few_documents_teach_new_types_and_what_names_are_used_for() {
     assert!(!link("default").contains(r#""text":"zorbomat""#));
     let found = link("model");
     assert!(found.contains(r#""text":"zorbomat""#) && found.contains(r#"[{"id":"MESH:D000005""#), "{found}");
+    // Shorthand that was linked once is found wherever it is written like that.
+    let shorthand = |model: &str| said(&place, &["link", "--model", model, "--to", "jsonl", "--text", "Tom: FIV."]).1;
+    assert!(!shorthand("default").contains("MESH:D000038"));
+    assert!(shorthand("model").contains(r#"[{"id":"MESH:D000038""#), "{}", shorthand("model"));
     // What a name was used for counts for given mentions, too.
     let gold = ["link", "--model", "model", "--mentions", "gold", "--to", "jsonl", "others.pubtator.txt"];
     let (ok, linked, errors) = said(&place, &gold);

@@ -21,7 +21,7 @@ use crate::store::{corpus, documents, projects};
 use crate::wire::Job;
 
 /// With fewer held-out documents no model takes the place of another by itself.
-const MIN_TEST_DOCUMENTS: usize = 5;
+const MIN_TEST_DOCUMENTS: usize = 3;
 
 /// The training data: the documents of a project with gold and reviewed annotations.
 pub fn training_documents(app: &App, connection: &Connection, project: i64) -> ApiResult<Vec<TrainingDocument>> {

@@ -219,6 +219,28 @@ async fn finishing_accepts_predictions_and_reopening_restores_them() {
 }
 
 #[tokio::test]
+async fn finishing_removes_predictions_that_contradict_annotations() {
+    let (server, project, [id, ..]) = Server::with_corpus().await;
+    server.predict(project).await;
+    let before = server.document(id).await;
+    server.decide(id, json!({"kind": "concept", "mark": mark_of(&before, "delirium"), "concept": "T:5"})).await;
+    server.predict(project).await;
+    let open = server.document(id).await;
+    let famotidine = "GOLD accepted [[2,12]] Famotidine T:5";
+    let (decided, contradicting) = ("USER accepted [[41,49]] delirium T:5", "PRED open [[41,49]] delirium T:2");
+    let confused = |state: &str| format!("{state} [[58,66]] confused T:3");
+    let mut lines = mark_lines(&open);
+    lines.sort_unstable();
+    assert_eq!(lines, [famotidine, contradicting, &confused("PRED open"), decided]);
+    server.decide(id, json!({"kind": "finish", "value": true, "accepts": 2})).await;
+    let mut lines = mark_lines(&server.document(id).await);
+    lines.sort_unstable();
+    assert_eq!(lines, [famotidine, decided, &confused("USER accepted")]);
+    server.decide(id, json!({"kind": "finish", "value": false})).await;
+    assert_eq!(mark_lines(&server.document(id).await).len(), 4);
+}
+
+#[tokio::test]
 async fn human_annotation_replaces_the_same_prediction() {
     let server = Server::temporary();
     let corpus = "1|t|She had delirium and was confused.\n1|a|\n1\t8\t16\tdelirium\tDisorder\n\n";
