@@ -175,11 +175,11 @@ fn is_at(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canonym_core::corpus::{Annotation, Document};
+    use canonym_core::corpus::Annotation;
     use canonym_core::kb::format::Meta;
     use canonym_core::kb::record::{ConceptRecord, NameRecord};
     use canonym_core::kb::{KnowledgeBase, KnowledgeBaseBuilder, Scope};
-    use canonym_core::text::Span;
+    use canonym_core::text::{Document, Span};
 
     fn document(text: &str, mentions: &[(&str, &str)]) -> AnnotatedDocument {
         let annotation = |(mention, id): &(&str, &str)| {

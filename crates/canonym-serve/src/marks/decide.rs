@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::context::{self, MentionContext};
 use super::disagree::{SETTLE, fitness};
-use super::predict::Reviewed;
+use super::predict::{Reviewed, contradicts};
 use super::{Change, Changes, MarkState, Named, Source, State, span_pairs};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
