@@ -195,7 +195,7 @@ fn token_formats_are_detected_by_name_and_content() {
     let detected = |name: &str, head: &str| format::detect(Path::new(name), head.as_bytes()).unwrap();
     assert_eq!(detected("train.bioes.gz", ""), CorpusFormat::Conll);
     assert_eq!(detected("train.tsv", "No\tO\nchest\tB-Sign\n"), CorpusFormat::Conll);
-    assert_eq!(detected("train.tsv", "D1\tgout\nD2\tflu\n"), CorpusFormat::Text);
+    assert_eq!(detected("train.tsv", "D1\tgout\nD2\tflu\n"), CorpusFormat::Csv);
     assert_eq!(detected("a.txt", "Pain\n"), CorpusFormat::Text);
 }
 
