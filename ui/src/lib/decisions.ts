@@ -37,15 +37,14 @@ const sameSpans = (one: Mark, other: Mark) => JSON.stringify(one.spans) === JSON
 
 const overlaps = (one: Mark, other: Mark) => one.spans.some(([from, to]) => other.spans.some(([start, end]) => from < end && start < to));
 
-/** Whether a prediction contradicts an annotation of a person, so finishing the document removes it. A linked one of another type may be nested. */
+/** Whether a prediction contradicts an annotation of a person, so finishing the document removes it. Of two linked ones of different types, one may be nested in the other. */
 export function isContradicted(mark: Mark, marks: Mark[]): boolean {
   const hull = (one: Mark) => [one.spans[0]![0], one.spans.at(-1)![1]] as const;
-  const isNested = (outer: Mark) => {
-    const [[start, end], [from, to]] = [hull(outer), hull(mark)];
-    return start <= from && to <= end && end - start > to - from && !!mark.concept && outer.type !== mark.type;
-  };
+  const has = ([start, end]: readonly [number, number], [from, to]: readonly [number, number]) => start <= from && to <= end && end - start > to - from;
+  const isNested = (other: Mark) => !!other.concept && !!mark.concept && other.type !== mark.type && (has(hull(other), hull(mark)) || has(hull(mark), hull(other)));
+  const isLeftOpen = (other: Mark) => !other.concept && !other.is_nil && !!mark.concept;
   const contradicts = (other: Mark) => other.source !== 'PRED' && other.state !== 'rejected' && (other.concept?.id ?? null) !== (mark.concept?.id ?? null);
-  return isOpen(mark) && marks.some((other) => contradicts(other) && overlaps(mark, other) && !isNested(other));
+  return isOpen(mark) && marks.some((other) => contradicts(other) && overlaps(mark, other) && !isNested(other) && !isLeftOpen(other));
 }
 
 /** Whether an open prediction repeats a decision: same concept, overlapping span. */

@@ -57,7 +57,7 @@ test('evidence names the model, the matching name with its scope, and earlier ch
   expect(evidenceOf({ ...one, matched, n_chosen: 12 })).toEqual(['model .83', 'exact synonym “Pyrexia”', 'chosen 12 times here']);
   expect(evidenceOf({ ...one, how: 'fuzzy', matched: { ...matched, how: 'fuzzy', similarity: 0.91 }, n_chosen: 1 })).toEqual(['fuzzy .91 · exact synonym “Pyrexia”', 'chosen once here']);
   expect(evidenceOf({ ...one, how: 'exact', matched: { ...matched, name: 'Fever', scope: 'preferred' } })).toEqual(['preferred name']);
-  expect(evidenceOf({ ...one, how: 'linked', n_chosen: 2, n_linked: 2 })).toEqual(['this text linked to it 2 times here', 'model .83']);
+  expect(evidenceOf({ ...one, how: 'linked', n_chosen: 2, n_linked: 2 })).toEqual(['linked 2 times for this text', 'model .83']);
   expect(evidenceOf({ ...one, how: 'recent' })).toEqual(['recently used']);
 });
 test('a scope names types and branches', () => {

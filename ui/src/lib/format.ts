@@ -117,7 +117,7 @@ export const offerReason = (message: string): string => message.split('; offered
 /** The evidence for a candidate, one phrase each: links of the same text, the model, the name that matches, and earlier choices. */
 export function evidenceOf(one: PickerCandidate): string[] {
   const phrases: string[] = [];
-  if (one.n_linked) phrases.push(`this text linked to it ${one.n_linked === 1 ? 'once' : `${formatCount(one.n_linked)} times`} here`);
+  if (one.n_linked) phrases.push(`linked ${one.n_linked === 1 ? 'once' : `${formatCount(one.n_linked)} times`} for this text`);
   if (one.how === 'model' || (one.how === 'linked' && one.score !== null)) phrases.push(`model ${formatScore(one.score)}`);
   if (one.how === 'proposal') phrases.push('proposed in this project');
   const matched = one.matched;

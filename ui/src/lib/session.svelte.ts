@@ -50,7 +50,11 @@ export class DocumentSession {
   readonly mark = $derived(this.ordered.find((one) => one.id === this.focused)?.mark ?? null);
   readonly nOpen = $derived(this.ordered.filter((one) => isOpen(one.mark)).length);
   /** Predictions that contradict annotations. */
-  readonly nContradicted = $derived(this.ordered.filter((one) => isContradicted(one.mark, this.ordered.map((each) => each.mark))).length);
+  readonly nContradicted = $derived.by(() => {
+    const marks = this.ordered.map((one) => one.mark);
+    const annotations = marks.filter((mark) => !isOpen(mark));
+    return marks.filter((mark) => isContradicted(mark, annotations)).length;
+  });
 
   constructor(
     readonly id: number,

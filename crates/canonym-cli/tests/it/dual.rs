@@ -432,16 +432,23 @@ fn a_server_that_was_started_with_a_dual_encoder_trains_it() {
     let job = ask(&address, "POST", "/api/v1/projects/1/jobs", "{\"kind\": \"train\", \"settings\": {\"steps\": 60}}");
     assert!(job.starts_with("HTTP/1.1 202"), "{job}");
     let is_over = |job: &String| ["SUCCEEDED", "FAILED", "CANCELLED"].iter().any(|state| job.contains(state));
-    let job = (0..600)
-        .map(|_| {
+    let ended = |number: u32| {
+        let asked = (0..600).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(200));
-            ask(&address, "GET", "/api/v1/jobs/1", "")
-        })
-        .find(is_over)
-        .expect("it ends");
+            ask(&address, "GET", &format!("/api/v1/jobs/{number}"), "")
+        });
+        asked.into_iter().find(is_over).expect("it ends")
+    };
+    let job = ended(1);
     assert!(job.contains("SUCCEEDED") && job.contains("\"curve\":[{"), "{job}");
     let models = ask(&address, "GET", "/api/v1/models?project=1", "");
     assert!(models.contains("model + 5 documents") || models.contains("model + 4 documents"), "{models}");
+    // With so few held-out documents, it is offered.
+    assert!(job.contains("offered, not used"), "{job}");
+    let used = ask(&address, "POST", "/api/v1/projects/1/models/2/use", "{}");
+    assert!(used.starts_with("HTTP/1.1 200"), "{used}");
+    ask(&address, "POST", "/api/v1/projects/1/jobs", "{\"kind\": \"predict\"}");
+    ended(2);
     let document = ask(&address, "GET", "/api/v1/documents/6", "");
     assert!(document.contains("\"source\":\"PRED\""), "{document}");
     child.kill().unwrap();

@@ -158,7 +158,8 @@ fn a_project_trains_a_model_and_gets_its_predictions() {
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect(&line).to_owned();
     ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Gadgets\"}");
     let mut corpus = String::new();
-    for at in 0..9 {
+    // Enough for a test set that shows the gain.
+    for at in 0..15 {
         let title = format!("Patient {at} was given a zorbomat and felt well.");
         corpus += &format!("{at}|t|{title}\n{at}|a|\n{at}\t22\t30\tzorbomat\tGadget\tMESH:D000005\n\n");
     }
@@ -169,7 +170,7 @@ fn a_project_trains_a_model_and_gets_its_predictions() {
         "/api/v1/projects/1/import?format=pubtator&annotations=gold&filename=gadgets.txt",
         &corpus,
     );
-    assert!(report.contains("\"n_documents\":10"), "{report}");
+    assert!(report.contains("\"n_documents\":16"), "{report}");
     // What happens is heard from before the job exists.
     let mut events = TcpStream::connect(&address).unwrap();
     write!(events, "GET /api/v1/events?project=1 HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
@@ -180,7 +181,7 @@ fn a_project_trains_a_model_and_gets_its_predictions() {
     let ended = |line: &String| ["SUCCEEDED", "FAILED", "CANCELLED"].iter().any(|state| line.contains(state));
     let last = events.find(ended).unwrap();
     assert!(last.contains("SUCCEEDED") && last.contains("\"curve\":[{"), "{last}");
-    let document = ask(&address, "GET", "/api/v1/documents/10", "");
+    let document = ask(&address, "GET", "/api/v1/documents/16", "");
     assert!(document.contains("\"text\":\"zorbomat\"") && document.contains("\"source\":\"PRED\""), "{document}");
     assert!(document.contains("\"concept\":{\"id\":\"MESH:D000005\""), "{document}");
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();

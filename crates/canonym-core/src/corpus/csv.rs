@@ -15,6 +15,12 @@ use crate::{Error, Result};
 /// Possible separators.
 const SEPARATORS: [char; 4] = [',', ';', '\t', '|'];
 
+/// Maximum number of fields of a record that become attributes.
+const MAX_OTHERS: usize = 100;
+
+/// Maximum length in bytes of the name of a column that becomes an attribute.
+const MAX_COLUMN_NAME: usize = 200;
+
 /// Which columns hold the id and the text; `None` for the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CsvColumns {
@@ -44,13 +50,15 @@ struct Header {
 }
 
 impl Header {
-    /// The fields that are neither id nor text, by the names of their columns.
+    /// The fields that are neither id nor text, by the names of their columns, at most [`MAX_OTHERS`] of the columns with a short name.
     fn attributes(&self, fields: &[String]) -> Vec<Attribute> {
         let others = self.names.iter().zip(fields).enumerate();
         others
             .filter(|(row, (name, value))| {
                 *row != self.text && Some(*row) != self.id && !name.is_empty() && !value.trim().is_empty()
             })
+            .filter(|(_, (name, _))| name.len() <= MAX_COLUMN_NAME)
+            .take(MAX_OTHERS)
             .map(|(_, (name, value))| Attribute { name: name.clone(), value: value.trim().to_owned() })
             .collect()
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::kb::subset::KbView;
+use canonym_core::kb::{ConceptId, NameId};
 
 /// Minimum share of the occurrences of a name that are linked to its concept.
 const MIN_SHARE: f32 = 0.5;
@@ -42,8 +43,10 @@ pub struct Taught {
 pub struct TaughtName<'a> {
     /// The name as written; in lower case, it may begin with a capital.
     pub name: &'a str,
-    /// The preferred name of its concept.
-    pub long: &'a str,
+    /// Its concept, with the preferred name.
+    pub concept: (ConceptId, NameId),
+    /// The preferred name.
+    pub preferred: &'a str,
     /// Share of its occurrences that mean this concept.
     pub share: f32,
 }
@@ -53,7 +56,7 @@ impl Taught {
     pub fn of(complete: &[AnnotatedDocument], incomplete: &[AnnotatedDocument]) -> Taught {
         let mut taught = Taught::default();
         complete.iter().chain(incomplete).for_each(|document| taught.add(document));
-        let mut of_first: HashMap<char, Vec<String>> = HashMap::new();
+        let mut of_first: HashMap<String, Vec<String>> = HashMap::new();
         for name in taught.of_name.keys() {
             of_first.entry(first_of(name)).or_default().push(name.clone());
         }
@@ -75,7 +78,7 @@ impl Taught {
         for annotation in &document.annotations {
             let ([span], [id]) = (annotation.spans.as_slice(), annotation.ids.as_slice()) else { continue };
             // In a composite mention, it is unknown which part has which id.
-            if IdSet::parse_one(id).is_nil() || id.contains(['|', '+', '\t', ' ']) {
+            if IdSet::parse_one(id).is_nil() || id.contains(['|', '+']) || id.contains(char::is_whitespace) {
                 continue;
             }
             let Some(name) = name_of(span.of(&document.document.text)) else { continue };
@@ -83,12 +86,15 @@ impl Taught {
         }
     }
 
-    fn add_occurrences(&mut self, text: &str, of_first: &HashMap<char, Vec<String>>) {
+    fn add_occurrences(&mut self, text: &str, of_first: &HashMap<String, Vec<String>>) {
         let mut before = ' ';
         for (at, letter) in text.char_indices() {
             let begins = !(before.is_alphanumeric() && letter.is_alphanumeric());
             before = letter;
-            let names = of_first.get(&lower(letter)).filter(|_| begins);
+            if !begins {
+                continue;
+            }
+            let names = of_first.get(&first_of(&text[at..]));
             for name in names.into_iter().flatten().filter(|name| is_at(&text[at..], name)) {
                 self.of_name.get_mut(name).expect("a name of the table").n += 1;
             }
@@ -128,9 +134,8 @@ impl Taught {
             let (id, n) = uses.of_id.iter().max_by_key(|(_, n)| **n)?;
             let concept = view.kb.find(id).filter(|concept| view.has(*concept))?;
             let share = *n as f32 / (uses.n as f32 + OTHER);
-            let long = view.kb.preferred_name(concept);
-            // Long forms are separated by bars.
-            (share >= MIN_SHARE && !long.contains('|')).then_some(TaughtName { name, long, share })
+            let (first, preferred) = (view.kb.names(concept).next()?, view.kb.preferred_name(concept));
+            (share >= MIN_SHARE).then_some(TaughtName { name, concept: (concept, first), preferred, share })
         })
     }
 }
@@ -139,8 +144,10 @@ fn lower(letter: char) -> char {
     letter.to_lowercase().next().unwrap_or(letter)
 }
 
-fn first_of(name: &str) -> char {
-    name.chars().next().map_or(' ', lower)
+/// The letters and digits that a text begins with, or else its first character, in lower case.
+fn first_of(text: &str) -> String {
+    let word: String = text.chars().take_while(|letter| letter.is_alphanumeric()).take(MAX_LENGTH).map(lower).collect();
+    if word.is_empty() { text.chars().take(1).collect() } else { word }
 }
 
 fn is_lower(name: &str) -> bool {
@@ -168,8 +175,9 @@ fn is_at(text: &str, name: &str) -> bool {
         let (mut one, mut other) = (written.chars(), name.chars());
         is_lower(name) && one.next().map(lower) == other.next() && one.as_str() == other.as_str()
     };
-    let last = name.chars().next_back().is_some_and(char::is_alphanumeric);
-    is_same && !(last && text[name.len()..].starts_with(char::is_alphanumeric))
+    let (last, next) = (name.chars().next_back(), text[name.len()..].chars().next());
+    // Neither `V+ve` nor `V++` has `V+`.
+    is_same && next.is_none_or(|next| !next.is_alphanumeric() && Some(next) != last)
 }
 
 #[cfg(test)]
@@ -211,7 +219,7 @@ mod tests {
         }
         let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "test").unwrap();
         let found: Vec<(&str, &str)> =
-            taught.on(KbView { kb: &kb, subset: None }).map(|one| (one.name, one.long)).collect();
+            taught.on(KbView { kb: &kb, subset: None }).map(|one| (one.name, one.preferred)).collect();
         assert_eq!(found, [("V+", "Vomiting"), ("lame", "Lameness")]);
         // What an incomplete document leaves unannotated does not count.
         assert_eq!(Taught::of(&[], &documents).to_lines(), "V+\t1\tX:2 1\nfat\t1\tX:3 1\nlame\t2\tX:1 2\n");

@@ -316,13 +316,14 @@ pub fn learn(
         true => weights,
         false => texts.train(experiment, &manifest.config, weights, complete, held_out, out)?,
     };
-    let mut prior = match &experiment.prior_of {
+    // What the documents of an earlier training taught is counted anew.
+    let (mut prior, mut taught) = match &experiment.prior_of {
         Some(model) => {
             let models = Models::named(model)?;
             let base = &models.names().ok_or_else(|| no_tagger(model))?.bundle;
-            base.typed_tagger()?.ok_or_else(|| no_tagger(model))?.prior
+            (base.typed_tagger()?.ok_or_else(|| no_tagger(model))?.prior, base.taught()?)
         }
-        None => tagger.prior.clone(),
+        None => (tagger.prior.clone(), bundle.taught()?),
     };
     for document in complete.iter().chain(incomplete) {
         count_uses(document, &mut |name, id| (0..experiment.use_counts).for_each(|_| prior.add(name, id)));
@@ -330,7 +331,6 @@ pub fn learn(
     // The tagger has learned from texts of this kind.
     let decision = Decision { unlinked_names_only: false, ..manifest.decision };
     let manifest = TaggerManifest { label_sets: label_sets.all.clone(), decision, ..manifest.clone() };
-    let mut taught = bundle.taught()?;
     taught.join(Taught::of(complete, incomplete));
     let bundle = bundle.clone().with_tagger(&tagger.extractor, &prior, &weights, manifest).with_taught(&taught);
     Ok(Adapted { bundle, types, new_types: label_sets.added, n_mentions })

@@ -52,8 +52,8 @@ fn opened() -> Option<&'static Arc<KnowledgeBase>> {
 /// A concept, its name in the terminology, and the probability that it is right.
 type Bridged = (ConceptId, NameId, f32);
 
-/// The names of a terminology in the words of `name`, or else in these and words such as `unspecified`.
-fn names_of(view: KbView<'_>, name: &str) -> Vec<NameId> {
+/// The names of a terminology in the words of `name`, or else in these and words such as `unspecified`, and whether it is the latter.
+fn names_of(view: KbView<'_>, name: &str) -> (Vec<NameId>, bool) {
     let named = |name: &str| -> Vec<NameId> {
         let names = forms_of(view, name).flat_map(|form| view.kb.names_of_form(form));
         let is_name = |name: &NameId| {
@@ -62,7 +62,10 @@ fn names_of(view: KbView<'_>, name: &str) -> Vec<NameId> {
         names.filter(is_name).collect()
     };
     let as_such = || AS_SUCH.iter().map(|words| named(&format!("{name} {words}"))).find(|names| !names.is_empty());
-    Some(named(name)).filter(|names| !names.is_empty()).or_else(as_such).unwrap_or_default()
+    match named(name) {
+        names if names.is_empty() => (as_such().unwrap_or_default(), true),
+        names => (names, false),
+    }
 }
 
 /// What the starter's other names for `name` lead to; `None` if there is no such concept, or more than one. If the terminology has none of
@@ -79,12 +82,13 @@ fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> O
     let preferred = starter.preferred_name(*concept);
     let others = starter.names(*concept).take(MAX_NAMES).map(|name| starter.name(name));
     for other in std::iter::once(preferred).chain(others) {
-        let mut named = names_of(view, other).into_iter().map(|name| (view.kb.concept_of(name), name)).peekable();
+        let (named, is_as_such) = names_of(view, other);
+        let mut named = named.into_iter().map(|name| (view.kb.concept_of(name), name)).peekable();
         if other == preferred && named.peek().is_some() {
             // What the starter calls the concept itself counts most.
             let named: Vec<(ConceptId, NameId)> = named.collect();
             if named.iter().all(|one| one.0 == named[0].0) {
-                return Some((named[0].0, named[0].1, TRUST));
+                return Some((named[0].0, named[0].1, if is_as_such { TRUST_ONE } else { TRUST }));
             }
             continue;
         }

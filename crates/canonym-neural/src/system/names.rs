@@ -150,7 +150,7 @@ impl PipelineModel {
             return Ok(None);
         }
         let mut senses = SenseInventory::clone(&on.senses.clone().unwrap_or_else(SenseInventory::embedded));
-        names.for_each(|one| senses.teach(one.name, one.long, one.share));
+        names.for_each(|one| senses.teach(one.name, one.concept, one.preferred, one.share));
         Ok(Some(Arc::new(senses)))
     }
 

@@ -34,7 +34,8 @@ pub fn training_documents(app: &App, connection: &Connection, project: i64) -> A
         mark.is_human()
     };
     corpus::for_each_document(app.engine.kb(), connection, project, is_wanted, |stored, document, _| {
-        let is_finished = stored.is_finished || has_gold.replace(false);
+        let is_gold = has_gold.replace(false);
+        let is_finished = stored.is_finished || is_gold;
         documents.push(TrainingDocument { number: stored.id, document, is_finished, split: stored.split });
         Ok(())
     })?;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::context::{self, MentionContext};
 use super::disagree::{SETTLE, fitness};
-use super::predict::{Reviewed, contradicts};
+use super::predict::{Annotations, Reviewed};
 use super::{Change, Changes, MarkState, Named, Source, State, span_pairs};
 use crate::error::{ApiError, ApiResult};
 use crate::spans::{Pairs, from_pairs, surface};
@@ -287,30 +287,15 @@ impl DocumentState<'_> {
             None if n > 0 => format!("finishing would accept {n} open predictions, and `accepts` does not say so"),
             Some(expected) if expected != n => format!("finishing would accept {n} open predictions, not {expected}"),
             _ => {
-                return open
-                    .into_iter()
-                    .map(|id| match self.get(id)? {
-                        mark if self.is_contradicted(mark) => {
-                            Ok(Change { id, before: Some(mark.clone()), after: None })
-                        }
-                        _ => self.revise(id, |_| ()),
-                    })
-                    .collect();
+                let people = Annotations::of(self.marks.values().filter(|mark| mark.is_human()));
+                let decided = |id: i64| match self.get(id)? {
+                    mark if people.contradict(mark) => Ok(Change { id, before: Some(mark.clone()), after: None }),
+                    _ => self.revise(id, |_| ()),
+                };
+                return open.into_iter().map(decided).collect();
             }
         };
         Err(ApiError::conflict(message).hint("look at the document again; nothing was changed"))
-    }
-
-    /// Whether a person annotated something else where a prediction is; a linked one of another type may be nested.
-    fn is_contradicted(&self, predicted: &MarkState) -> bool {
-        let is_nested = |outer: &MarkState| {
-            let hull = |mark: &MarkState| Some((mark.spans.first()?.0, mark.spans.last()?.1));
-            let is_inside = hull(outer)
-                .zip(hull(predicted))
-                .is_some_and(|(outer, inner)| outer.0 <= inner.0 && inner.1 <= outer.1 && outer != inner);
-            is_inside && predicted.concept.is_some() && outer.kind != predicted.kind
-        };
-        self.marks.values().any(|mark| contradicts(mark, predicted) && !is_nested(mark))
     }
 
     /// Undoes what finishing accepted and removed, where nobody has decided since.

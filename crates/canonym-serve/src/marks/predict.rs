@@ -92,6 +92,42 @@ impl<'a> Reviewed<'a> {
     }
 }
 
+/// What people annotated, by start.
+pub struct Annotations<'a> {
+    /// Begin and end, from the first to the last character.
+    marks: Vec<((u32, u32), &'a MarkState)>,
+    longest: u32,
+}
+
+impl<'a> Annotations<'a> {
+    /// Collects the annotations.
+    pub fn of(marks: impl Iterator<Item = &'a MarkState>) -> Annotations<'a> {
+        let mut marks: Vec<((u32, u32), &MarkState)> = marks.filter_map(|mark| Some((hull(mark)?, mark))).collect();
+        marks.sort_by_key(|(hull, _)| *hull);
+        let longest = marks.iter().map(|((start, end), _)| end - start).max().unwrap_or_default();
+        Annotations { marks, longest }
+    }
+
+    /// Whether one of them says something else than a prediction where they overlap. Of two that are linked and have different types, one may
+    /// be nested in the other; an annotation that is not linked contradicts a link only if no concept matches it.
+    pub fn contradict(&self, predicted: &MarkState) -> bool {
+        let Some(inner) = hull(predicted) else { return false };
+        let from = self.marks.partition_point(|(outer, _)| outer.0 + self.longest < inner.0);
+        self.marks[from..].iter().take_while(|(outer, _)| outer.0 < inner.1).any(|(outer, mark)| {
+            let has = |one: (u32, u32), other: (u32, u32)| one.0 <= other.0 && other.1 <= one.1 && one != other;
+            let is_linked = mark.concept.is_some() && predicted.concept.is_some();
+            let is_nested = is_linked && mark.kind != predicted.kind && (has(*outer, inner) || has(inner, *outer));
+            let is_left_open = mark.concept.is_none() && !mark.is_nil && predicted.concept.is_some();
+            contradicts(mark, predicted) && !is_nested && !is_left_open
+        })
+    }
+}
+
+/// From the first to the last character.
+fn hull(mark: &MarkState) -> Option<(u32, u32)> {
+    Some((mark.spans.first()?.0, mark.spans.last()?.1))
+}
+
 /// Whether a prediction overlaps an annotation and contradicts it.
 pub fn contradicts(human: &MarkState, predicted: &MarkState) -> bool {
     human.is_human()

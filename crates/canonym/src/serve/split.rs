@@ -33,14 +33,11 @@ pub(super) fn parts(documents: &[TrainingDocument], n: usize, uses_incomplete: b
     parts
 }
 
-/// Whether each document is held out: one in `n` of the complete ones, none if `n` is 0 or 1.
+/// Whether each document is held out: one in `n` of the complete ones; if `n` is 0 or 1, only those that were held out before.
 pub(super) fn held_out(documents: &[TrainingDocument], n: usize) -> Vec<bool> {
     let mut is_held_out = vec![false; documents.len()];
     let complete: Vec<usize> = (0..documents.len()).filter(|row| documents[*row].is_finished).collect();
-    if n < 2 || complete.is_empty() {
-        return is_held_out;
-    }
-    let wanted = (complete.len() + n / 2) / n;
+    let wanted = if n < 2 { 0 } else { (complete.len() + n / 2) / n };
     let (mut test, mut new): (Vec<usize>, Vec<usize>) = Default::default();
     for row in &complete {
         match documents[*row].split {
@@ -52,12 +49,11 @@ pub(super) fn held_out(documents: &[TrainingDocument], n: usize) -> Vec<bool> {
     let id = |row: &usize| documents[*row].document.document.id.as_str();
     // Those reserved while they were incomplete come first.
     new.sort_by_key(|row| (!is_reserved(&documents[*row], n), hash_of(id(row))));
-    let n_new = wanted.saturating_sub(test.len()).min(new.len());
-    test.extend(&new[..n_new]);
     // Something must be left to learn from.
-    if test.len() < complete.len() {
-        test.into_iter().for_each(|row| is_held_out[row] = true);
-    }
+    let n_left = complete.len().saturating_sub(test.len() + 1);
+    let n_new = wanted.saturating_sub(test.len()).min(new.len()).min(n_left);
+    test.extend(&new[..n_new]);
+    test.into_iter().for_each(|row| is_held_out[row] = true);
     is_held_out
 }
 

@@ -67,13 +67,20 @@ impl SenseConcepts {
         }
     }
 
-    /// The concepts of the first long form that is a name, or else the concept of one that has another name.
+    /// The given concept, or those of the first long form that is a name, or else the concept of one that has another name.
     fn of_long_forms(&self, view: KbView<'_>, sense: &Sense) -> &[Named] {
+        self.of_long_forms[sense.number()].get_or_init(|| match sense.concept() {
+            Some(given) => vec![given],
+            None => self.found_for(view, sense),
+        })
+    }
+
+    fn found_for(&self, view: KbView<'_>, sense: &Sense) -> Vec<Named> {
         let other = || self.other_names.iter().find_map(|other| sense.long_forms().find_map(|long| other.0(long)));
-        self.of_long_forms[sense.number()].get_or_init(|| match concepts_of(view, sense) {
+        match concepts_of(view, sense) {
             found if found.is_empty() => other().into_iter().collect(),
             found => found,
-        })
+        }
     }
 
     /// The concepts of a sense among those of its form: `Turkey`, the country, is not Turkeys if that is a sense of its own.

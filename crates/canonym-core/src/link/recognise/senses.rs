@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -41,6 +40,8 @@ pub struct Sense {
     /// Whether it comes from the user's file.
     pub is_own: bool,
     long_forms: Cow<'static, str>,
+    /// Its concept in the knowledge base that the inventory is for, with a name, instead of that of its long forms.
+    concept: Option<(ConceptId, NameId)>,
     topics: Vec<u8>,
     cues: &'static str,
     /// Filled when the sense is first met.
@@ -53,6 +54,11 @@ impl Sense {
     /// Its topics; empty if unknown.
     pub(super) fn topics(&self) -> &[u8] {
         &self.topics
+    }
+
+    /// Its concept, if it was given.
+    pub(super) fn concept(&self) -> Option<(ConceptId, NameId)> {
+        self.concept
     }
 
     /// Its index in the inventory.
@@ -235,7 +241,16 @@ impl SenseInventory {
                 let long_forms = long_forms.into();
                 inventory.add(
                     form,
-                    Sense { prior, is_own: false, long_forms, topics, cues, prepared: OnceLock::new(), number: 0 },
+                    Sense {
+                        prior,
+                        is_own: false,
+                        long_forms,
+                        concept: None,
+                        topics,
+                        cues,
+                        prepared: OnceLock::new(),
+                        number: 0,
+                    },
                 );
             }
             Arc::new(inventory)
@@ -291,24 +306,24 @@ impl SenseInventory {
                 own.push(form.into());
                 inventory.remove(form);
             }
-            inventory.add_own(form, long_forms, prior / 100.0);
+            inventory.add_own(form, long_forms, None, prior / 100.0);
         }
         Ok(inventory)
     }
 
-    /// Adds a form with its long form and the share of its uses that mean it, as from a user's file; it replaces the entries of the same form,
-    /// unless they come from a user's file.
-    pub fn teach(&mut self, form: &str, long_form: &str, share: f32) {
+    /// Adds a form with its concept in one knowledge base, the preferred name of that, and the share of its uses that mean it, as from a user's
+    /// file; it replaces the entries of the same form, unless they come from a user's file.
+    pub fn teach(&mut self, form: &str, concept: (ConceptId, NameId), preferred: &str, share: f32) {
         if !self.senses(form).iter().any(|sense| sense.is_own) {
             self.remove(form);
-            self.add_own(form, long_form, share);
+            self.add_own(form, preferred, Some(concept), share);
         }
     }
 
-    fn add_own(&mut self, form: &str, long_forms: &str, prior: f32) {
+    fn add_own(&mut self, form: &str, long_forms: &str, concept: Option<(ConceptId, NameId)>, prior: f32) {
         let long_forms = Cow::Owned(long_forms.to_owned());
         let (topics, prepared) = (Vec::new(), OnceLock::new());
-        self.add(form, Sense { prior, is_own: true, long_forms, topics, cues: "", prepared, number: 0 });
+        self.add(form, Sense { prior, is_own: true, long_forms, concept, topics, cues: "", prepared, number: 0 });
     }
 
     /// All senses with their forms, in no particular order.
@@ -330,8 +345,9 @@ impl SenseInventory {
         match forms.iter_mut().find(|(known, _)| **known == *form) {
             Some((_, senses)) => senses.push(sense),
             None => {
-                forms.push((form.into(), vec![sense]));
-                forms.sort_by_key(|(form, _)| Reverse(form.len()));
+                // The longest come first.
+                let at = forms.partition_point(|(known, _)| known.len() >= form.len());
+                forms.insert(at, (form.into(), vec![sense]));
             }
         }
     }
@@ -401,7 +417,7 @@ impl SenseInventory {
             let end = words.partition_point(|word| word.token.span.end <= span.end);
             // The form must be a whole word, and must not follow a prefix such as `anti-`: `anti-HBs`.
             let is_whole = end > at
-                && (words[end - 1].token.span.end == span.end || !span.of(text).ends_with(char::is_alphanumeric))
+                && (words[end - 1].token.span.end == span.end || ends_with_sign(text, span))
                 && words.get(end).is_none_or(|next| next.token.before != Gap::Glued);
             let prefix = words[..at]
                 .last()
@@ -493,6 +509,14 @@ impl std::hash::Hasher for Identity {
 fn first_word(form: &str) -> &str {
     let token = crate::text::tokens::tokenize(form).first().map(|token| token.span);
     token.map_or(form, |span| span.of(form))
+}
+
+/// Whether a form ends with a sign, such as `V+`, and the word with it: not in `V+ve` or `V++`.
+fn ends_with_sign(text: &str, span: Span) -> bool {
+    let (Some(last), next) = (span.of(text).chars().next_back(), text[span.end as usize..].chars().next()) else {
+        return false;
+    };
+    !last.is_alphanumeric() && next.is_none_or(|next| next != last && !next.is_alphanumeric())
 }
 
 /// Whether two texts are equal except for an initial capital.

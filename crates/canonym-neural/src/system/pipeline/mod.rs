@@ -227,6 +227,7 @@ impl Pipeline {
         }
         match &proposal.absent_sense {
             Some((long, p_sense)) if proposal.is_other_sense => {
+                // The links of other senses were dropped.
                 bridge(view, long, top_k, &mut proposal.link, search);
                 proposal.link.candidates.iter_mut().for_each(|candidate| candidate.p_link *= p_sense);
             }
