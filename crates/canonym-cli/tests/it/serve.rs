@@ -159,9 +159,9 @@ fn a_project_trains_a_model_and_gets_its_predictions() {
     ask(&address, "POST", "/api/v1/projects", "{\"name\": \"Gadgets\"}");
     let mut corpus = String::new();
     // Enough for a test set that shows the gain.
-    for at in 0..15 {
+    for at in 10..25 {
         let title = format!("Patient {at} was given a zorbomat and felt well.");
-        corpus += &format!("{at}|t|{title}\n{at}|a|\n{at}\t22\t30\tzorbomat\tGadget\tMESH:D000005\n\n");
+        corpus += &format!("{at}|t|{title}\n{at}|a|\n{at}\t23\t31\tzorbomat\tGadget\tMESH:D000005\n\n");
     }
     corpus += "new|t|Nobody else was given a zorbomat and felt well.\nnew|a|\n\n";
     let report = ask(
