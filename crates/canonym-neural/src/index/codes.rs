@@ -199,10 +199,13 @@ impl Vectorised for Estimates<'_> {
                     }
                 }
             }
-            let sums: [f32; BLOCK] = std::array::from_fn(|at| {
-                let [ones, twos, fours, eights] = [0, 1, 2, 3].map(|plane| counts[plane][at] as i32);
-                (ones + 2 * twos + 4 * fours - 8 * eights) as f32
-            });
+            // Closures of array functions are not inlined here, which takes as long as the counts.
+            let mut sums = [0.0f32; BLOCK];
+            let [ones, twos, fours, eights] = &counts;
+            for at in 0..BLOCK {
+                let positive = ones[at] + 2 * twos[at] + 4 * fours[at];
+                sums[at] = (positive as i32 - 8 * eights[at] as i32) as f32;
+            }
             self.query.estimate(&lines[self.query.planes.len()], &sums, to);
         }
     }
