@@ -127,7 +127,7 @@ impl KnowledgeBase {
     /// `sources` is one path or a list of them, in any format that `canonym kb build` reads: OBO, OWL, OBO Graphs, UMLS RRF, SNOMED CT
     /// RF2, MeSH, CTD, NCBI Gene and Taxonomy, BioSyn, TSV or JSON lines. Options are those of the command: format, prefix, vocabularies
     /// (`--sources`), languages, semantic_types, term_types, keep_obsolete, xrefs, xrefs_from, code_systems (`--code-system`), join,
-    /// join_predicates, with_starter, name, licence and version (`--source-version`).
+    /// join_predicates, with_starter, names_as_written, name, licence and version (`--source-version`).
     ///
     /// >>> _ = open("clinic.tsv", "w").write("CLINIC:1\ttennis elbow\tlateral epicondylitis\n")
     /// >>> kb = canonym.KnowledgeBase.build("clinic.tsv", "clinic.kb")
@@ -319,6 +319,7 @@ fn build_config(py: Python<'_>, sources: Vec<PathBuf>, options: Option<&Bound<'_
         mappings: options.take_list("join")?,
         predicates: options.take_list("join_predicates")?,
         starter: options.take::<bool>("with_starter")?.unwrap_or_default().then(|| STARTER_TABLE.as_bytes().to_vec()),
+        names_as_written: options.take("names_as_written")?.unwrap_or_default(),
         name: options.take("name")?,
         licence: options.take("licence")?.unwrap_or_default(),
         version: options.take("version")?.unwrap_or_default(),

@@ -29,6 +29,7 @@ class _BuildOptions(TypedDict, total=False):
     join: _OneOrMany[_Path]
     join_predicates: _OneOrMany[str]
     with_starter: bool
+    names_as_written: bool
     name: str | None
     licence: str | None
     version: str | None

@@ -74,6 +74,10 @@ pub struct BuildArguments {
     /// same id or alternative id, such as MESH:D005334. Names of other concepts are not added.
     #[arg(long)]
     with_starter: bool,
+    /// Keep names as written. By default, `Varicella [chickenpox]` also gets the names `Varicella` and `chickenpox`, and `Asthma,
+    /// unspecified` the name `Asthma`, unless another concept has them.
+    #[arg(long)]
+    names_as_written: bool,
     /// Name of the knowledge base [default: the name of the first source].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -171,6 +175,7 @@ fn config(arguments: &BuildArguments) -> anyhow::Result<BuildConfig> {
             .iter()
             .map(|text| code_system(text))
             .collect::<canonym_core::Result<_>>()?,
+        names_as_written: arguments.names_as_written,
     })
 }
 
@@ -193,6 +198,10 @@ fn summary(out: &Path, len: u64, meta: &Meta, report: &Report, took: Duration) -
     }
     if meta.options.iter().any(|option| option == WITH_STARTER) {
         sheet.line("starter", starter_line(report));
+    }
+    if report.n_variants > 0 {
+        let added = counted(report.n_variants, "name");
+        sheet.line("variants", format!("{added} added without words in brackets or words such as `unspecified`"));
     }
     let rows = |counts: &BTreeMap<(String, String), u64>| -> Vec<(u64, String)> {
         counts.iter().map(|(what, n)| (*n, format!("{}: {}{}", what.0, what.1, report.first_of(what)))).collect()

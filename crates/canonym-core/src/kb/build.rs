@@ -12,6 +12,9 @@ use crate::{Error, Result};
 /// The setting as recorded in the knowledge base.
 pub const WITH_STARTER: &str = "--with-starter";
 
+/// The setting as recorded in the knowledge base.
+const NAMES_AS_WRITTEN: &str = "--names-as-written";
+
 /// What a knowledge base is built from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildConfig {
@@ -37,6 +40,8 @@ pub struct BuildConfig {
     pub xrefs_from: Vec<PathBuf>,
     /// URIs and releases of code systems.
     pub code_systems: Vec<CodeSystemRecord>,
+    /// Whether names stay as written: no variants without remarks in brackets and words such as `unspecified` are added.
+    pub names_as_written: bool,
 }
 
 /// Parses a code system: `PREFIX=URI`, or `PREFIX=URI|VERSION`.
@@ -69,6 +74,7 @@ pub fn build(config: &BuildConfig, out: &Path, progress: &mut BuildProgress<'_>)
         starter: config.starter.clone(),
         xrefs_from: config.xrefs_from.clone(),
         code_systems: config.code_systems.clone(),
+        names_as_written: config.names_as_written,
     };
     compile(&sources, &compiled, out, progress)
 }
@@ -131,5 +137,6 @@ fn options(config: &BuildConfig, sources: &[CompileSource]) -> Vec<String> {
     options.extend(config.mappings.iter().map(|path| format!("--join {}", last(path))));
     options.extend(config.xrefs_from.iter().map(|path| format!("--xrefs-from {}", last(path))));
     options.extend(config.starter.is_some().then(|| WITH_STARTER.to_owned()));
+    options.extend(config.names_as_written.then(|| NAMES_AS_WRITTEN.to_owned()));
     options
 }

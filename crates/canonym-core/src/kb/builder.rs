@@ -18,6 +18,7 @@ use super::join::{self, Mappings};
 use super::lexicon::{Layout, Lexicon};
 use super::record::{ConceptRecord, Scope};
 use super::supplement;
+use super::variants;
 use super::xref::{Predicate, XrefRecord};
 use crate::artifact::{AtomicFile, ContainerWriter};
 use crate::{Error, Result};
@@ -258,13 +259,34 @@ impl KnowledgeBaseBuilder {
         Ok(self.joined.len() as u64)
     }
 
-    /// Adds the names of records as exact synonyms to concepts with the same id or alternative id, except names that
-    /// another concept has. Records without a matching concept are ignored. Call after [`KnowledgeBaseBuilder::join`].
-    pub fn supplement(&mut self, records: &[ConceptRecord], report: &mut Report) -> Result<()> {
+    /// The concept that each concept is merged into; for most, itself.
+    fn joined_concepts(&self) -> Vec<u32> {
         let mut concept_of: Vec<u32> = (0..self.owners.len() as u32).collect();
         for (concept, target) in &self.joined {
             concept_of[*concept as usize] = *target;
         }
+        concept_of
+    }
+
+    /// Adds [`variants`] of names as synonyms of their concepts. Call after [`KnowledgeBaseBuilder::join`] and
+    /// [`KnowledgeBaseBuilder::supplement`].
+    pub fn add_variants(&mut self, report: &mut Report) -> Result<()> {
+        let concept_of = self.joined_concepts();
+        let name = |row: usize| (concept_of[self.name_of[row].0 as usize], self.names.get(row as u32));
+        let is_exact = |row: usize| self.name_of[row].1 <= Scope::Exact;
+        let added = variants::plan(self.name_of.len(), name, is_exact);
+        for (concept, name, scope) in &added {
+            self.names.push("names", name)?;
+            self.name_of.push((*concept, *scope));
+        }
+        report.n_variants += added.len() as u64;
+        Ok(())
+    }
+
+    /// Adds the names of records as exact synonyms to concepts with the same id or alternative id, except names that
+    /// another concept has. Records without a matching concept are ignored. Call after [`KnowledgeBaseBuilder::join`].
+    pub fn supplement(&mut self, records: &[ConceptRecord], report: &mut Report) -> Result<()> {
+        let concept_of = self.joined_concepts();
         let named = |row: &u32| self.owners[*row as usize] != NO_ORIGIN;
         let ids = (0..self.owners.len() as u32).filter(named).map(|row| (concept_of[row as usize], self.ids.get(row)));
         let alternatives = self.alternative_of.iter().zip(0..).filter(|(concept, _)| named(concept));

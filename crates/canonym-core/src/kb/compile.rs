@@ -54,6 +54,8 @@ pub struct CompileConfig {
     pub xrefs_from: Vec<PathBuf>,
     /// URIs and releases of code systems given by the user.
     pub code_systems: Vec<CodeSystemRecord>,
+    /// Whether no variants of names are added.
+    pub names_as_written: bool,
 }
 
 /// Prefixes counted per source, to bound memory.
@@ -117,6 +119,9 @@ pub fn compile(
     }
     if let Some(starter) = &config.starter {
         builder.supplement(&read_starter(starter)?, &mut report)?;
+    }
+    if !config.names_as_written {
+        builder.add_variants(&mut report)?;
     }
     for path in &config.xrefs_from {
         add_mappings(&mut Input::open(path)?, &mut builder, &mut report)?;

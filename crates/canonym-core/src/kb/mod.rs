@@ -20,6 +20,7 @@ pub mod sources;
 pub mod subset;
 mod supplement;
 pub mod translate;
+pub mod variants;
 pub mod xref;
 
 pub use builder::{BuildProgress, BuildStep, KnowledgeBaseBuilder};

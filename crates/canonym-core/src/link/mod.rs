@@ -13,6 +13,7 @@ pub mod lexical;
 pub mod lookalike;
 pub mod model;
 pub mod recognise;
+pub mod rephrased;
 pub mod short_list;
 pub mod slips;
 pub mod sssom;

@@ -199,7 +199,7 @@ pub fn compile_all(sources: &[Source], out: &Path) -> canonym_core::Result<Knowl
     };
     let shown = sources.iter().map(|source| source.path.display().to_string()).collect::<Vec<_>>().join(", ");
     let sources: Vec<CompileSource> = sources.iter().map(from).collect();
-    compile(&sources, &CompileConfig::default(), out, &mut |_| Ok(()))
+    compile(&sources, &CompileConfig { names_as_written: true, ..CompileConfig::default() }, out, &mut |_| Ok(()))
         .with_context(|| format!("cannot compile {shown}"))?;
     let bytes = std::fs::read(out).with_context(|| format!("cannot read {}", out.display()))?;
     KnowledgeBase::from_vec(bytes, &shown)

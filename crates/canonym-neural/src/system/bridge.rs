@@ -5,9 +5,11 @@ use std::sync::{Arc, LazyLock};
 
 use canonym_core::kb::lexicon::hash_form;
 use canonym_core::kb::subset::{KbView, Subset};
+use canonym_core::kb::variants::{joined_parts, variants};
 use canonym_core::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::sense_concepts::OtherNames;
+use canonym_core::link::rephrased::rephrased;
 use canonym_core::link::short_list::ShortList;
 use canonym_core::link::written_out::{expanded, forms_of};
 use canonym_core::link::{Candidate, Link};
@@ -31,8 +33,8 @@ const TRUST_ONE: f32 = 0.65;
 const MIN_OWN: f32 = 0.3;
 
 /// Words of classifications for a concept as such: `Crohn's disease, unspecified`.
-const AS_SUCH: [&str; 5] =
-    ["unspecified", "site not specified", "unspecified site", "any site", "not otherwise specified"];
+const AS_SUCH: [&str; 6] =
+    ["unspecified", "essential", "site not specified", "unspecified site", "any site", "not otherwise specified"];
 
 /// Words that hardly make a name narrower.
 const GENERIC: [&str; 4] = ["acute", "disease", "disorder", "syndrome"];
@@ -104,7 +106,7 @@ fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> O
     let Some((concept, of_kb, n_names, other)) = found.first().copied() else {
         return searched(view, preferred, search);
     };
-    let is_only = || view.kb.names(concept).count() == 1 && !is_narrower(other, preferred) && !is_narrower(other, name);
+    let is_only = || has_one_name(view.kb, concept) && !is_narrower(other, preferred) && !is_narrower(other, name);
     let is_enough = n_names >= MIN_NAMES || is_only();
     let is_clear = is_enough && found.get(1).is_none_or(|next| 2 * next.2 <= n_names);
     is_clear.then_some((concept, of_kb, if n_names >= MIN_NAMES { TRUST } else { TRUST_ONE }))
@@ -121,8 +123,16 @@ pub(super) fn other_names(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>) 
             list.iter().for_each(|list| list.correct(&kb, name, 1, &mut link));
             link
         };
-        bridged(view, long, search).map(|(concept, name, _)| (concept, name))
+        let in_other_words = rephrased(view, long).map(|(concept, name, _)| (concept, name));
+        in_other_words.or_else(|| bridged(view, long, search).map(|(concept, name, _)| (concept, name)))
     })
+}
+
+/// Whether a concept has one name; variants of its preferred name do not count.
+fn has_one_name(kb: &KnowledgeBase, concept: ConceptId) -> bool {
+    let preferred = kb.preferred_name(concept);
+    let of_preferred = [variants(preferred), joined_parts(preferred)].concat();
+    kb.names(concept).filter(|name| !of_preferred.iter().any(|variant| variant == kb.name(*name))).count() == 1
 }
 
 /// Whether a name has all words of another one and more: `radiation proctitis` beside `proctitis`.
@@ -152,7 +162,10 @@ pub(super) fn bridge(view: KbView<'_>, name: &str, top_k: usize, link: &mut Link
         return;
     }
     let written_out = expanded(view, name).map(|(concept, name)| (concept, name, TRUST));
+    let in_other_words =
+        || rephrased(view, name).map(|(concept, name, exact)| (concept, name, if exact { TRUST } else { TRUST_ONE }));
     let Some((concept, found, p_link)) = written_out
+        .or_else(in_other_words)
         .or_else(|| bridged(view, name, search))
         .filter(|(.., p_link)| *p_link > sure && (*p_link > TRUST_ONE || sure < MIN_OWN))
     else {

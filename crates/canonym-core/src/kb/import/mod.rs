@@ -119,6 +119,8 @@ pub struct Report {
     pub n_supplemented: u64,
     /// Number of names added.
     pub n_added_names: u64,
+    /// Number of variants of names added.
+    pub n_variants: u64,
     /// Numbers of records merged into an earlier one of the same file, by kind and reason.
     pub merged: BTreeMap<(String, String), u64>,
     /// Location of the first item dropped or merged for each kind and reason, if the importer tracks lines.
