@@ -50,7 +50,7 @@ const DOCUMENTS: [&str; 32] = [
 const LEEWAY: f64 = 0.25;
 
 /// Files shown in the guide, and the start of each.
-const SHOWN: [(&str, &str); 13] = [
+const SHOWN: [(&str, &str); 14] = [
     ("ward.jsonl", "{\"id\":\"WARD:1\""),
     ("lab.txt", "LAB:1⇥"),
     ("messages.jsonl", "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"initialize\""),
@@ -65,6 +65,7 @@ const SHOWN: [(&str, &str); 13] = [
     ("notes/8.txt", "Past medical history:"),
     ("ward.tsv", "# Lines that begin"),
     ("codes.tsv", "D009203⇥"),
+    ("icd.tsv", "B01⇥"),
     ("same.sssom.tsv", "subject_id⇥"),
     ("ward-new.obo", "[Term]"),
 ];

@@ -78,6 +78,8 @@ pub struct KnowledgeBaseBuilder {
     xref_of: Vec<(u32, Predicate)>,
     report: Report,
     layout: Option<Layout>,
+    /// Row of the first variant of a name; all rows that follow are variants.
+    first_variant: Option<u32>,
 }
 
 /// The final order of concepts and names.
@@ -123,6 +125,7 @@ impl KnowledgeBaseBuilder {
             xref_of: Vec::new(),
             report: Report::default(),
             layout: None,
+            first_variant: None,
         }
     }
 
@@ -274,6 +277,7 @@ impl KnowledgeBaseBuilder {
         let concept_of = self.joined_concepts();
         let name = |row: usize| (concept_of[self.name_of[row].0 as usize], self.names.get(row as u32));
         let is_exact = |row: usize| self.name_of[row].1 <= Scope::Exact;
+        self.first_variant = Some(self.name_of.len() as u32);
         let added = variants::plan(self.name_of.len(), name, is_exact);
         for (concept, name, scope) in &added {
             self.names.push("names", name)?;
@@ -352,7 +356,10 @@ impl KnowledgeBaseBuilder {
         }
         meta.n_concepts = order.len() as u32;
         meta.n_names = name_order.len() as u32;
-        meta.n_scoped_names = name_order.iter().filter(|(_, _, scope)| *scope > Scope::Exact).count() as u32;
+        // Variants do not make it a terminology with synonym scopes.
+        let is_given = |row: u32| self.first_variant.is_none_or(|first| row < first);
+        let scoped = name_order.iter().filter(|(_, row, scope)| *scope > Scope::Exact && is_given(*row));
+        meta.n_scoped_names = scoped.count() as u32;
         let (parents, unknown) = self.known_parents(&new_row);
         report.drop_many("parent", "not in the knowledge base", unknown.n);
         meta.unknown_parents = Some(unknown);

@@ -29,6 +29,9 @@ const PLACES: [&str; 2] = [" of unspecified ", " in unspecified "];
 /// Maximum number of words for what is left unspecified.
 const MAX_KIND: usize = 3;
 
+/// Minimum length of a variant.
+const MIN_LETTERS: usize = 3;
+
 /// Maximum number of words in brackets.
 const MAX_WORDS: usize = 5;
 
@@ -126,7 +129,9 @@ fn instead(name: &str, part: Part) -> Option<String> {
     }
     let first = inside.split(' ').next().unwrap_or_default().trim_end_matches('.').to_lowercase();
     let is_short = inside.chars().filter(|letter| letter.is_uppercase()).count() > 1 && !inside.contains(' ');
-    if !part.is_square || is_short || REMARKS.contains(&&*first) {
+    // `PH-2 [Monkey]` is no monkey.
+    let is_proper = inside.starts_with(char::is_uppercase) && !inside.contains(' ');
+    if !part.is_square || is_short || is_proper || REMARKS.contains(&&*first) {
         return None;
     }
     // `Fourth [trochlear] nerve palsy`: one word for another.
@@ -192,6 +197,16 @@ pub fn joined_parts(name: &str) -> Vec<String> {
     [one, other].map(|place| format!("{head} of {place}")).into()
 }
 
+/// A name of cells without that word, if a symbol or a letter comes before it: `memory B`, `MAIT`.
+fn without_cell(name: &str) -> Option<&str> {
+    let head = name.strip_suffix(" cell").or_else(|| name.strip_suffix(" cells"))?;
+    let last = head.rsplit([' ', '-']).next().unwrap_or_default();
+    // `hES cells` are not called hes.
+    let is_capital = last.chars().any(char::is_uppercase) && !last.chars().any(char::is_lowercase);
+    let is_symbol = is_capital || last.chars().any(|letter| letter.is_ascii_digit());
+    (is_symbol && head.chars().count() > 1).then_some(head)
+}
+
 /// The variants of a name; empty for most names.
 pub fn variants(name: &str) -> Vec<String> {
     let parts = if name.contains(['(', '[']) { parts(name) } else { Vec::new() };
@@ -216,7 +231,8 @@ pub fn variants(name: &str) -> Vec<String> {
     }
     let such: Vec<String> = std::iter::once(name).chain(found.iter().map(String::as_str)).filter_map(as_such).collect();
     found.extend(such);
-    found.retain(|variant| !variant.is_empty() && variant != name);
+    found.extend(without_cell(name).map(str::to_owned));
+    found.retain(|variant| variant.chars().count() >= MIN_LETTERS && variant != name);
     found.sort_unstable();
     found.dedup();
     found
@@ -320,8 +336,15 @@ mod tests {
             ("unspecified", &[]),
             ("NOS", &[]),
             ("Induction of nos", &[]),
+            ("memory B cell", &["memory B"]),
+            ("MAIT cells", &["MAIT"]),
+            ("hES cells", &[]),
+            ("B cell", &[]),
+            ("stem cell", &[]),
             ("iron(2+) sulfate", &[]),
             ("Benzo[a]pyrene", &[]),
+            ("PH-2 [Monkey]", &["PH-2"]),
+            ("C (sensu Mustela)", &[]),
             ("heat shock protein (Hsp70) member 8", &[]),
             ("POM121 transmembrane nucleoporin B (pseudogene)", &[]),
             ("(R)-warfarin", &[]),

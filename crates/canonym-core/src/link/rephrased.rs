@@ -1,28 +1,35 @@
 //! Names in other words for the same: `Malignant neoplasm of ovary` for `ovarian cancer`, `Fracture of wrist` for `broken wrist`.
 
-use crate::kb::lexicon::{bag_key, hash_form};
+use crate::kb::lexicon::{bag_key, hash_form, hash_token};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, FormId, NameId, Scope};
 use crate::text::normalise::{canonical, fold};
+use crate::text::words::is_linking_word;
 
-/// Words and phrases for the same in names; one of several words stands for the first one only.
-const SAME: [&[&str]; 12] = [
-    &["malignant neoplasm", "malignant tumor", "cancer", "malignancy", "ca"],
-    &["infection", "infectious disease", "infected"],
-    &["thrombosis", "blood clot", "clot"],
-    &["fracture", "broken", "fractured"],
-    &["rupture", "torn", "tear", "ruptured"],
-    &["sprain", "sprained"],
-    &["dislocation", "dislocated"],
-    &["contusion", "bruise", "bruised", "bruising"],
-    &["laceration", "cut"],
-    &["obstruction", "blocked", "blockage"],
-    &["calculus", "stone"],
-    &["pain", "ache", "aching", "sore", "soreness", "painful"],
+/// Words and phrases for the same: those of names, and those that only texts have.
+type Same = (&'static [&'static str], &'static [&'static str]);
+
+/// The words and phrases. `tear` and `cut` may mean other things as names.
+const SAME: [Same; 12] = [
+    (&["malignant neoplasm", "malignant tumor", "cancer"], &["malignancy", "ca"]),
+    (&["infection", "infectious disease"], &["infected"]),
+    (&["thrombosis", "blood clot"], &["clot"]),
+    (&["fracture"], &["broken", "fractured"]),
+    (&["rupture"], &["torn", "tear", "ruptured"]),
+    (&["sprain"], &["sprained"]),
+    (&["dislocation"], &["dislocated"]),
+    (&["contusion"], &["bruise", "bruised", "bruising"]),
+    (&["laceration"], &["cut"]),
+    (&["obstruction"], &["blocked", "blockage"]),
+    (&["calculus", "stone"], &[]),
+    (&["pain"], &["ache", "aching", "sore", "soreness", "painful"]),
 ];
 
 /// Maximum number of words of a name that is rephrased.
 const MAX_WORDS: usize = 8;
+
+/// Minimum length of a name of one word that may differ in its derivation.
+const MIN_LONE: usize = 8;
 
 /// The words of a name with one phrase in other words.
 fn rephrasings(words: &[&str]) -> Vec<String> {
@@ -32,41 +39,68 @@ fn rephrasings(words: &[&str]) -> Vec<String> {
     };
     let mut found = Vec::new();
     for at in 0..words.len() {
-        for group in SAME {
+        for (of_names, of_texts) in SAME {
             // The longest phrase here: `malignant tumor`, not `tumor`.
-            let here = group.iter().filter(|phrase| is_phrase(at, phrase)).max_by_key(|phrase| phrase.len());
+            let all = of_names.iter().chain(of_texts);
+            let here = all.filter(|phrase| is_phrase(at, phrase)).max_by_key(|phrase| phrase.len());
             let Some(here) = here else { continue };
             let end = at + here.split(' ').count();
-            let others = group.iter().filter(|other| *other != here);
-            found.extend(others.map(|other| [&words[..at], &[*other], &words[end..]].concat().join(" ")));
+            let others = of_names.iter().filter(|other| *other != here);
+            // `fracture of clavicle` for `broken clavicle`.
+            let is_before = at == 0 && words.get(end).is_some_and(|next| !is_linking_word(next));
+            let of: &[&str] = if is_before { &["of"] } else { &[] };
+            found.extend(others.map(|other| [&words[..at], &[*other], of, &words[end..]].concat().join(" ")));
         }
     }
     found
 }
 
-/// The only concept with a name in the words of `name` but for one phrase in other words, its name, and whether that is an exact one; `None`
-/// if there are several.
-pub fn rephrased(view: KbView<'_>, name: &str) -> Option<(ConceptId, NameId, bool)> {
+/// A concept, its name in other words, and whether that is an exact one.
+pub type Rephrased = (ConceptId, NameId, bool);
+
+/// The only concept with a name in the words of `name`, adjectives and nouns alike, but for one phrase in other words; `None` if there are
+/// several.
+pub fn rephrased(view: KbView<'_>, name: &str) -> Option<Rephrased> {
     let folded = fold(name);
     let words: Vec<&str> = folded.split(' ').collect();
     if !(2..=MAX_WORDS).contains(&words.len()) {
         return None;
     }
-    let mut found: Vec<(ConceptId, NameId, bool)> = Vec::new();
-    for other in rephrasings(&words) {
-        let hashes = hash_form(&other);
-        let key = bag_key(hashes.iter().filter(|word| !word.linking).map(|word| word.root));
-        let forms = view.kb.roots().get(key).iter().map(FormId).filter(|form| view.has_form(*form));
-        let names = forms.flat_map(|form| view.kb.names_of_form(form));
-        found.extend(names.filter_map(|name| {
-            let (concept, scope) = (view.kb.concept_of(name), view.kb.scope(name));
-            (view.has(concept) && scope <= Scope::Narrow).then_some((concept, name, scope <= Scope::Exact))
-        }));
-    }
+    only(rephrasings(&words).iter().flat_map(|other| of_roots(view, other)).collect())
+}
+
+/// The concepts with a name of the same words, adjectives and nouns alike: `Acute kidney failure` for `acute renal failure`. One short word is
+/// not enough, and both names must be about the same thing: `skinned knee` is no skin of the knee.
+pub fn of_roots<'a>(view: KbView<'a>, name: &str) -> impl Iterator<Item = Rephrased> + 'a {
+    let folded = fold(name);
+    let hashes = hash_form(&folded);
+    let counted = || hashes.iter().filter(|word| !word.linking).map(|word| word.root);
+    let rows = view.kb.roots().get(bag_key(counted()));
+    // `muddled` is Confusion, but `tearing` is no tear.
+    let is_enough = counted().count() > 1 || folded.len() >= MIN_LONE;
+    let rows = if is_enough { rows.iter().collect() } else { Vec::new() };
+    let subject = subject_of(&folded);
+    let forms = rows.into_iter().map(FormId).filter(move |form| view.has_form(*form));
+    let forms = forms.filter(move |form| subject_of(&view.kb.forms().get(form.0 as usize)) == subject);
+    forms.flat_map(move |form| view.kb.names_of_form(form)).filter_map(move |name| {
+        let (concept, scope) = (view.kb.concept_of(name), view.kb.scope(name));
+        (view.has(concept) && scope <= Scope::Narrow).then_some((concept, name, scope <= Scope::Exact))
+    })
+}
+
+/// The root of the word that says what a folded name is about: `fracture` in `fracture of wrist` and `wrist fracture`.
+fn subject_of(folded: &str) -> u64 {
+    let words = folded.split(' ');
+    let before = words.take_while(|word| !is_linking_word(word)).last();
+    hash_token(before.or(folded.rsplit(' ').next()).unwrap_or_default()).root
+}
+
+/// The only concept, or the only one with an exact name.
+pub fn only(mut found: Vec<Rephrased>) -> Option<Rephrased> {
     found.sort_by_key(|(.., is_exact)| !is_exact);
     let first = *found.first()?;
-    let is_other = |one: &&(ConceptId, NameId, bool)| one.0 != first.0 && one.2 == first.2;
-    (!found.iter().any(|one| is_other(&one))).then_some(first)
+    let is_other = |one: &Rephrased| one.0 != first.0 && one.2 == first.2;
+    (!found.iter().any(is_other)).then_some(first)
 }
 
 #[cfg(test)]

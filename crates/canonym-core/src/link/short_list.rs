@@ -5,9 +5,13 @@
 //! whose words occur together in the names of one concept only means that concept: `lantus pen`. A query with a word that other
 //! concepts have in its place means none: `CT lumbar spine` where the list has MRI lumbar spine.
 
+mod query_words;
+
 use std::collections::{HashMap, HashSet};
 
+use self::query_words::{is_subtype, key_of, number_word, unit_of, words_of};
 use super::lookalike::{is_adjective, is_coined_word, is_misspelling, is_noun_of};
+use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use super::recognise::scan::Word;
 use super::slips::slips;
@@ -15,9 +19,9 @@ use super::{Candidate, Link};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase, NameId};
 use crate::text::Span;
-use crate::text::normalise::{canonical, fold, root};
-use crate::text::tokens::{Gap, tokenize};
-use crate::text::words::{WordKind, is_linking_word, is_stop_word, kind_of, noun_of};
+use crate::text::normalise::{canonical, fold};
+use crate::text::tokens::Gap;
+use crate::text::words::{WordKind, kind_of, noun_of};
 
 /// A terminology with at most this many concepts is a short list.
 pub const MAX_CONCEPTS: usize = 2_000;
@@ -60,8 +64,27 @@ const MAX_WHOLE: usize = 40;
 const NEGATING: [&str; 4] = ["no", "non", "not", "without"];
 
 /// Minimum share of a name that a phrase of a text must have, and maximum number of its words.
-const MIN_PHRASE: f32 = 0.4;
+const MIN_PHRASE: f32 = 0.5;
 const MAX_PHRASE: usize = 6;
+
+/// From this frequency in abstracts on, a word in capitals is no symbol.
+const COMMON: u16 = 300;
+
+/// Words of names of tests and procedures that texts leave out: `platelets` for Platelet count, `PICC line` for PICC line insertion.
+const LEFT_OUT: [&str; 12] = [
+    "assay",
+    "count",
+    "insertion",
+    "measurement",
+    "panel",
+    "placement",
+    "profile",
+    "reading",
+    "screen",
+    "session",
+    "surgery",
+    "value",
+];
 
 /// A word of a query.
 #[derive(Debug, Clone)]
@@ -121,79 +144,6 @@ pub(super) struct Phrase {
     pub(super) last: usize,
     /// The name.
     pub(super) name: NameId,
-}
-
-fn is_subtype(word: &str) -> bool {
-    word.chars().count() == 1 || word.starts_with(|letter: char| letter.is_ascii_digit())
-}
-
-fn number_word(word: &str) -> Option<&'static str> {
-    const WORDS: [&str; 10] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
-    word.parse::<usize>().ok().and_then(|number| WORDS.get(number.checked_sub(1)?)).copied()
-}
-
-/// A unit of a strength or size, without its plural and abbreviations of micrograms.
-fn unit_of(word: &str) -> Option<&str> {
-    match word {
-        "mcg" | "ug" | "μg" | "microgram" | "micrograms" => Some("microgram"),
-        "unit" | "units" | "iu" => Some("unit"),
-        "cm" | "g" | "kg" | "l" | "mg" | "ml" | "mm" | "mmol" | "ng" | "nm" => Some(word),
-        _ => None,
-    }
-}
-
-fn key_of(word: &str) -> String {
-    root(&canonical(word)).into_owned()
-}
-
-/// The folded words of a text in which a decimal is one word, as 2.5 is not 5; commas between thousands are left out.
-fn numbers_joined(text: &str) -> Vec<String> {
-    let mut folded: Vec<String> = Vec::new();
-    let mut end = 0;
-    for span in tokenize(text).iter().map(|token| token.span) {
-        let (written, gap) = (span.of(text), &text[end..span.start as usize]);
-        end = span.end as usize;
-        let is_digit = |letter: char| letter.is_ascii_digit();
-        let is_thousands = gap == "," && written.len() == 3;
-        let is_number = |word: &&mut String| word.starts_with(is_digit) && word.ends_with(is_digit);
-        let goes_on = written.starts_with(is_digit) && (gap == "." || is_thousands);
-        match folded.last_mut().filter(is_number).filter(|_| goes_on) {
-            Some(last) => {
-                last.push_str(if gap == "." { "." } else { "" });
-                last.push_str(&fold(written));
-            }
-            None => folded.extend(fold(written).split(' ').map(str::to_owned)),
-        }
-    }
-    folded
-}
-
-/// The words of a text that count, with whether each is in brackets.
-fn words_of(text: &str) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
-    for (number, part) in text.split(['(', '[']).enumerate() {
-        let (inside, after) = part.split_once([')', ']']).unwrap_or(if number > 0 { (part, "") } else { ("", part) });
-        for (part, in_brackets) in [(inside, true), (after, false)] {
-            let folded = numbers_joined(part);
-            let mut words = folded.iter().map(String::as_str).filter(|word| !word.is_empty()).peekable();
-            while let Some(word) = words.next() {
-                let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-                let unit = words.next_if(|next| is_number && unit_of(next).is_some()).and_then(unit_of);
-                let glued = word.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-                let number = &word[..word.len() - glued.len()];
-                let unit = unit.or_else(|| unit_of(glued).filter(|_| !number.is_empty()));
-                match unit {
-                    Some(unit) => {
-                        found.push((format!("{}{unit}", if number.is_empty() { word } else { number }), in_brackets))
-                    }
-                    None if NEGATING.contains(&word) => found.push((word.to_owned(), in_brackets)),
-                    None if is_linking_word(word) || is_stop_word(word) && word.len() > 1 => {}
-                    None => found.push((word.to_owned(), in_brackets)),
-                }
-            }
-        }
-    }
-    found
 }
 
 impl ShortList {
@@ -430,12 +380,29 @@ impl ShortList {
         let lead =
             agreements.get(1).filter(|next| next.of_query > 0.999).map_or(1.0, |next| best.of_name - next.of_name);
         let is_enough = match query.as_slice() {
-            [_] => self.is_brand(&query),
+            [word] => {
+                self.is_brand(&query) || self.is_all_but_left_out(&query, best) || self.is_symbol(word, span.of(text))
+            }
             _ => best.of_name >= MIN_PHRASE,
         };
         // `congestive heart` is no heart failure.
         let is_part = self.drops(&query, best, |word| kind_of(&canonical(word)) == WordKind::Disorder);
         (is_enough && lead >= LEAD && best.of_name < 0.999 && !is_part).then_some(best.name)
+    }
+
+    /// Whether a word is an acronym that only one concept of the list has: `PICC` in PICC line insertion.
+    fn is_symbol(&self, word: &QueryWord, written: &str) -> bool {
+        let is_only = word.row.is_some_and(|row| self.with[row as usize].len() == 1);
+        is_only && written.len() > 2 && is_acronym(written) && frequency(&written.to_lowercase()) < COMMON
+    }
+
+    /// Whether a query lacks only words of the best name that texts leave out.
+    fn is_all_but_left_out(&self, query: &[QueryWord], of: &Agreement) -> bool {
+        let name = self.names_of(of.concept).iter().find(|name| name.name == of.name);
+        let is_there = |row: &u32| query.iter().any(|word| word.row == Some(*row));
+        let is_left_out = |row: &u32| LEFT_OUT.contains(&&*self.words[*row as usize]);
+        name.is_some_and(|name| name.words.iter().all(|row| is_there(row) || is_left_out(row)))
+            && !query.iter().any(|word| word.row.as_ref().is_some_and(is_left_out))
     }
 
     /// Whether a query lacks such a word of the best name.
@@ -459,7 +426,9 @@ impl ShortList {
             let is_long = query.len() > 1 && (first.has_first || is_whole(first.of_name));
             match () {
                 () if is_whole(first.of_name) => Some(SAME),
-                () if is_long || self.is_brand(&query) => Some(ONLY + ONLY_SHARE * first.of_name),
+                () if is_long || self.is_brand(&query) || self.is_all_but_left_out(&query, &first) => {
+                    Some(ONLY + ONLY_SHARE * first.of_name)
+                }
                 () => None,
             }
         } else if is_whole(first.of_name) && next.is_none_or(|next| next.of_query < first.of_query) {

@@ -128,6 +128,30 @@ fn phrases_of_short_lists_are_found_by_their_first_words() {
 }
 
 #[test]
+fn names_of_short_lists_are_found_without_their_generic_words() {
+    let kb = kb(&["Platelet count|Plt", "PICC line insertion", "Central line removal", "Body weight"]);
+    let text = "The platelets were low. PICC out today, no count of drips; the weight of evidence.";
+    check_text(&kb, text, &[("platelets", "Platelet count"), ("PICC", "PICC line insertion")]);
+}
+
+#[test]
+fn symbols_may_begin_with_the_letter_a() {
+    let kb = kb(&["A-549", "T-47D"]);
+    check_text(&kb, "We used A549, T47D and a 549 bp band.", &[("A549", "A-549"), ("T47D", "T-47D")]);
+}
+
+#[test]
+fn a_short_form_is_a_name_of_its_kind() {
+    let mut builder = KnowledgeBaseBuilder::new();
+    let names = vec![NameRecord { text: "MDCK".to_owned(), scope: Scope::Preferred }];
+    let types = vec!["CellLine".to_owned()];
+    builder.add(ConceptRecord { id: "T:1".to_owned(), names, types, ..ConceptRecord::default() }).expect("a record");
+    let bytes = builder.to_bytes(Meta::default()).expect("it compiles");
+    let kb = Arc::new(KnowledgeBase::from_vec(bytes, "lines.kb").expect("it opens"));
+    check_text(&kb, "Virus was grown in MDCK cells.", &[("MDCK", "MDCK")]);
+}
+
+#[test]
 fn levels_distinguish_names() {
     let kb = kb(&["Decreased serum zinc", "Increased serum zinc", "Zinc deficiency anaemia"]);
     for low in ["low serum zinc", "reduced serum zinc", "Diminished serum zinc"] {

@@ -140,3 +140,23 @@ fn joined_concepts_get_the_names_once_and_weak_synonyms_become_exact() {
         "#]],
     );
 }
+
+#[test]
+fn variants_are_synonyms_of_names_as_classifications_write_them() {
+    let mut builder = KnowledgeBaseBuilder::new();
+    let mut report = Report::default();
+    for (row, name) in
+        ["Varicella [chickenpox]", "Malignant neoplasm of bronchus and lung", "Unspecified asthma", "Asthma"]
+            .into_iter()
+            .enumerate()
+    {
+        builder.add(record(&format!("X:{row}"), &[&format!("={name}")], &[])).unwrap();
+    }
+    builder.add_variants(&mut report).unwrap();
+    let kb = KnowledgeBase::from_vec(builder.to_bytes(Meta::default()).unwrap(), "variants.kb").unwrap();
+    let names = |concept| kb.names(concept).skip(1).map(|name| format!("{} {}", kb.scope(name).name(), kb.name(name)));
+    let names: Vec<String> = kb.concepts().flat_map(names).collect();
+    let of_places = ["narrow Malignant neoplasm of bronchus", "narrow Malignant neoplasm of lung"];
+    assert_eq!(names, [&["exact Varicella", "exact chickenpox"][..], &of_places].concat());
+    assert_eq!((report.n_variants, kb.meta().n_scoped_names), (4, 0));
+}

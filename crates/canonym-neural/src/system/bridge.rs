@@ -9,7 +9,7 @@ use canonym_core::kb::variants::{joined_parts, variants};
 use canonym_core::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use canonym_core::link::lookalike::only_looks_alike;
 use canonym_core::link::recognise::sense_concepts::OtherNames;
-use canonym_core::link::rephrased::rephrased;
+use canonym_core::link::rephrased::{Rephrased, of_roots, only, rephrased};
 use canonym_core::link::short_list::ShortList;
 use canonym_core::link::written_out::{expanded, forms_of};
 use canonym_core::link::{Candidate, Link};
@@ -28,6 +28,12 @@ const MIN_NAMES: usize = 2;
 
 /// Probability that a concept found by its only name is right, a name other than the starter's preferred one.
 const TRUST_ONE: f32 = 0.65;
+
+/// Probability that a concept as such is right: `Essential hypertension` for hypertension.
+const TRUST_AS_SUCH: f32 = 0.7;
+
+/// Minimum length of a word that the terminology lacks and the starter has other words for.
+const MIN_WORD: usize = 4;
 
 /// From this probability on, what was found without the starter comes before a concept found by its only name.
 const MIN_OWN: f32 = 0.3;
@@ -64,25 +70,52 @@ fn names_of(view: KbView<'_>, name: &str) -> (Vec<NameId>, bool) {
         names.filter(is_name).collect()
     };
     let as_such = || AS_SUCH.iter().map(|words| named(&format!("{name} {words}"))).find(|names| !names.is_empty());
+    let in_other_words = || {
+        let of_roots = only(of_roots(view, name).filter(|(.., is_exact)| *is_exact).collect());
+        of_roots.or_else(|| rephrased(view, name).filter(|(.., is_exact)| *is_exact)).map(|(_, name, _)| vec![name])
+    };
     match named(name) {
-        names if names.is_empty() => (as_such().unwrap_or_default(), true),
-        names => (names, false),
+        names if !names.is_empty() => (names, false),
+        _ => in_other_words().map_or_else(|| (as_such().unwrap_or_default(), true), |names| (names, false)),
     }
+}
+
+/// The only concept of the starter with a name.
+fn known_as(starter: &KnowledgeBase, name: &str) -> Option<ConceptId> {
+    let concept_of = |form| starter.names_of_form(form).map(|name| starter.concept_of(name));
+    let mut concepts = forms_of(KbView { kb: starter, subset: None }, name).flat_map(concept_of);
+    let first = concepts.next()?;
+    concepts.all(|concept| concept == first).then_some(first)
+}
+
+/// The concept with the words of a name of which the terminology lacks one, which the starter has other words for: `Fracture of clavicle`
+/// for `broken collarbone`.
+fn in_words_of_starter(view: KbView<'_>, name: &str) -> Option<Rephrased> {
+    let starter = opened()?;
+    let folded = fold(name);
+    let words: Vec<&str> = folded.split(' ').collect();
+    let is_lacking = |word: &&str| {
+        word.len() >= MIN_WORD && hash_form(word).iter().all(|word| !word.linking && !view.kb.knows_root(word.root))
+    };
+    let mut lacking = words.iter().enumerate().filter(|(_, word)| is_lacking(word));
+    let (at, word) = lacking.next().filter(|_| words.len() > 1)?;
+    let concept = known_as(starter, word).filter(|_| lacking.next().is_none())?;
+    let others = starter.names(concept).take(MAX_NAMES).map(|name| fold(starter.name(name)));
+    let mut others: Vec<String> = others.filter(|other| other.len() >= MIN_LENGTH && other != word).collect();
+    others.sort_unstable();
+    others.dedup();
+    let written = others.iter().map(|other| [&words[..at], &[other.as_str()], &words[at + 1..]].concat().join(" "));
+    only(written.flat_map(|name| of_roots(view, &name).chain(rephrased(view, &name)).collect::<Vec<_>>()).collect())
 }
 
 /// What the starter's other names for `name` lead to; `None` if there is no such concept, or more than one. If the terminology has none of
 /// them, `search` looks up the starter's preferred name.
 fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> Option<Bridged> {
     let starter = opened()?;
-    let concept_of = |form| starter.names_of_form(form).map(|name| starter.concept_of(name));
-    let mut concepts: Vec<ConceptId> =
-        forms_of(KbView { kb: starter, subset: None }, name).flat_map(concept_of).collect();
-    concepts.sort_unstable();
-    concepts.dedup();
-    let [concept] = concepts.as_slice() else { return None };
+    let concept = known_as(starter, name)?;
     let mut found: Vec<(ConceptId, NameId, usize, &str)> = Vec::new();
-    let preferred = starter.preferred_name(*concept);
-    let others = starter.names(*concept).take(MAX_NAMES).map(|name| starter.name(name));
+    let preferred = starter.preferred_name(concept);
+    let others = starter.names(concept).take(MAX_NAMES).map(|name| starter.name(name));
     for other in std::iter::once(preferred).chain(others) {
         let (named, is_as_such) = names_of(view, other);
         let mut named = named.into_iter().map(|name| (view.kb.concept_of(name), name)).peekable();
@@ -90,7 +123,7 @@ fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> O
             // What the starter calls the concept itself counts most.
             let named: Vec<(ConceptId, NameId)> = named.collect();
             if named.iter().all(|one| one.0 == named[0].0) {
-                return Some((named[0].0, named[0].1, if is_as_such { TRUST_ONE } else { TRUST }));
+                return Some((named[0].0, named[0].1, if is_as_such { TRUST_AS_SUCH } else { TRUST }));
             }
             continue;
         }
@@ -162,8 +195,11 @@ pub(super) fn bridge(view: KbView<'_>, name: &str, top_k: usize, link: &mut Link
         return;
     }
     let written_out = expanded(view, name).map(|(concept, name)| (concept, name, TRUST));
-    let in_other_words =
-        || rephrased(view, name).map(|(concept, name, exact)| (concept, name, if exact { TRUST } else { TRUST_ONE }));
+    let in_other_words = || {
+        let found = rephrased(view, name);
+        let found = found.map(|(concept, name, exact)| (concept, name, if exact { TRUST } else { TRUST_ONE }));
+        found.or_else(|| in_words_of_starter(view, name).map(|(concept, name, _)| (concept, name, TRUST_ONE)))
+    };
     let Some((concept, found, p_link)) = written_out
         .or_else(in_other_words)
         .or_else(|| bridged(view, name, search))

@@ -198,9 +198,8 @@ pub(super) fn is_target_of_antibody(text: &str, prefix: &str, target: Span) -> b
     let start = text.floor_char_boundary((target.start as usize).saturating_sub(NEAR));
     let end = text.ceil_char_boundary(text.len().min(target.end as usize + NEAR));
     let near = &text[start..end];
-    prefix.eq_ignore_ascii_case("anti")
-        && is_acronym(target.of(text))
-        && (near.contains("ntibod") || near.contains("(1:"))
+    let is_about = ["ntibod", "(1:", "blot", "mmuno", "probed", "stained"].iter().any(|word| near.contains(word));
+    prefix.eq_ignore_ascii_case("anti") && is_about && is_acronym(target.of(text))
 }
 
 /// Maximum distance of the word `antibody` from its target.
@@ -228,8 +227,13 @@ fn lacks_function_words(form: &str, text: &str, words: &[Word], found: &WindowMa
         return false;
     }
     let parts: Vec<&str> = form.split(' ').collect();
+    // Phrases of short lists stand for longer names.
+    if parts.iter().filter(|part| !is_linking_word(part)).count() > 1 {
+        return false;
+    }
     let Some(at) = parts.iter().position(|part| !is_linking_word(part)) else { return false };
-    let start = found.first.checked_sub(at);
+    let is_whole = found.last + 1 - found.first == parts.len();
+    let start = if is_whole { Some(found.first) } else { found.first.checked_sub(at) };
     let window = start.and_then(|start| words.get(start..start + parts.len()));
     window.is_none_or(|window| window.iter().zip(&parts).any(|(word, part)| fold(word.token.span.of(text)) != *part))
 }
@@ -304,7 +308,9 @@ pub(super) fn features(
     let content = |word: &Word| word.known && !word.hashes.linking && word.frequency < 300;
     let known_next = gap == Some(Gap::Space) && next.is_some_and(content);
     let known_before = before == Gap::Space && found.first > 0 && content(&words[found.first - 1]);
-    let df = if lone { kb.token_row(window[0].hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
+    // In `A549` that is the number.
+    let counted = window.iter().find(|word| !word.hashes.linking).unwrap_or(&window[0]);
+    let df = if lone { kb.token_row(counted.hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
     let digits = !found.expanded && surface.chars().any(|letter| letter.is_ascii_digit());
     [
         1.0,

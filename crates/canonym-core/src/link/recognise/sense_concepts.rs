@@ -118,7 +118,7 @@ impl SenseConcepts {
     }
 
     /// Whether a concept with the form as a name is likely to be the sense: a long form is the form and its kind (`Vero Cells`), or shares a
-    /// content word with another name of the concept.
+    /// content word with another name of the concept, or with its type, such as that of cell lines.
     pub(super) fn shares_words(&self, kb: &KnowledgeBase, form: &str, (concept, name): Named, sense: &Sense) -> bool {
         // `Vero` in `Vero Cells`, but not `CT` in `CT scan`.
         let form = fold(form);
@@ -136,14 +136,28 @@ impl SenseConcepts {
             words.map(|word| hash_token(word).root).collect::<Vec<u64>>()
         };
         let of_sense = self.words[sense.number()].get_or_init(|| sense.long_forms().flat_map(of).collect());
+        let is_shared = |text: &str| of(text).iter().any(|word| of_sense.contains(word));
         let others = kb.names(concept).filter(|other| *other != name);
-        others.take(MAX_NAMES).any(|other| of(kb.name(other)).iter().any(|word| of_sense.contains(word)))
+        others.take(MAX_NAMES).any(|other| is_shared(kb.name(other)))
+            || kb.types(concept).any(|of_concept| is_shared(&words_apart(of_concept)))
     }
 
     /// Whether a long form of the sense has the form, or a word of its stem.
     pub(super) fn is_alike(&self, form: &str, sense: &Sense) -> bool {
         *self.is_alike[sense.number()].get_or_init(|| sense.long_forms().any(|long| is_alike(form, long)))
     }
+}
+
+/// The name of a type as words: `Cell Line` for `CellLine`.
+fn words_apart(name: &str) -> String {
+    let mut apart = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_uppercase() && apart.ends_with(char::is_lowercase) {
+            apart.push(' ');
+        }
+        apart.push(letter);
+    }
+    apart
 }
 
 /// Whether a long form has the word, or one of the same stem: embryonic, Embryo, Mammalian. `mets` is not short for Metastasis.
