@@ -12,6 +12,7 @@ use crate::events::DocumentVersion;
 use crate::marks::identical::find_words;
 use crate::marks::spread::{IDENTICAL, PROPOSED, Spread, changes};
 use crate::marks::{Change, Changes, MarkState};
+use crate::spans::overlap;
 use crate::state::{App, SpreadTask};
 use crate::store::events::{self, NewEvent};
 use crate::store::proposals::{self, StoredProposal};
@@ -184,7 +185,15 @@ fn withdraw(app: &App, project: i64, batch: i64) -> ApiResult<()> {
             let now: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, document)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
             let is_unchanged = |change: &&Change| now.get(&change.id) == change.before.as_ref();
-            let marks: Vec<Change> = spread.reversed().marks.iter().filter(is_unchanged).cloned().collect();
+            let mut marks: Vec<Change> = spread.reversed().marks.iter().filter(is_unchanged).cloned().collect();
+            let is_removed = |id: &i64| marks.iter().any(|change| change.id == *id && change.after.is_none());
+            let stay: Vec<MarkState> =
+                now.iter().filter(|(id, _)| !is_removed(id)).map(|(_, mark)| mark.clone()).collect();
+            // A prediction that gave way comes back only if nothing else is there by now.
+            let is_free = |mark: &MarkState| {
+                !stay.iter().any(|other| other.is_listed() && overlap(&other.spans(), &mark.spans()))
+            };
+            marks.retain(|change| change.before.is_some() || change.after.as_ref().is_some_and(is_free));
             if marks.is_empty() {
                 continue;
             }

@@ -165,6 +165,30 @@ async fn text_that_people_linked_replaces_shorter_predictions() {
 }
 
 #[tokio::test]
+async fn prediction_that_gave_way_comes_back_unless_somebody_decided_since() {
+    let server = Server::temporary();
+    let project = server.project("1|t|Hard delirium.\n1|a|\n\n2|t|A hard delirium.\n2|a|\n\n").await;
+    server.predict(project).await;
+    let [first, second] = server.documents(project).await[..] else { panic!("two documents") };
+    let second_has = async |expected: &[&str]| assert_eq!(mark_lines(&server.document(second).await), expected);
+    let hard = "PRED open [[2,15]] hard delirium T:4";
+    second_has(&["PRED open [[7,15]] delirium T:2"]).await;
+    server.decide(first, json!({"kind": "add", "spans": [[0, 13]], "concept": "T:4"})).await;
+    spread(&server).await;
+    second_has(&[hard]).await;
+    server.post(&format!("/documents/{first}/undo"), json!({})).await;
+    spread(&server).await;
+    second_has(&["PRED open [[7,15]] delirium T:2"]).await;
+    server.decide(first, json!({"kind": "add", "spans": [[0, 13]], "concept": "T:4"})).await;
+    spread(&server).await;
+    let mark = mark_of(&server.document(second).await, "hard delirium");
+    server.decide(second, json!({"kind": "accept", "mark": mark})).await;
+    server.post(&format!("/documents/{first}/undo"), json!({})).await;
+    spread(&server).await;
+    second_has(&["USER accepted [[2,15]] hard delirium T:4"]).await;
+}
+
+#[tokio::test]
 async fn proposals_are_used_at_once_and_exported() {
     let server = Server::temporary();
     let project = server.project("1|t|A brain fog and pepcid.\n1|a|\n\n2|t|Brain fog, fogginess\n2|a|\n\n").await;
