@@ -49,6 +49,16 @@ export function readText(text, filename) {
   return { documents: [{ external_id: id, text, sections: [], annotations: [] }], problems: [] };
 }
 
+/** Reads a table without quotes: the text, the ID and other columns, which become metadata. */
+export function readTable(text, columns) {
+  const separator = text.split('\n')[0].includes('\t') ? '\t' : ',';
+  const [names, ...rows] = text.trim().split(/\r?\n/).map((line) => line.split(separator));
+  const [body, id] = [names.indexOf(columns.text), names.indexOf(columns.id)];
+  if (body < 0) return { error: `no column \`${columns.text}\``, hint: `name the column with “Text column”; the columns are ${names.map((name) => `\`${name}\``).join(', ')}` };
+  const metadata = (row) => names.map((name, at) => ({ name, value: row[at] ?? '' })).filter((one, at) => at !== body && at !== id && one.value);
+  return { documents: rows.map((row, at) => ({ external_id: id < 0 ? String(at + 1) : row[id], text: row[body], sections: [], annotations: [], metadata: metadata(row) })), problems: [] };
+}
+
 export function readJsonl(text) {
   const documents = [];
   const problems = [];

@@ -42,11 +42,15 @@ function step(job, row) {
   }
   if (job.kind === 'train') {
     const parent = [...models.values()].find((model) => model.is_current);
+    const last = [...models.values()].findLast((model) => model.project_id === job.project_id);
     const id = newId();
-    for (const model of models.values()) model.is_current = false;
-    models.set(id, { id, name: `starter + documents (training ${job.id})`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold annotations and reviewed mentions.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2 } });
-    for (const model of models.values()) model.dev.test_set = 'same';
     docsOf(job.project_id).filter((doc) => doc.is_finished).forEach((doc, row) => (doc.is_held_out ||= row % 5 === 0));
+    const isHuman = (mark) => mark.source !== 'PRED' && mark.state === 'accepted';
+    const test_set = JSON.stringify(docsOf(job.project_id).filter((doc) => doc.is_held_out).map((doc) => [doc.id, doc.marks.filter(isHuman).map((mark) => [mark.spans, mark.concept?.id])]));
+    const changed_since = last && last.dev.test_set !== test_set ? { changed_since: last.name } : {};
+    for (const model of models.values()) model.is_current = false;
+    models.set(id, { id, name: `starter + documents (training ${job.id})`, project_id: job.project_id, is_current: true, made_at: now(), parent: parent.id, card: 'Trained on gold annotations and reviewed mentions.', dev: { strict_f1: 0.78, spans_f1: 0.85, accuracy: 0.88, n_documents: 2, ...changed_since } });
+    for (const model of models.values()) if (model.id === id || model.id === parent.id || model.project_id === null) model.dev.test_set = test_set;
     job.model = id;
   }
   changes.set(job.id, predict(job.project_id, [...models.values()].find((model) => model.is_current).name));

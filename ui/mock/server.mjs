@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { agreement, disagreements } from './disagreements.mjs';
 import { serveFile } from './files.mjs';
-import { readJsonl, readPubtator, readText, writePubtator } from './formats.mjs';
+import { readJsonl, readPubtator, readTable, readText, writePubtator } from './formats.mjs';
 import * as groups from './groups.mjs';
 import * as jobs from './jobs.mjs';
 import * as kb from './kb.mjs';
@@ -152,7 +152,8 @@ function routes(method, path, { query, body, bytes }) {
   if (is('GET', ['projects', '*', 'changes'])) {
     const n = (one, change) => one.marks.filter((mark) => mark.change === change).length;
     const all = [...(jobs.changes.get(Number(query.get('from')))?.values() ?? [])].filter((one) => one.marks.length);
-    return { documents: all.map((one) => ({ id: one.document, external_id: one.external_id, added: n(one, 'added'), removed: n(one, 'removed'), changed: n(one, 'relinked') })) };
+    const told = all.find((one) => one.model_before) ?? all[0];
+    return { model_before: told?.model_before ?? null, model_after: told?.model_after ?? null, documents: all.map((one) => ({ id: one.document, external_id: one.external_id, added: n(one, 'added'), removed: n(one, 'removed'), changed: n(one, 'relinked') })) };
   }
   if (is('POST', ['projects', '*', 'models', '*', 'use'])) {
     for (const model of state.models.values()) model.is_current = model.id === number(3);
@@ -220,8 +221,12 @@ function importFile(project, query, bytes) {
   const text = utf8(bytes);
   const filename = query.get('filename') ?? 'text.txt';
   const asked = query.get('format') ?? 'auto';
-  const format = asked !== 'auto' ? asked : /^[^|\n]+\|t\|/.test(text) ? 'pubtator' : text.trimStart().startsWith('{') ? 'jsonl' : 'text';
-  const read = format === 'pubtator' ? readPubtator(text) : format === 'jsonl' ? readJsonl(text) : readText(text, filename);
+  const found = /\.[ct]sv$/.test(filename) ? 'csv' : /^[^|\n]+\|t\|/.test(text) ? 'pubtator' : text.trimStart().startsWith('{') ? 'jsonl' : 'text';
+  const format = asked === 'auto' ? found : asked;
+  const columns = { text: query.get('text_column') ?? 'text', id: query.get('id_column') ?? 'id' };
+  const readers = { pubtator: () => readPubtator(text), jsonl: () => readJsonl(text), csv: () => readTable(text, columns) };
+  const read = (readers[format] ?? (() => readText(text, filename)))();
+  if (read.error) throw new Failure(422, 'refused', read.error, read.hint);
   if (!read.documents.length) throw new Failure(422, 'refused', 'no documents in this file', 'choose the format, or check the file');
   const report = state.addDocuments(project, read, { isGold: query.get('annotations') === 'gold', renames: query.get('existing') === 'rename' });
   jobs.tell(project, 'import', report);

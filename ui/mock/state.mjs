@@ -95,7 +95,7 @@ export function addDocuments(p, read, { isGold = true, renames = false } = {}) {
     }
     const id = newId();
     const marks = one.annotations.map((annotation) => newMark(one.text, { ...annotation, source: isGold ? 'GOLD' : 'PRED', state: isGold ? 'accepted' : 'open', is_nil: annotation.concept === null }));
-    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: 0, is_finished: false, marks, imported_at: now(), comments: [], events: [], undone: [], done: new Map() });
+    documents.set(id, { id, project_id: p, external_id: one.external_id, text: one.text, sections: one.sections, version: 0, is_finished: false, marks, metadata: one.metadata ?? [], imported_at: now(), comments: [], events: [], undone: [], done: new Map() });
     nDocuments++;
     nAnnotations += marks.length;
   }
@@ -402,7 +402,7 @@ export function trainingPlan(p, { steps, holdOut = 5 }) {
   const human = (doc) => doc.marks.filter((mark) => listed(mark) && mark.source !== 'PRED');
   const complete = docs.filter((doc) => doc.is_finished || doc.marks.some((mark) => mark.source === 'GOLD'));
   const incomplete = docs.filter((doc) => !complete.includes(doc) && human(doc).length);
-  const heldOut = holdOut > 1 ? complete.filter((doc, row) => row % holdOut === holdOut - 1) : [];
+  const heldOut = holdOut > 1 ? complete.filter((doc, row) => doc.is_held_out || row % holdOut === holdOut - 1) : [];
   const learned = [...complete.filter((doc) => !heldOut.includes(doc)), ...incomplete];
   const usual = Math.min(600, Math.max(60, steps ?? 3 * complete.length));
   return { n_complete: complete.length - heldOut.length, n_held_out: heldOut.length, n_incomplete: incomplete.length, n_unreviewed: docs.length - complete.length - incomplete.length, n_mentions: learned.reduce((sum, doc) => sum + human(doc).length, 0), steps: Math.ceil(usual / 6) * 6, min_steps: 60, max_steps: 600, hold_out: holdOut };

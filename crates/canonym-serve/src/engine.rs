@@ -296,9 +296,12 @@ pub struct DevFigures {
     /// Number of documents evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_documents: Option<usize>,
-    /// Fingerprint of the documents evaluated: scores with the same one are comparable.
+    /// Fingerprint of the documents evaluated, with their texts and annotations: scores with the same one are comparable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_set: Option<String>,
+    /// The last model scored on another state of the test set, whose documents were added or corrected since; absent if it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_since: Option<String>,
     /// Held-out documents seen in training by any of the models; excluded from the scores of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_seen: Option<usize>,

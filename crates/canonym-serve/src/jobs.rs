@@ -221,7 +221,7 @@ fn predict_batch(
             let mut changes = predict::replace(&marks, predicted, &mut next);
             if !known.is_empty() {
                 let text = documents::text(transaction, *id)?;
-                spread::add_known((&text, now), &marks, &known, (&mut changes, &mut next));
+                spread::add_known(engine.kb(), (&text, now), &marks, &known, (&mut changes, &mut next));
             }
             if changes.is_empty() {
                 continue;

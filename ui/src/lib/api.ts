@@ -130,7 +130,7 @@ export class Api {
   renameModel = (p: number, m: number, name: string) => this.send<t.Model>('PATCH', `/projects/${p}/models/${m}`, JSON.stringify({ name }), 'application/json');
   deleteModel = (p: number, m: number) => this.send<unknown>('DELETE', `/projects/${p}/models/${m}`, null, null);
   modelUrl = (p: number, m: number) => `${this.base}/projects/${p}/models/${m}/file`;
-  changes = (p: number, from: number) => this.get<{ documents: t.ChangedDocument[] }>(`/projects/${p}/changes${query({ from })}`);
+  changes = (p: number, from: number) => this.get<t.ChangedDocuments>(`/projects/${p}/changes${query({ from })}`);
   documentChanges = (d: number, from: number) => this.get<t.DocumentChanges>(`/documents/${d}/changes${query({ from })}`);
   annotationTime = (p: number) => this.get<t.TimeStats>(`/projects/${p}/annotation-speed`);
   mentions = (p: number, concept: string, cursor: string | null = null, limit = 20) =>

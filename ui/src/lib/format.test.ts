@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PickerCandidate } from './types';
-import { cardBlocks, evidenceOf, formatConfidence, formatDuration, formatScore, formatTime, likely, lossText, matchText, offerReason, plural, pubtator, readMetadata, reasonText, scopeText, shortValue, splitCode } from './format';
+import { cardBlocks, comparedText, evidenceOf, formatConfidence, formatDuration, formatScore, formatTime, likely, lossText, matchText, offerReason, plural, pubtator, readMetadata, reasonText, scopeText, shortValue, splitCode, testSetText, trainingDocuments } from './format';
 
 test('scores have two digits and no leading zero', () => {
   expect([formatScore(0.617), formatScore(0.9999), formatScore(0), formatScore(null)]).toEqual(['.62', '1.0', '.00', '–']);
@@ -24,6 +24,22 @@ test('a list of ids is cut between ids', () => {
   expect(shortValue('D015492|D000163')).toBe('D015492, D000163');
   expect(shortValue('D1|D2|D3|D4|D5')).toBe('D1, D2, D3 +2');
   expect(shortValue('2021')).toBe('2021');
+});
+test('documents of a training are counted in one way', () => {
+  const plan = { n_complete: 14, n_held_out: 4, n_incomplete: 3, n_unreviewed: 1200 };
+  expect(trainingDocuments(plan)).toBe('18 complete, 4 of them held out; 3 partly reviewed; 1,200 unreviewed, not used');
+  expect(trainingDocuments({ n_complete: 2, n_held_out: 0, n_incomplete: 0, n_unreviewed: 0 })).toBe('2 complete');
+});
+test('a changed test set is told', () => {
+  expect(testSetText({ changed_since: 'a' })).toContain('changed since “a”');
+  expect([testSetText({}), testSetText(null)]).toEqual(['', '']);
+  expect(offerReason('trained “b”; offered, not used: it is not better (linking F1 .83); the test set changed since “a”, so earlier scores are not comparable')).toBe('it is not better (linking F1 .83)');
+});
+test('changes name the models that they compare', () => {
+  expect(comparedText({ model_before: 'a', model_after: 'b' })).toBe('a → b');
+  expect(comparedText({ model_before: 'a', model_after: 'a' })).toBe('Predicted by “a”, compared with its predictions before.');
+  expect(comparedText({ model_before: null, model_after: 'b' })).toBe('Predicted by “b”; there were no predictions before.');
+  expect(comparedText({ model_before: null, model_after: null })).toBe('Nothing was predicted.');
 });
 test('durations use a fitting unit', () => {
   expect([formatDuration(0.2), formatDuration(89), formatDuration(600), formatDuration(7200), formatDuration(null)]).toEqual(['1 s', '89 s', '10 min', '2.0 h', '–']);

@@ -111,8 +111,29 @@ export function likely(candidate: PickerCandidate | null | undefined): PickerCan
   return candidate && (candidate.how !== 'model' || candidate.n_chosen > 0 || (candidate.score ?? 1) >= 0.3) ? candidate : null;
 }
 
+/** The documents of a training: `18 complete, 4 of them held out; 3 partly reviewed; 2 unreviewed, not used`. */
+export function trainingDocuments(plan: { n_complete: number; n_held_out: number; n_incomplete: number; n_unreviewed: number }): string {
+  const parts = [`${formatCount(plan.n_complete + plan.n_held_out)} complete${plan.n_held_out ? `, ${formatCount(plan.n_held_out)} of them held out` : ''}`];
+  if (plan.n_incomplete) parts.push(`${formatCount(plan.n_incomplete)} partly reviewed`);
+  if (plan.n_unreviewed) parts.push(`${formatCount(plan.n_unreviewed)} unreviewed, not used`);
+  return parts.join('; ');
+}
+
+/** That a score was computed on another test set than those before it; empty if it was not. */
+export function testSetText(scores: { changed_since?: string | null } | null | undefined): string {
+  const before = scores?.changed_since;
+  return before ? `The test set changed since “${before}”: documents were added or corrected. Scores from before are not comparable with these.` : '';
+}
+
+/** The models that two prediction runs compare. */
+export function comparedText({ model_before: before = null, model_after: after = null }: { model_before?: string | null; model_after?: string | null }): string {
+  if (!after) return 'Nothing was predicted.';
+  if (!before) return `Predicted by “${after}”; there were no predictions before.`;
+  return before === after ? `Predicted by “${after}”, compared with its predictions before.` : `${before} → ${after}`;
+}
+
 /** Why a trained model was offered and not used, from the message of its run; empty if it was used. */
-export const offerReason = (message: string): string => message.split('; offered, not used: ')[1] ?? '';
+export const offerReason = (message: string): string => message.split('; offered, not used: ')[1]?.split('; the test set changed')[0] ?? '';
 
 /** The evidence for a candidate, one phrase each: links of the same text, the model, the name that matches, and earlier choices. */
 export function evidenceOf(one: PickerCandidate): string[] {

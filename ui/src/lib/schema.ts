@@ -231,6 +231,10 @@ export interface components {
         ChangedDocuments: {
             /** @description Documents with changes. */
             documents: components["schemas"]["ChangedDocument"][];
+            /** @description The model of the new predictions; null if nothing was predicted or changed. */
+            model_after?: string | null;
+            /** @description The model of most of the previous predictions; null if there were none. */
+            model_before?: string | null;
         };
         /** @description A prediction that changed. */
         ChangedMark: {
@@ -583,6 +587,8 @@ export interface components {
              */
             accuracy?: number | null;
             accuracy_ci?: components["schemas"]["FigureRange"] | null;
+            /** @description The last model scored on another state of the test set, whose documents were added or corrected since; absent if it is the same. */
+            changed_since?: string | null;
             /**
              * Format: double
              * @description How much better its linking F1 is than that of the model that was in use before, on the same documents.
@@ -605,7 +611,7 @@ export interface components {
              */
             strict_f1?: number | null;
             strict_f1_ci?: components["schemas"]["FigureRange"] | null;
-            /** @description Fingerprint of the documents evaluated: scores with the same one are comparable. */
+            /** @description Fingerprint of the documents evaluated, with their texts and annotations: scores with the same one are comparable. */
             test_set?: string | null;
         };
         /** @description A conflict between annotators. */

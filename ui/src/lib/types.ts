@@ -149,6 +149,7 @@ export type ChangedDocument = Served<'ChangedDocument'>;
 export type ChangeKind = Schemas['ChangeKind'];
 export type PredictedConcept = Served<'Prediction'>;
 export type ChangedMark = Served<'ChangedMark'>;
+export type ChangedDocuments = Served<'ChangedDocuments'>;
 export type DocumentChanges = Served<'DocumentChanges'>;
 export type MentionRow = Served<'MentionRow'>;
 export type MentionPage = Served<'MentionPage'>;

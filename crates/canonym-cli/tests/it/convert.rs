@@ -52,6 +52,7 @@ fn corpora_are_written_in_other_formats() {
         .	28	29	O	_
 
         --- stderr
+        1 line break was added between sentences (first in document `7`)
         2 text sections were dropped (first in document `7`)
         2 nested or overlapping mentions were dropped (first in document `7`)
         1 list of part names was dropped (first in document `7`)

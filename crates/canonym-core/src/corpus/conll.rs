@@ -6,13 +6,15 @@
 //! are their offsets, which then determine the text; otherwise tokens are joined by one space and sentences by a line
 //! break. A type that looks like an id (`B-MESH:D003920`) is one.
 //!
+//! A comment such as `# type Sign_or_Symptom = Sign or Symptom` gives the type that a word in the tags stands for.
+//!
 //! The lines are kept with the document and written as read if nothing changed. Generated lines are
 //! `token⇥start⇥end⇥tag⇥ids` (`_` for no ids), and every punctuation mark is a token. Not representable: discontinuous
 //! mentions, mentions that overlap a longer one, the kind of white space, and anything for which there is no column.
 
 mod write;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
@@ -26,7 +28,7 @@ use crate::text::tags::{Bilou, Repair, decode_bilou};
 use crate::text::{Document, Span};
 use crate::{Error, Result};
 
-pub(super) use write::{kept, start, write};
+pub(super) use write::{is_unchanged, kept, n_added_line_breaks, start, supports_type, write};
 
 /// Maximum gap between two tokens, in code points, for plausible offsets.
 const MAX_GAP: u64 = 1000;
@@ -36,6 +38,9 @@ const NO_IDS: &str = "_";
 
 /// Start of a document in the original format.
 const DOCSTART: &str = "-DOCSTART-";
+
+/// Start of a comment with the type that a word in the tags stands for.
+const TYPE: &str = "# type ";
 
 /// Tagging scheme.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -227,6 +232,11 @@ pub(super) fn starts_tokens(head: &[u8]) -> bool {
     lines.peek().is_some() && lines.all(is_token)
 }
 
+/// The types that words in the tags stand for, from the comments that say so.
+fn types_of(lines: &[(u64, String)]) -> HashMap<&str, &str> {
+    lines.iter().filter_map(|(_, line)| line.strip_prefix(TYPE)?.split_once(" = ")).collect()
+}
+
 fn columns(line: &str) -> Vec<&str> {
     if line.contains('\t') { line.split('\t').collect() } else { line.split_whitespace().collect() }
 }
@@ -329,6 +339,12 @@ fn parse(path: &Path, id: String, lines: &[(u64, String)], tags: Tags) -> Result
     let scheme = tags.scheme.unwrap_or_else(|| scheme_of(&sentences));
     for sentence in &sentences {
         n_broken += decode(sentence, scheme, tags.repair, &text, &mut annotations);
+    }
+    let types = types_of(lines);
+    for annotation in &mut annotations {
+        if let Some(kind) = types.get(annotation.semantic_type.as_str()) {
+            (*kind).clone_into(&mut annotation.semantic_type);
+        }
     }
     Ok((Document { id, text, sections: Vec::new() }, annotations, n_broken))
 }

@@ -14,12 +14,32 @@ use crate::{Error, Result};
 /// Maximum length of a file name without extension, in bytes.
 const MAX_NAME: usize = 200;
 
+/// File names of documents, each given once.
+#[derive(Debug, Default)]
+pub struct FileNames {
+    /// Used names in lower case, because some file systems are case-insensitive.
+    taken: HashSet<String>,
+}
+
+impl FileNames {
+    /// The name, without extension, of the file of a document: its id if that is a valid name that no other document has.
+    pub fn of(&mut self, id: &str) -> String {
+        let name = safe_name(id);
+        let mut free = name.clone();
+        let mut number = 2;
+        while !self.taken.insert(free.to_lowercase()) {
+            free = format!("{name}-{number}");
+            number += 1;
+        }
+        free
+    }
+}
+
 /// Writes brat documents to a folder.
 #[derive(Debug)]
 pub struct FolderWriter {
     folder: PathBuf,
-    /// Used names in lower case, because some file systems are case-insensitive.
-    taken: HashSet<String>,
+    names: FileNames,
     renamed: Vec<(String, String)>,
     n_renamed: u64,
 }
@@ -30,7 +50,7 @@ const MAX_RENAMED: usize = 10;
 impl FolderWriter {
     /// A writer to an existing folder.
     pub fn new(folder: &Path) -> FolderWriter {
-        FolderWriter { folder: folder.to_path_buf(), taken: HashSet::new(), renamed: Vec::new(), n_renamed: 0 }
+        FolderWriter { folder: folder.to_path_buf(), names: FileNames::default(), renamed: Vec::new(), n_renamed: 0 }
     }
 
     /// Writes both files of a document.
@@ -42,7 +62,7 @@ impl FolderWriter {
 
     /// Writes both files of document `id`; `annotations` were encoded by [`format::encode`].
     pub fn write_encoded(&mut self, id: &str, text: &str, annotations: &[u8]) -> Result<()> {
-        let name = self.free_name(id);
+        let name = self.names.of(id);
         if name != id {
             self.n_renamed += 1;
             if self.renamed.len() < MAX_RENAMED {
@@ -61,17 +81,6 @@ impl FolderWriter {
     /// Ids and file names of the first renamed documents.
     pub fn renamed(&self) -> &[(String, String)] {
         &self.renamed
-    }
-
-    fn free_name(&mut self, id: &str) -> String {
-        let name = safe_name(id);
-        let mut free = name.clone();
-        let mut number = 2;
-        while !self.taken.insert(free.to_lowercase()) {
-            free = format!("{name}-{number}");
-            number += 1;
-        }
-        free
     }
 
     fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {

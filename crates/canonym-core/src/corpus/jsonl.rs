@@ -7,8 +7,8 @@
 //! `codes`, `parts`, `key`, `attributes`, `relations` and `sections` are written only if not empty, and so is the `type` of a
 //! manual annotation. Unknown fields are ignored.
 //!
-//! `review` holds what an annotation project knows beyond annotations: whether the document is finished, and rejected mentions. It is kept as the
-//! residue of the document and means nothing here, so that nobody takes a rejected mention for an annotation.
+//! `review` holds what an annotation project knows beyond annotations: whether the document is finished, rejected mentions, and threads of
+//! comments. It is kept as the residue of the document and means nothing here, so that nobody takes a rejected mention for an annotation.
 
 use std::path::Path;
 

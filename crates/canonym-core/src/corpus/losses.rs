@@ -27,6 +27,8 @@ pub enum Loss {
     Text,
     /// Line breaks and other white space, which are replaced.
     WhiteSpace,
+    /// Line breaks added between sentences.
+    LineBreak,
     /// Sections.
     Section,
     /// All annotations.
@@ -172,6 +174,7 @@ fn words(loss: Loss) -> (&'static str, &'static str, &'static str) {
             "texts with line breaks, tabs or repeated spaces",
             "written with normalised whitespace",
         ),
+        Loss::LineBreak => ("line break", "line breaks", "added between sentences"),
         Loss::Section => ("text section", "text sections", left_out),
         Loss::Annotation => ("annotation", "annotations", left_out),
         Loss::Hull => ("discontinuous mention", "discontinuous mentions", "written as one span"),
@@ -245,8 +248,10 @@ fn count_texts(losses: &mut Losses, document: &AnnotatedDocument, format: Corpus
             let is_plain = |pair: &[char]| !(pair[0].is_whitespace() && pair[1].is_whitespace());
             let letters: Vec<char> = text.chars().collect();
             let changes = text.contains(['\n', '\r', '\t']) || !letters.windows(2).all(is_plain);
-            let is_own = document.residue.as_ref().is_some_and(|residue| residue.format == Conll);
-            losses.count(Loss::WhiteSpace, usize::from(changes && !is_own), document);
+            if !conll::is_unchanged(document) {
+                losses.count(Loss::WhiteSpace, usize::from(changes), document);
+                losses.count(Loss::LineBreak, conll::n_added_line_breaks(document), document);
+            }
         }
         _ => {}
     }
@@ -266,7 +271,7 @@ fn count_mentions(losses: &mut Losses, document: &AnnotatedDocument, format: Cor
     if format == Conll {
         let n_whole = count(&|one| one.spans.len() == 1);
         losses.count(Loss::Overlapping, n_whole - conll::kept(annotations).len(), document);
-        losses.count(Loss::Type, count(&|one| one.semantic_type.contains(char::is_whitespace)), document);
+        losses.count(Loss::Type, count(&|one| !conll::supports_type(&one.semantic_type)), document);
     }
     if format == Brat {
         losses.count(Loss::Split, count(&|one| brat::is_split(one, &document.document.text)), document);
@@ -426,7 +431,6 @@ mod tests {
             2 text sections were dropped (first in document `7`)
             2 discontinuous mentions were dropped (first in document `7`)
             4 nested or overlapping mentions were dropped (first in document `7`)
-            2 types with spaces were changed (first in document `7`)
             2 lists of ids were joined by `|` (first in document `7`)
             2 lists of part names were dropped (first in document `7`)
             2 annotation keys were dropped (first in document `7`)

@@ -15,6 +15,7 @@ pub mod proper_names;
 pub mod register;
 pub mod sentences;
 pub mod tags;
+pub mod taught;
 pub mod tokens;
 pub mod variants;
 mod variants_plurals;

@@ -192,3 +192,27 @@ fn short_forms_have_a_usual_meaning_in_lists() {
     assert_eq!(usual("APC"), None);
     assert_eq!(usual("cold temperature"), None);
 }
+
+#[test]
+fn a_short_form_that_begins_with_a_sign_is_found_with_it() {
+    let kb = kb(&["Abdominal discomfort", "Warfarin", "Transformed value"]);
+    let mut senses = SenseInventory::clone(&SenseInventory::embedded());
+    for (row, (form, id)) in [("+/- sympt", "T:0"), ("(R)-wrf", "T:1"), ("-log10 q", "T:2")].into_iter().enumerate() {
+        let concept = kb.find(id).expect("a concept of the terminology");
+        let name = kb.names(concept).next().expect("it has a name");
+        senses.teach(form, (concept, name), ["Abdominal discomfort", "Warfarin", "Transformed value"][row], 0.97);
+    }
+    let annotator = DictionaryAnnotator::new(kb.clone(), AcceptModel::embedded(), RecogniseConfig::default())
+        .with_senses(Arc::new(senses));
+    for (text, expected) in [
+        ("She had +/- sympt at home.", vec!["+/- sympt"]),
+        ("She had 5+/- sympt, then ++/- sympt.", vec!["+/- sympt"]),
+        ("He took (R)-wrf (5 mg).", vec!["(R)-wrf"]),
+        ("It had a -log10 q of 3.", vec!["-log10 q"]),
+        ("The sympt of R-wrf.", vec![]),
+    ] {
+        let found = annotator.annotate(&[Analysis::of_text(text)]).expect("it links").remove(0);
+        let spans: Vec<&str> = found.iter().map(|linked| linked.mention.spans[0].of(text)).collect();
+        assert_eq!(spans, expected, "{text}");
+    }
+}

@@ -9,19 +9,13 @@ use canonym_core::corpus::AnnotatedDocument;
 use canonym_core::eval::ids::IdSet;
 use canonym_core::kb::subset::KbView;
 use canonym_core::kb::{ConceptId, NameId};
+use canonym_core::text::taught::{MAX_LENGTH, can_begin, can_end, is_lower, lower, name_of};
 
 /// Minimum share of the occurrences of a name that are linked to its concept.
 const MIN_SHARE: f32 = 0.5;
 
 /// Pseudo-count of occurrences with another meaning.
 const OTHER: f32 = 0.25;
-
-/// Minimum number of characters of a name, and of a name in lower case, which may be an ordinary word.
-const MIN_LENGTH: usize = 2;
-const MIN_LOWER: usize = 3;
-
-/// Maximum length of a name in bytes.
-const MAX_LENGTH: usize = 60;
 
 /// Counts of a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,10 +81,10 @@ impl Taught {
     }
 
     fn add_occurrences(&mut self, text: &str, of_first: &HashMap<String, Vec<String>>) {
-        let mut before = ' ';
+        let mut before = None;
         for (at, letter) in text.char_indices() {
-            let begins = !(before.is_alphanumeric() && letter.is_alphanumeric());
-            before = letter;
+            let begins = can_begin(before, letter);
+            before = Some(letter);
             if !begins {
                 continue;
             }
@@ -140,32 +134,10 @@ impl Taught {
     }
 }
 
-fn lower(letter: char) -> char {
-    letter.to_lowercase().next().unwrap_or(letter)
-}
-
 /// The letters and digits that a text begins with, or else its first character, in lower case.
 fn first_of(text: &str) -> String {
     let word: String = text.chars().take_while(|letter| letter.is_alphanumeric()).take(MAX_LENGTH).map(lower).collect();
     if word.is_empty() { text.chars().take(1).collect() } else { word }
-}
-
-fn is_lower(name: &str) -> bool {
-    !name.chars().any(char::is_uppercase)
-}
-
-/// The name of a mention; `None` if it is too short or too long. Words that begin a sentence are in lower case.
-fn name_of(mention: &str) -> Option<String> {
-    let name = mention.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut letters = name.chars();
-    let first = letters.next()?;
-    let name = if is_lower(letters.as_str()) && name.chars().count() >= MIN_LOWER {
-        lower(first).to_string() + letters.as_str()
-    } else {
-        name
-    };
-    let min = if is_lower(&name) && name.chars().all(char::is_alphabetic) { MIN_LOWER } else { MIN_LENGTH };
-    (name.chars().count() >= min && name.len() <= MAX_LENGTH && name.contains(char::is_alphanumeric)).then_some(name)
 }
 
 /// Whether a text begins with a name, at whose end a word ends.
@@ -176,8 +148,7 @@ fn is_at(text: &str, name: &str) -> bool {
         is_lower(name) && one.next().map(lower) == other.next() && one.as_str() == other.as_str()
     };
     let (last, next) = (name.chars().next_back(), text[name.len()..].chars().next());
-    // Neither `V+ve` nor `V++` has `V+`.
-    is_same && next.is_none_or(|next| !next.is_alphanumeric() && Some(next) != last)
+    is_same && last.is_some_and(|last| can_end(last, next))
 }
 
 #[cfg(test)]

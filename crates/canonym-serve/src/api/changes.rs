@@ -1,5 +1,6 @@
 //! What a prediction changed in one document.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use super::show::sections;
 use super::{PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
-use crate::marks::{Change, MarkState};
+use crate::marks::{Change, Event, MarkState, spread};
 use crate::spans::to_pairs;
 use crate::state::App;
 use crate::store::{documents, events};
@@ -36,7 +37,7 @@ pub async fn of_document(
             let map = OffsetMap::new(&stored.text);
             let events = events::of_job_in(connection, job, id)?;
             let all = || events.iter().flat_map(|event| &event.changes.marks);
-            let model_of = |mark: Option<&MarkState>| mark.and_then(|mark| mark.model.clone());
+            let (model_before, model_after) = compared_models(events.iter());
             let shown = |change: &Change| {
                 let kind = kind_of(change)?;
                 let mark = change.after.as_ref().or(change.before.as_ref())?;
@@ -55,8 +56,8 @@ pub async fn of_document(
             Ok(DocumentChanges {
                 document: id,
                 sections: sections(&stored, &map),
-                model_before: all().find_map(|change| model_of(change.before.as_ref())),
-                model_after: events.iter().find_map(|event| event.model.clone()),
+                model_before,
+                model_after,
                 n_same: all().filter(|change| kind_of(change).is_none()).count(),
                 marks,
                 external_id: stored.external_id.clone(),
@@ -65,6 +66,20 @@ pub async fn of_document(
         })
     });
     Ok(axum::Json(changes.await?))
+}
+
+/// The models that predictions compare, the one before and the one after. Several may have predicted before; it is the one of most
+/// predictions.
+pub(super) fn compared_models<'a>(events: impl Iterator<Item = &'a Event> + Clone) -> (Option<String>, Option<String>) {
+    let mut n_by_name: BTreeMap<&str, usize> = BTreeMap::new();
+    let before = events.clone().flat_map(|event| &event.changes.marks).filter_map(|change| change.before.as_ref());
+    for mark in before.filter(|mark| !spread::is_spread(Some(mark))) {
+        if let Some(model) = mark.model.as_deref() {
+            *n_by_name.entry(model).or_default() += 1;
+        }
+    }
+    let most = n_by_name.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name.to_owned());
+    (most, events.filter_map(|event| event.model.clone()).next())
 }
 
 /// How a prediction changed; `None` if the concept is the same.

@@ -13,7 +13,7 @@ use super::show::{document, row};
 use super::{Json, PAGE_LIMIT, PathParam, QueryParams};
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
-use crate::marks::{Event, MarkState};
+use crate::marks::{Event, MarkState, spread};
 use crate::queue::{measure, reason};
 use crate::state::App;
 use crate::store::documents::{self, StoredDocument, Unfinished};
@@ -319,8 +319,13 @@ fn sentence(event: &Event) -> String {
     let as_concept = if is_linked { format!("as {concept}") } else { format!("({concept})") };
     match event.kind.as_str() {
         "import" => format!("imported with {}", several(n)),
-        "spread" if n == 1 => format!("spread to {text} {as_concept}"),
-        "spread" => format!("spread to {}", several(n)),
+        "spread" => {
+            match event.changes.marks.iter().filter(|change| spread::is_spread(change.after.as_ref())).count() {
+                0 => format!("took back {} that had been spread", several(n)),
+                1 => format!("spread to {text} {as_concept}"),
+                n => format!("spread to {}", several(n)),
+            }
+        }
         "predict" if n == 1 => "1 prediction changed".to_owned(),
         "predict" => format!("{n} predictions changed"),
         "add" => format!("added {text} {as_concept}"),

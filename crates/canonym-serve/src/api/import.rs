@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use canonym_core::corpus::csv::CsvColumns;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, OnMismatch, Reader};
 use canonym_core::input::{Limits, Source as Bytes};
+use rusqlite::Transaction;
 use serde::Deserialize;
 
 use super::{PathParam, QueryParams, bytes_with_permit};
@@ -14,12 +15,14 @@ use crate::abort;
 use crate::error::{ApiError, ApiResult};
 use crate::guard::Curator;
 use crate::marks::convert::{self, DefaultSource};
-use crate::marks::{Change, Changes, Source, review};
+use crate::marks::review::{self, About, Thread};
+use crate::marks::{Change, Changes, Source};
 use crate::state::App;
 use crate::store::comments::{self, NewRow};
 use crate::store::events::{self, NewEvent};
 use crate::store::{documents, projects};
-use crate::wire::{ImportReport, Problem};
+use crate::times::{Millis, parse_rfc3339};
+use crate::wire::{ImportReport, Person, Problem};
 
 /// The maximum number of problems in a report.
 const MAX_PROBLEMS: usize = 100;
@@ -32,6 +35,9 @@ const MAX_MARKS: usize = 100_000;
 
 /// The maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 400;
+
+/// What to do about an annotation with wrong offsets.
+const WRONG_OFFSETS: &str = "the annotation was skipped; import again with repaired offsets, or correct the file";
 
 /// Limits of compressed uploads. Members are never unpacked to disk.
 const ARCHIVE_LIMITS: Limits = Limits { expansion: 200, expansion_free: 1 << 20, members: 50_000, ..Limits::DEFAULT };
@@ -107,7 +113,7 @@ pub async fn import(
         app.store.read(|connection| projects::check(connection, project))?;
         let limits = Limits { unpacked: app.config.max_unpacked_bytes, ..ARCHIVE_LIMITS };
         let upload = open(bytes, &query, limits)?;
-        let report = import_documents(app, project, person.id, upload, &query)?;
+        let report = import_documents(app, project, &person, upload, &query)?;
         if report.n_annotations > LARGE_IMPORT || report.n_documents > LARGE_IMPORT {
             app.store.truncate_log();
         }
@@ -162,8 +168,7 @@ fn read(
     while let Some(item) = reader.next() {
         abort::check()?;
         for dropped in reader.dropped() {
-            let hint = "the annotation was skipped; import again with repaired offsets, or correct the file";
-            add_problem(report, Problem { hint: Some(hint.to_owned()), ..problem(&source, dropped) });
+            add_problem(report, Problem { hint: Some(WRONG_OFFSETS.to_owned()), ..problem(&source, dropped) });
         }
         match item {
             Ok(document) => {
@@ -181,8 +186,8 @@ fn read(
         }
     }
     let counts = reader.counts();
-    report.n_skipped_annotations = counts.n_bad_offsets as usize;
-    report.n_fixed = counts.n_fixed as usize;
+    report.n_skipped_annotations += counts.n_bad_offsets as usize;
+    report.n_fixed += counts.n_fixed as usize;
     Ok(())
 }
 
@@ -229,21 +234,17 @@ fn skipped(document: &AnnotatedDocument, message: String, hint: &str) -> Problem
 fn import_documents(
     app: &App,
     project: i64,
-    person: i64,
+    person: &Person,
     upload: Upload,
     query: &ImportQuery,
 ) -> ApiResult<ImportReport> {
     let (kb, now) = (app.engine.kb(), app.now());
-    let (default_source, renames) = (query.default_source()?, query.renames()?);
+    let (default_source, renames, repairs) = (query.default_source()?, query.renames()?, query.repairs()?);
     let mut report = ImportReport::default();
     app.store.write(|transaction| {
         let mut next = events::next_mark(transaction)?;
         read(upload, &mut report, |mut document, report| {
-            let mut review = review::detach(&mut document).unwrap_or_else(|error| {
-                let message = format!("the state of the review was skipped: {}", one_line(&error.to_string()));
-                add_problem(report, skipped(&document, message, "export the project again as JSONL"));
-                review::Review::default()
-            });
+            let mut review = take_review(&mut document, repairs, report);
             if let Some((message, hint)) = rejection(&document, review.rejected.len(), app.config.max_text_bytes) {
                 report.n_skipped_documents += 1;
                 add_problem(report, skipped(&document, message, hint));
@@ -275,13 +276,27 @@ fn import_documents(
                 let mark = convert::rejected_from_file(kb, annotation, now);
                 marks.push(Change { id, before: None, after: Some(mark) });
             }
-            let event = NewEvent { document: id, person: Some(person), at: now, kind: "import", ..NewEvent::default() };
+            let event =
+                NewEvent { document: id, person: Some(person.id), at: now, kind: "import", ..NewEvent::default() };
             let finished = review.is_finished.then_some((false, true));
             events::add(transaction, &event, &Changes { marks, finished })?;
+            // Where threads are known, the comments in attributes repeat them.
+            let rows = document.annotations.len();
+            let mark_of = |about: About| match about {
+                About::Document => None,
+                About::Annotation(row) => Some(first + row as i64),
+                About::Rejected(row) => Some(first + (rows + row) as i64),
+            };
             let on_marks = (first..).zip(comments).filter_map(|(mark, text)| Some((Some(mark), text?)));
             for (mark, text) in on_marks.chain(on_document.map(|text| (None, text))) {
-                let text: String = text.chars().take(super::comments::MAX_COMMENT / 4).collect();
-                comments::add(transaction, &NewRow { document: id, mark, parent: None, person, at: now, text: &text })?;
+                if !review.threads.iter().any(|thread| mark_of(thread.about) == mark) {
+                    let text = cut(&text);
+                    let new = NewRow { document: id, mark, parent: None, person: person.id, at: now, text: &text };
+                    comments::add(transaction, &new)?;
+                }
+            }
+            for thread in &review.threads {
+                add_thread(transaction, id, mark_of(thread.about), thread, (person, now))?;
             }
             report.n_documents += 1;
             report.n_annotations += document.annotations.len();
@@ -299,6 +314,52 @@ fn import_documents(
         events::set_next_mark(transaction, next)
     })?;
     Ok(report)
+}
+
+/// Removes the state of the review from a document, and reports what of it was not taken.
+fn take_review(document: &mut AnnotatedDocument, repairs: bool, report: &mut ImportReport) -> review::Review {
+    let detached = review::detach(document, repairs).unwrap_or_else(|error| {
+        let message = format!("the state of the review was skipped: {}", one_line(&error.to_string()));
+        add_problem(report, skipped(document, message, "export the project again as JSONL"));
+        review::Detached::default()
+    });
+    report.n_skipped_annotations += detached.n_dropped;
+    report.n_fixed += detached.n_fixed;
+    for problem in &detached.problems {
+        let message = format!("rejected mention: {}", one_line(problem));
+        add_problem(report, skipped(document, message, WRONG_OFFSETS));
+    }
+    detached.review
+}
+
+/// The text of a comment, no longer than one may be.
+fn cut(text: &str) -> String {
+    text.chars().take(super::comments::MAX_COMMENT / 4).collect()
+}
+
+/// Adds a thread of comments. Those of others are stored in the name of whoever imports them, with author and time in the text.
+fn add_thread(
+    transaction: &Transaction<'_>,
+    document: i64,
+    mark: Option<i64>,
+    thread: &Thread,
+    (person, now): (&Person, Millis),
+) -> ApiResult<()> {
+    let mut parent = None;
+    for remark in &thread.comments {
+        let own = parse_rfc3339(&remark.at).filter(|_| remark.by == person.name);
+        let text = cut(&own.map_or_else(|| convert::imported_comment(remark), |_| remark.text.clone()));
+        if text.trim().is_empty() {
+            continue;
+        }
+        let at = own.map_or(now, |at| at.min(now));
+        let id = comments::add(transaction, &NewRow { document, mark, parent, person: person.id, at, text: &text })?;
+        parent = parent.or(Some(id));
+    }
+    match parent {
+        Some(first) if thread.resolved_by.is_some() => comments::resolve(transaction, first, Some(person.id)),
+        _ => Ok(()),
+    }
 }
 
 /// Why a document cannot be imported, with a hint.

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
+use super::changes::compared_models;
 use super::{Json, PathParam, QueryParams};
 use crate::engine::TrainingPlan;
 use crate::error::{ApiError, ApiResult};
@@ -164,12 +165,14 @@ pub async fn changes(
             let of = |job: &&Job| wanted.is_none_or(|wanted| wanted == job.id);
             let Some(job) = all.iter().find(of) else {
                 return match wanted {
-                    None => Ok(Vec::new()),
+                    None => Ok(ChangedDocuments::default()),
                     Some(id) => Err(ApiError::not_found(format!("job {id} not found"))),
                 };
             };
+            let events = events::of_job(connection, job.id)?;
+            let (model_before, model_after) = compared_models(events.iter().map(|(_, event)| event));
             let mut counts: BTreeMap<i64, (usize, usize, usize)> = BTreeMap::new();
-            for (document, event) in events::of_job(connection, job.id)? {
+            for (document, event) in events {
                 let (added, removed, changed) = counts.entry(document).or_default();
                 for change in &event.changes.marks {
                     match (&change.before, &change.after) {
@@ -185,8 +188,9 @@ pub async fn changes(
                 let external_id = documents::get(connection, id)?.external_id;
                 Ok(ChangedDocument { id, external_id, added, removed, changed })
             };
-            differ.map(row).collect()
+            let documents = differ.map(row).collect::<ApiResult<_>>()?;
+            Ok(ChangedDocuments { model_before, model_after, documents })
         })
     });
-    Ok(axum::Json(ChangedDocuments { documents: changed.await? }))
+    Ok(axum::Json(changed.await?))
 }

@@ -57,7 +57,7 @@ pub async fn all(
 }
 
 /// The scores of models on the documents of the last comparison, also those from earlier comparisons on the same documents.
-fn scores_on_last_test_set(all: &[StoredModel]) -> BTreeMap<i64, DevFigures> {
+pub(super) fn scores_on_last_test_set(all: &[StoredModel]) -> BTreeMap<i64, DevFigures> {
     let last = all.iter().rev().find_map(|stored| stored.model.dev.as_ref()?.test_set.clone());
     let mut scores = BTreeMap::new();
     for stored in all {

@@ -7,6 +7,7 @@ use axum::extract::State;
 use canonym_core::eval::agreement::{cohen_kappa, krippendorff_alpha, span_f1};
 
 use super::PathParam;
+use super::models::scores_on_last_test_set;
 use crate::error::ApiResult;
 use crate::marks::Source;
 use crate::state::App;
@@ -35,11 +36,12 @@ pub async fn stats(
                 *by_day.entry(day).or_default() += n;
             }
             let figures = models::of_project(connection, project)?;
+            let mut scored = scores_on_last_test_set(&figures);
             let figures = figures.into_iter().map(|stored| ModelFigures {
                 id: stored.model.id,
                 name: stored.model.name,
                 at: stored.model.made_at,
-                dev: stored.model.dev,
+                dev: scored.remove(&stored.model.id).or(stored.model.dev),
             });
             Ok(Stats {
                 n_documents: row.n_documents as usize,

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use canonym_core::kb::KnowledgeBase;
+use canonym_core::text::taught::name_of;
 use rusqlite::Connection;
 
 use crate::error::ApiResult;
@@ -10,13 +12,11 @@ use crate::events::DocumentVersion;
 use crate::marks::identical::find_words;
 use crate::marks::spread::{IDENTICAL, PROPOSED, Spread, changes};
 use crate::marks::{Change, Changes, MarkState};
+use crate::spans::overlap;
 use crate::state::{App, SpreadTask};
 use crate::store::events::{self, NewEvent};
 use crate::store::proposals::{self, StoredProposal};
 use crate::store::{documents, groups};
-
-/// Minimum length of a text whose link is predicted in other documents.
-const MIN_TAUGHT: usize = 3;
 
 /// The kind of the events that spread a decision.
 pub const SPREAD: &str = "spread";
@@ -91,11 +91,11 @@ pub fn spread_in(app: &App, project: i64, spread: &Spread, origin: Option<Origin
             }
             let text = documents::text(transaction, id)?;
             let marks = documents::marks(transaction, id)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
-            let marks = changes(&text, &marks, spread, at, &mut next);
+            let marks = changes(app.engine.kb(), (&text, &marks), spread, at, &mut next);
             if marks.is_empty() {
                 continue;
             }
-            n_changed += marks.len();
+            n_changed += marks.iter().filter(|change| change.after.is_some()).count();
             let event =
                 NewEvent { document: id, batch, at, kind: SPREAD, model: Some(spread.model), ..NewEvent::default() };
             let version = events::add(transaction, &event, &Changes { marks, finished: None })?;
@@ -111,8 +111,8 @@ pub fn spread_in(app: &App, project: i64, spread: &Spread, origin: Option<Origin
 /// learns from the latter, but a name that the terminology lacks only slowly.
 pub fn known(connection: &Connection, project: i64) -> ApiResult<Vec<Spread>> {
     let proposed = proposals::of_project(connection, project)?;
-    let taught =
-        groups::taught(connection, project)?.into_iter().filter(|taught| taught.text.chars().count() >= MIN_TAUGHT);
+    // What trained models take for a name.
+    let taught = groups::taught(connection, project)?.into_iter().filter(|taught| name_of(&taught.text).is_some());
     let of_taught = |taught: groups::Taught| Spread {
         text: taught.text,
         concept: taught.concept,
@@ -120,7 +120,10 @@ pub fn known(connection: &Connection, project: i64) -> ApiResult<Vec<Spread>> {
         model: IDENTICAL,
         from: Some(taught.mark),
     };
-    Ok(proposed.iter().map(spread_of_proposal).chain(taught.map(of_taught)).collect())
+    let mut known: Vec<Spread> = proposed.iter().map(spread_of_proposal).chain(taught.map(of_taught)).collect();
+    // Longer texts first, so that shorter ones are not added and removed again.
+    known.sort_by_key(|spread| std::cmp::Reverse(spread.text.len()));
+    Ok(known)
 }
 
 /// What a proposal spreads.
@@ -136,6 +139,7 @@ pub fn spread_of_proposal(proposal: &StoredProposal) -> Spread {
 
 /// Adds the spreads of [`known`] to the changes that a prediction makes in a document with the marks `marks`.
 pub fn add_known(
+    kb: &KnowledgeBase,
     (text, at): (&str, i64),
     marks: &BTreeMap<i64, MarkState>,
     known: &[Spread],
@@ -150,7 +154,7 @@ pub fn add_known(
         apply(&mut now, change);
     }
     for spread in known {
-        for change in changes(text, &now, spread, at, next_mark) {
+        for change in changes(kb, (text, &now), spread, at, next_mark) {
             apply(&mut now, &change);
             match predicted.iter_mut().find(|other| other.id == change.id) {
                 Some(other) => other.after = change.after,
@@ -158,6 +162,8 @@ pub fn add_known(
             }
         }
     }
+    // New predictions that gave way.
+    predicted.retain(|change| change.before.is_some() || change.after.is_some());
 }
 
 /// The unfinished documents of a project that contain a text.
@@ -179,7 +185,15 @@ fn withdraw(app: &App, project: i64, batch: i64) -> ApiResult<()> {
             let now: BTreeMap<i64, MarkState> =
                 documents::marks(transaction, document)?.into_iter().map(|(id, held)| (id, held.mark)).collect();
             let is_unchanged = |change: &&Change| now.get(&change.id) == change.before.as_ref();
-            let marks: Vec<Change> = spread.reversed().marks.iter().filter(is_unchanged).cloned().collect();
+            let mut marks: Vec<Change> = spread.reversed().marks.iter().filter(is_unchanged).cloned().collect();
+            let is_removed = |id: &i64| marks.iter().any(|change| change.id == *id && change.after.is_none());
+            let stay: Vec<MarkState> =
+                now.iter().filter(|(id, _)| !is_removed(id)).map(|(_, mark)| mark.clone()).collect();
+            // A prediction that gave way comes back only if nothing else is there by now.
+            let is_free = |mark: &MarkState| {
+                !stay.iter().any(|other| other.is_listed() && overlap(&other.spans(), &mark.spans()))
+            };
+            marks.retain(|change| change.before.is_some() || change.after.as_ref().is_some_and(is_free));
             if marks.is_empty() {
                 continue;
             }

@@ -112,9 +112,11 @@ pub(super) fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiRes
         documents::set_split(transaction, &used, Split::Train)?;
         Ok((model, models::get(transaction, parent)?.model.name))
     })?;
+    let changed = trained.dev.as_ref().and_then(|dev| dev.changed_since.as_deref());
+    let changed = changed.map(|before| format!("; {}", changed_text(before))).unwrap_or_default();
     if let Some(offered) = offered {
         let figures = offered_figures(&trained, others.get(&parent), &parent_name);
-        let message = format!("trained “{}”; offered, not used: {offered}{figures}", trained.name);
+        let message = format!("trained “{}”; offered, not used: {offered}{figures}{changed}", trained.name);
         return Ok(End::Succeeded(message, Some(model)));
     }
     let predicted = match predict_all(app, job, TRAINING_FRACTION)? {
@@ -122,7 +124,7 @@ pub(super) fn train(app: &App, job: &Job, settings: serde_json::Value) -> ApiRes
         // The model is stored, whatever became of its predictions.
         End::Cancelled | End::Failed(_) => "predictions incomplete".to_owned(),
     };
-    Ok(End::Succeeded(format!("trained “{}”; {predicted}", trained.name), Some(model)))
+    Ok(End::Succeeded(format!("trained “{}”; {predicted}{changed}", trained.name), Some(model)))
 }
 
 /// Evaluates the new model, the current one and the base model on the held-out documents. The scores of the new one go into `trained`, those of the
@@ -147,7 +149,9 @@ fn compare(
     let all = engines.iter().map(|(_, engine)| engine.as_ref()).chain([engine]);
     let texts: Vec<AnnotatedDocument> = held_out.iter().map(|one| one.document.clone()).collect();
     let is_unseen = unseen(all, &texts)?;
-    let test_set = Some(fingerprint(held_out.iter().zip(&is_unseen).filter(|(_, is)| **is).map(|(one, _)| one.number)));
+    let test_set = fingerprint(held_out.iter().zip(&is_unseen).filter(|(_, is)| **is).map(|(one, _)| one));
+    let changed_since = app.store.read(|connection| changed_since(connection, job.project_id, &test_set))?;
+    let test_set = Some(test_set);
     let unseen: Vec<AnnotatedDocument> =
         texts.into_iter().zip(&is_unseen).filter(|(_, is)| **is).map(|(text, _)| text).collect();
     let n_seen = Some(held_out.len() - unseen.len()).filter(|n| *n > 0);
@@ -179,14 +183,42 @@ fn compare(
         let (before, after) = (100.0 * before, 100.0 * after);
         trained.card.push_str(&format!(" Linking F1 on {n}: {before:.1} before, {after:.1} after."));
     }
-    trained.dev = Some(DevFigures { n_seen, test_set, ..figures });
+    if let Some(before) = &changed_since {
+        trained.card.push_str(&format!(" {}.", capitalised(&changed_text(before))));
+    }
+    trained.dev = Some(DevFigures { n_seen, test_set, changed_since, ..figures });
     Ok(Some(others))
 }
 
-/// The fingerprint of a set of documents, by their numbers.
-fn fingerprint(numbers: impl Iterator<Item = i64>) -> String {
-    let numbers: Vec<String> = BTreeSet::from_iter(numbers).iter().map(i64::to_string).collect();
-    format!("{:016x}", checksum(&numbers.join(",")))
+/// The fingerprint of a test set: its documents with their texts and annotations.
+fn fingerprint<'a>(documents: impl Iterator<Item = &'a TrainingDocument>) -> String {
+    let line = |one: &TrainingDocument| {
+        let AnnotatedDocument { document, annotations, .. } = &one.document;
+        let mut annotations: Vec<String> =
+            annotations.iter().map(|one| format!("{:?} {}", one.spans, one.ids.join("|"))).collect();
+        annotations.sort_unstable();
+        format!("{} {:016x} {}", one.number, checksum(&document.text), annotations.join("; "))
+    };
+    let mut lines: Vec<String> = documents.map(line).collect();
+    lines.sort_unstable();
+    format!("{:016x}", checksum(&lines.join("\n")))
+}
+
+/// The last model of a project that was scored, if that was on another test set than this.
+fn changed_since(connection: &Connection, project: i64, test_set: &str) -> ApiResult<Option<String>> {
+    let all = models::of_project(connection, project)?;
+    let last = all.iter().rev().find_map(|stored| Some((stored, stored.model.dev.as_ref()?)));
+    Ok(last.filter(|(_, dev)| dev.test_set.as_deref() != Some(test_set)).map(|(stored, _)| stored.model.name.clone()))
+}
+
+/// What a change of the test set means, in words.
+fn changed_text(before: &str) -> String {
+    format!("the test set changed since “{before}”, so earlier scores are not comparable")
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().to_string() + letters.as_str())
 }
 
 /// Why a new model is only offered: nothing shows that it is better than the one in use, beyond chance.

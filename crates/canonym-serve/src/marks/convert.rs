@@ -9,6 +9,7 @@ use canonym_core::corpus::{Annotation, Attribute, CandidateRecord};
 use canonym_core::kb::KnowledgeBase;
 use canonym_core::numbers::rounded;
 
+use super::review::Remark;
 use super::{CandidateRow, MarkState, Named, Original, Source, State, context, span_pairs};
 use crate::times::{Millis, parse_rfc3339, rfc3339};
 
@@ -71,22 +72,29 @@ pub fn is_origin(name: &str) -> bool {
 
 /// Replaces the type of a mention by a word that brat accepts, and keeps it as an attribute. Nothing changes if brat accepts it.
 pub fn set_brat_type(annotation: &mut Annotation) {
-    let is_valid = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-');
-    let kind = annotation.semantic_type.clone();
-    if !kind.is_empty() && kind.chars().all(is_valid) {
-        return;
+    let word = brat_type(&annotation.semantic_type);
+    if word != annotation.semantic_type {
+        let kind = std::mem::replace(&mut annotation.semantic_type, word);
+        annotation.attributes.push(Attribute { name: TYPE.to_owned(), value: kind });
     }
-    let word: String = kind.chars().map(|sign| if is_valid(sign) { sign } else { '_' }).collect();
-    annotation.semantic_type = if word.is_empty() { UNTYPED.to_owned() } else { word };
-    annotation.attributes.push(Attribute { name: TYPE.to_owned(), value: kind });
+}
+
+/// The word that stands for a type in brat.
+fn brat_type(kind: &str) -> String {
+    let is_valid = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-');
+    match kind.is_empty() {
+        true => UNTYPED.to_owned(),
+        false => kind.chars().map(|sign| if is_valid(sign) { sign } else { '_' }).collect(),
+    }
 }
 
 /// Written as the type of a mention without one where the format requires a type.
 const UNTYPED: &str = "Mention";
 
-/// Restores the type that [`set_brat_type`] replaced.
+/// Restores the type that [`set_brat_type`] replaced, unless somebody has changed the type since.
 pub fn restore_type(annotation: &mut Annotation) {
-    if let Some(at) = annotation.attributes.iter().position(|one| one.name == TYPE) {
+    let is_replaced = |one: &Attribute| one.name == TYPE && brat_type(&one.value) == annotation.semantic_type;
+    if let Some(at) = annotation.attributes.iter().position(is_replaced) {
         annotation.semantic_type = annotation.attributes.remove(at).value;
     }
 }
@@ -297,10 +305,34 @@ fn replace(attributes: &mut [Attribute], name: &str, before: &str, after: &str) 
     }
 }
 
-/// A comment on one line, with author and time; imported comments already have them.
-pub fn comment_line(by: &str, at: &str, text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
-    if text.starts_with('[') { text } else { format!("[{by}, {at}] {text}") }
+/// A comment on one line, with author and time.
+pub fn comment_line(remark: &Remark) -> String {
+    let text = remark.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    match remark.by.is_empty() {
+        // Imported from a file that has no authors.
+        true => text,
+        false => format!("[{}, {}] {text}", remark.by, remark.at),
+    }
+}
+
+/// A stored comment as it is written: what was imported has its author and time in the text.
+pub fn remark(by: &str, at: &str, text: &str) -> Remark {
+    let stored = Remark { by: by.to_owned(), at: at.to_owned(), text: text.to_owned() };
+    let origin = || {
+        let (origin, rest) = text.strip_prefix('[')?.split_once("] ")?;
+        let (by, at) = origin.rsplit_once(", ")?;
+        parse_rfc3339(at)?;
+        Some(Remark { by: by.to_owned(), at: at.to_owned(), text: rest.to_owned() })
+    };
+    origin().unwrap_or(stored)
+}
+
+/// The text of a comment from a file, stored in the name of whoever imports it: with its author and time, if known.
+pub fn imported_comment(remark: &Remark) -> String {
+    match remark.by.is_empty() || parse_rfc3339(&remark.at).is_none() {
+        true => remark.text.clone(),
+        false => format!("[{}, {}] {}", remark.by, remark.at, remark.text),
+    }
 }
 
 /// The annotator recorded in the file of a mark.

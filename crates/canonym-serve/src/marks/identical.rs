@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use canonym_core::text::Span;
 use canonym_core::text::offsets::OffsetMap;
+use canonym_core::text::taught::{can_begin, can_end};
 
 use super::decide::Decision;
 use super::{MarkState, State};
@@ -43,8 +44,9 @@ pub fn occurrences(text: &str, marks: &BTreeMap<i64, MarkState>, mark: &MarkStat
         .collect()
 }
 
-/// Occurrences of `words` in `text` as whole words.
+/// Occurrences of `words` in `text` as whole words. What begins or ends with a sign, such as `+/- pain`, may touch a word there.
 pub fn find_words(text: &str, words: &str) -> Vec<Span> {
+    let Some((begin, end)) = words.chars().next().zip(words.chars().next_back()) else { return Vec::new() };
     let all_upper = words.chars().any(char::is_uppercase) && !words.chars().any(char::is_lowercase);
     let same = |a: char, b: char| match (all_upper, a.is_ascii() && b.is_ascii()) {
         (true, _) => a == b,
@@ -54,9 +56,9 @@ pub fn find_words(text: &str, words: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let (mut before, mut free_from) = (None::<char>, 0);
     for (start, first) in text.char_indices() {
-        let is_inside = before.is_some_and(char::is_alphanumeric);
+        let begins = can_begin(before, begin);
         before = Some(first);
-        if is_inside || start < free_from || words.is_empty() {
+        if !begins || start < free_from {
             continue;
         }
         let mut rest = text[start..].chars();
@@ -67,7 +69,7 @@ pub fn find_words(text: &str, words: &str) -> Vec<Span> {
                 same(letter, wanted)
             })
         });
-        if equal && !rest.next().is_some_and(char::is_alphanumeric) {
+        if equal && can_end(end, rest.next()) {
             found.push(Span::new(start, start + n_bytes));
             free_from = start + n_bytes;
         }
@@ -123,6 +125,15 @@ mod tests {
         check("🧪 Öl, öl", "öl", &["5:Öl", "10:öl"]);
         check("aa aa aa", "aa aa", &["0:aa aa"]);
         check("x", "", &[]);
+    }
+
+    #[test]
+    fn names_that_begin_or_end_with_a_sign_are_found() {
+        check("Had +/- symptom, 5+/- symptom; ++/- symptom", "+/- symptom", &["4:+/- symptom", "18:+/- symptom"]);
+        check("p-log10 x and -Log10 x, --log10 x", "-log10 x", &["1:-log10 x", "14:-Log10 x"]);
+        check("S-(R)-warfarin (R)-Warfarin", "(R)-warfarin", &["2:(R)-warfarin", "15:(R)-Warfarin"]);
+        check("A Β-blocker, not ββ-blocker", "β-blocker", &["2:Β-blocker"]);
+        check("V+ and V+ve, V++ (V+)", "V+", &["0:V+", "18:V+"]);
     }
 
     #[test]

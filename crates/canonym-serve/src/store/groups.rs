@@ -1,6 +1,6 @@
 //! Unreviewed predictions of a project by text and concept.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 
@@ -92,7 +92,20 @@ pub struct Taught {
     pub mark: i64,
 }
 
-/// The texts that people linked to one concept in a project and rejected nowhere, in the order of their first decision.
+/// What people said about a text.
+#[derive(Default)]
+struct Said {
+    /// The first reviewed mention, linked to a concept.
+    first: Option<Taught>,
+    /// Whether reviewed mentions have another concept, or none.
+    is_ambiguous: bool,
+    n_accepted: usize,
+    n_rejected: usize,
+    /// Imported annotations teach nothing, but may contradict.
+    is_by_people: bool,
+}
+
+/// The texts that people linked to one concept in a project, and did not reject more often than that, in the order of their first decision.
 pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
     let sql = "SELECT json_extract(m.body, '$.text'), json_extract(m.body, '$.concept.id'),
             json_extract(m.body, '$.concept.name'), m.kind, m.id, m.state = 'rejected', m.source = 'USER'
@@ -101,31 +114,30 @@ pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
         AND (m.state = 'rejected' OR m.state = 'accepted' AND m.source <> 'PRED') ORDER BY m.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([project])?;
-    // `None` for a text that people linked to several concepts, to none, or rejected.
-    let mut found: HashMap<String, Option<Taught>> = HashMap::new();
-    // Imported annotations teach nothing, but may contradict.
-    let mut by_people: HashSet<String> = HashSet::new();
+    let mut said_of: HashMap<String, Said> = HashMap::new();
     while let Some(row) = rows.next()? {
         let (text, id): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-        let is_rejected: bool = row.get(5)?;
-        if row.get::<_, bool>(6)? {
-            by_people.insert(folded(&text));
+        let said = said_of.entry(folded(&text)).or_default();
+        said.is_by_people |= row.get::<_, bool>(6)?;
+        if row.get(5)? {
+            said.n_rejected += 1;
+            continue;
         }
-        let name: Option<String> = row.get(2)?;
-        let (kind, mark) = (row.get(3)?, row.get(4)?);
-        let concept = id.filter(|_| !is_rejected).map(|id| Named { id, name: name.unwrap_or_default() });
-        let new = concept.map(|concept| Taught { text: text.clone(), concept, kind, mark });
-        found
-            .entry(folded(&text))
-            .and_modify(|known| {
-                let is_same =
-                    known.as_ref().zip(new.as_ref()).is_some_and(|(known, new)| known.concept.id == new.concept.id);
-                *known = known.take().filter(|_| is_same);
-            })
-            .or_insert(new);
+        said.n_accepted += 1;
+        let Some(id) = id else {
+            said.is_ambiguous = true;
+            continue;
+        };
+        match &said.first {
+            Some(first) => said.is_ambiguous |= first.concept.id != id,
+            None => {
+                let concept = Named { id, name: row.get::<_, Option<String>>(2)?.unwrap_or_default() };
+                said.first = Some(Taught { text, concept, kind: row.get(3)?, mark: row.get(4)? });
+            }
+        }
     }
-    let of_people = found.into_iter().filter(|(text, _)| by_people.contains(text));
-    let mut taught: Vec<Taught> = of_people.filter_map(|(_, taught)| taught).collect();
+    let is_taught = |said: &Said| said.is_by_people && !said.is_ambiguous && said.n_rejected <= said.n_accepted;
+    let mut taught: Vec<Taught> = said_of.into_values().filter(is_taught).filter_map(|said| said.first).collect();
     taught.sort_by_key(|one| one.mark);
     Ok(taught)
 }

@@ -196,8 +196,12 @@ pub struct ChangedDocument {
 }
 
 /// What a prediction changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChangedDocuments {
+    /// The model of most of the previous predictions; null if there were none.
+    pub model_before: Option<String>,
+    /// The model of the new predictions; null if nothing was predicted or changed.
+    pub model_after: Option<String>,
     /// Documents with changes.
     pub documents: Vec<ChangedDocument>,
 }

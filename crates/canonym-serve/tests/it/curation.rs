@@ -114,11 +114,78 @@ async fn texts_that_people_linked_are_predicted_in_documents_imported_later() {
     };
     let second = imported(2, "Brain fog again.").await;
     assert_eq!(mark_lines(&server.document(second).await), ["PRED open [[0,9]] Brain fog T:2"]);
-    // Rejected somewhere, it is not predicted any more.
+    // Rejected as often as linked, it is still predicted; rejected more often, it is not.
     let mark = mark_of(&server.document(second).await, "Brain fog");
     server.decide(second, json!({"kind": "reject", "mark": mark})).await;
     let third = imported(3, "No brain fog.").await;
-    assert_eq!(mark_lines(&server.document(third).await), [""; 0]);
+    assert_eq!(mark_lines(&server.document(third).await), ["PRED open [[3,12]] brain fog T:2"]);
+    let mark = mark_of(&server.document(third).await, "brain fog");
+    server.decide(third, json!({"kind": "reject", "mark": mark})).await;
+    let fourth = imported(4, "Brain fog?").await;
+    assert_eq!(mark_lines(&server.document(fourth).await), [""; 0]);
+    // Linked twice and rejected twice, it is again.
+    server.decide(fourth, json!({"kind": "add", "spans": [[0, 9]], "concept": "T:2"})).await;
+    let fifth = imported(5, "Brain fog!").await;
+    assert_eq!(mark_lines(&server.document(fifth).await), ["PRED open [[0,9]] Brain fog T:2"]);
+}
+
+#[tokio::test]
+async fn short_forms_and_names_that_begin_with_a_sign_are_predicted_and_words_are_not() {
+    let server = Server::temporary();
+    let project = server.project("1|t|A V+ today, +/- drowsy of late, (R)-pep.\n1|a|\n\n").await;
+    let first = server.documents(project).await[0];
+    for (spans, concept) in [([2, 4], "T:2"), ([12, 22], "T:3"), ([23, 25], "T:4"), ([32, 39], "T:5")] {
+        server.decide(first, json!({"kind": "add", "spans": [spans], "concept": concept})).await;
+    }
+    let file = "2|t|V+ or V++, 5+/- drowsy, end of S-(R)-pep.\n2|a|\n\n";
+    server.import(project, "format=pubtator", file.as_bytes()).await;
+    server.predict(project).await;
+    let second = *server.documents(project).await.last().unwrap();
+    let expected =
+        ["PRED open [[0,2]] V+ T:2", "PRED open [[12,22]] +/- drowsy T:3", "PRED open [[33,40]] (R)-pep T:5"];
+    assert_eq!(mark_lines(&server.document(second).await), expected);
+    let found = server.get(&format!("/documents/{second}/candidates?start=12&end=22")).await;
+    assert_eq!((&found["candidates"][0]["id"], &found["candidates"][0]["how"]), (&json!("T:3"), &json!("linked")));
+}
+
+#[tokio::test]
+async fn text_that_people_linked_replaces_shorter_predictions() {
+    let server = Server::temporary();
+    let project = server.project("1|t|Hard delirium and confused state, so confused.\n1|a|\n\n").await;
+    let first = server.documents(project).await[0];
+    server.decide(first, json!({"kind": "add", "spans": [[0, 13]], "concept": "T:4"})).await;
+    server.import(project, "format=pubtator", b"2|t|No hard delirium, only pepcid.\n2|a|\n\n").await;
+    // The model finds `delirium`, which is shorter, and `pepcid`.
+    for _ in 0..2 {
+        server.predict(project).await;
+        let second = *server.documents(project).await.last().unwrap();
+        let expected = ["PRED open [[3,16]] hard delirium T:4", "PRED open [[23,29]] pepcid T:5"];
+        assert_eq!(mark_lines(&server.document(second).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn prediction_that_gave_way_comes_back_unless_somebody_decided_since() {
+    let server = Server::temporary();
+    let project = server.project("1|t|Hard delirium.\n1|a|\n\n2|t|A hard delirium.\n2|a|\n\n").await;
+    server.predict(project).await;
+    let [first, second] = server.documents(project).await[..] else { panic!("two documents") };
+    let second_has = async |expected: &[&str]| assert_eq!(mark_lines(&server.document(second).await), expected);
+    let hard = "PRED open [[2,15]] hard delirium T:4";
+    second_has(&["PRED open [[7,15]] delirium T:2"]).await;
+    server.decide(first, json!({"kind": "add", "spans": [[0, 13]], "concept": "T:4"})).await;
+    spread(&server).await;
+    second_has(&[hard]).await;
+    server.post(&format!("/documents/{first}/undo"), json!({})).await;
+    spread(&server).await;
+    second_has(&["PRED open [[7,15]] delirium T:2"]).await;
+    server.decide(first, json!({"kind": "add", "spans": [[0, 13]], "concept": "T:4"})).await;
+    spread(&server).await;
+    let mark = mark_of(&server.document(second).await, "hard delirium");
+    server.decide(second, json!({"kind": "accept", "mark": mark})).await;
+    server.post(&format!("/documents/{first}/undo"), json!({})).await;
+    spread(&server).await;
+    second_has(&["USER accepted [[2,15]] hard delirium T:4"]).await;
 }
 
 #[tokio::test]

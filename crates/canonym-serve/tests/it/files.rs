@@ -86,7 +86,16 @@ async fn annotator_time_and_comments_round_trip() {
         let comment = &document["comments"][0];
         assert_eq!(comment["mark"], delirium, "{format}");
         let text = comment["text"].as_str().unwrap();
-        assert!(text.starts_with("[local, 2023-11-14T") && text.ends_with("] ask the author"), "{format}: {text}");
+        match format {
+            // JSONL holds threads.
+            "jsonl" => assert_eq!((text, &comment["by"]), ("ask\nthe author", &json!("local"))),
+            _ => {
+                assert!(
+                    text.starts_with("[local, 2023-11-14T") && text.ends_with("] ask the author"),
+                    "{format}: {text}"
+                );
+            }
+        }
     }
 }
 
@@ -241,8 +250,8 @@ async fn jsonl_export_comes_back_as_it_left() {
         );
         assert!(attributes["updated_at"].as_str().unwrap().starts_with("2023-11-14T"));
         assert_eq!(
-            (&lines[1]["review"]["rejected"][0]["text"], &lines[2]["review"]),
-            (&json!("cancer"), &json!({"finished": true}))
+            (&lines[1]["review"]["rejected"][0]["text"], &lines[2]["review"]["finished"]),
+            (&json!("cancer"), &json!(true))
         );
 
         let again = server.empty_project().await;
@@ -311,4 +320,202 @@ async fn types_that_brat_cannot_hold_come_back() {
     let copy = server.document(server.documents(again).await[0]).await;
     assert_eq!(kinds(copy), ["Sign, or Symptom", ""]);
     assert_eq!(kinds(server.document(id).await), ["Sign, or Symptom", ""]);
+}
+
+#[tokio::test]
+async fn document_is_finished_in_a_file_that_has_all_its_reviewed_annotations() {
+    let server = Server::temporary();
+    let project = reviewed_project(&server).await;
+    let [first, _, third] = server.documents(project).await[..] else { panic!("three documents") };
+    for id in [first, third] {
+        server.decide(id, json!({"kind": "finish", "value": true})).await;
+    }
+    // The first one has annotations of a person, too.
+    for (sources, finished, lost) in [
+        ("gold,user", [true, false, true], json!([])),
+        ("gold", [false, false, true], json!(["the finished status of 1 document is lost"])),
+    ] {
+        let query = format!("format=jsonl&sources={sources}");
+        let exported = server.export(project, &query).await;
+        let again = server.empty_project().await;
+        server.import(again, "format=jsonl", &exported).await;
+        let mut found = Vec::new();
+        for id in server.documents(again).await {
+            found.push(server.document(id).await["is_finished"] == true);
+        }
+        assert_eq!(found, finished, "{sources}");
+        assert_eq!(server.get(&format!("/projects/{project}/export/losses?{query}")).await["lines"], lost, "{sources}");
+    }
+}
+
+#[tokio::test]
+async fn types_come_back_from_every_format_with_types() {
+    let server = Server::temporary();
+    let kinds = ["Sign, or Symptom", "", "Größe", "T:1", "Sign__or_Symptom", "Mention"];
+    let text = "pain fever cough rash ache fits";
+    let mut at = 0;
+    let annotations: Vec<Value> = text
+        .split(' ')
+        .zip(kinds)
+        .map(|(word, kind)| {
+            at += word.len() + 1;
+            json!({"spans": [[at - word.len() - 1, at - 1]], "text": word, "type": kind, "ids": ["T:2"]})
+        })
+        .collect();
+    let project = server.empty_project().await;
+    let line = json!({"id": "1", "text": text, "annotations": annotations}).to_string();
+    server.import(project, "format=jsonl&annotations=gold", line.as_bytes()).await;
+    for format in ["jsonl", "pubtator", "bioc-xml", "bioc-json", "brat", "conll", "texoo"] {
+        let exported = server.export(project, &format!("format={format}")).await;
+        let again = server.empty_project().await;
+        let named = if format == "brat" { "filename=x.zip".to_owned() } else { format!("format={format}") };
+        server.import(again, &format!("{named}&annotations=gold"), &exported).await;
+        let copy = server.document(server.documents(again).await[0]).await;
+        let found: Vec<&str> =
+            copy["marks"].as_array().unwrap().iter().map(|mark| mark["type"].as_str().unwrap()).collect();
+        assert_eq!(found, kinds, "{format}");
+        let lost = server.get(&format!("/projects/{project}/export/losses?format={format}")).await["lines"].to_string();
+        assert!(!lost.contains("type"), "{format}: {lost}");
+    }
+}
+
+#[tokio::test]
+async fn type_that_was_changed_in_brat_is_kept() {
+    let server = Server::temporary();
+    let project = server.project("1|t|Delirium.\n1|a|\n1\t0\t8\tDelirium\tSign, or Symptom\tT:2\n\n").await;
+    let exported = server.export(project, "format=brat").await;
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(exported)).unwrap();
+    let lines = std::io::read_to_string(archive.by_name("1.ann").unwrap()).unwrap();
+    let changed = lines.replace("Sign__or_Symptom 0", "Finding 0");
+    assert_ne!(changed, lines);
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in [("1.txt", "Delirium. "), ("1.ann", changed.as_str())] {
+        writer.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        std::io::Write::write_all(&mut writer, text.as_bytes()).unwrap();
+    }
+    let again = server.empty_project().await;
+    server.import(again, "filename=x.zip", &writer.finish().unwrap().into_inner()).await;
+    assert_eq!(server.document(server.documents(again).await[0]).await["marks"][0]["type"], "Finding");
+}
+
+#[tokio::test]
+async fn rejected_mentions_with_wrong_offsets_are_counted_and_repaired() {
+    let server = Server::temporary();
+    let line = json!({"id": "1", "text": "No fever, no rash.", "annotations": [], "review": {"rejected": [
+        {"spans": [[3, 8]], "text": "fever"}, {"spans": [[12, 16]], "text": "rash"}
+    ]}});
+    let rejected = async |project: i64| -> usize {
+        let id = server.documents(project).await[0];
+        let document = server.get(&format!("/documents/{id}?all=1")).await;
+        document["marks"].as_array().unwrap().iter().filter(|mark| mark["state"] == "rejected").count()
+    };
+    let project = server.empty_project().await;
+    let report = server.import(project, "format=jsonl", line.to_string().as_bytes()).await;
+    assert_eq!((&report["n_skipped_annotations"], &report["n_fixed"]), (&json!(1), &json!(0)));
+    let problem = &report["problems"][0];
+    assert_eq!(problem["document"], "1");
+    assert!(problem["message"].as_str().unwrap().starts_with("rejected mention: "), "{problem}");
+    assert_eq!(rejected(project).await, 1);
+    let project = server.empty_project().await;
+    let report = server.import(project, "format=jsonl&offsets=fix", line.to_string().as_bytes()).await;
+    assert_eq!((&report["n_skipped_annotations"], &report["n_fixed"]), (&json!(0), &json!(1)));
+    assert_eq!(rejected(project).await, 2);
+}
+
+#[tokio::test]
+async fn comment_threads_come_back_from_jsonl() {
+    let server = Server::temporary();
+    let project = reviewed_project(&server).await;
+    let id = server.documents(project).await[0];
+    let confused = mark_of(&server.document(id).await, "confused");
+    server.decide(id, json!({"kind": "reject", "mark": confused})).await;
+    let path = format!("/documents/{id}/comments");
+    let first = server.post(&path, json!({"mark": confused, "text": "an adjective?"})).await;
+    server.post(&path, json!({"parent": first["id"], "text": "yes"})).await;
+    server.patch(&format!("{path}/{}", first["id"]), json!({"is_resolved": true})).await;
+    server.post(&path, json!({"text": "[sic] a title"})).await;
+    let told = async |id: i64| -> Vec<Value> {
+        let document = server.get(&format!("/documents/{id}?all=1")).await;
+        let text_of = |mark: &Value| {
+            let marks = document["marks"].as_array().unwrap();
+            marks.iter().find(|one| one["id"] == *mark).map_or(Value::Null, |mark| mark["text"].clone())
+        };
+        let comments = document["comments"].as_array().unwrap();
+        let one = |one: &Value| {
+            json!([
+                text_of(&one["mark"]),
+                one["by"],
+                one["at"],
+                one["text"],
+                one["parent"].is_null(),
+                one["resolved_by"]
+            ])
+        };
+        comments.iter().map(one).collect()
+    };
+    let before = told(id).await;
+    assert_eq!(before.len(), 4);
+    let exported = server.export(project, "format=jsonl&sources=gold,user,pred").await;
+    let again = server.empty_project().await;
+    server.import(again, "format=jsonl", &exported).await;
+    assert_eq!(told(server.documents(again).await[0]).await, before);
+    let lost = async |format: &str| {
+        server.get(&format!("/projects/{project}/export/losses?format={format}")).await["lines"].to_string()
+    };
+    assert_eq!(lost("jsonl").await, "[]");
+    let told = "1 comment thread will be written as one comment, without its resolution";
+    assert!(lost("bioc-json").await.contains(told), "{}", lost("bioc-json").await);
+    // Those of somebody else name them, and do so once.
+    let mut line: Value = serde_json::from_slice(exported.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    for thread in line["review"]["threads"].as_array_mut().unwrap() {
+        thread["comments"][0]["by"] = json!("anna");
+    }
+    let other = server.empty_project().await;
+    server.import(other, "format=jsonl", line.to_string().as_bytes()).await;
+    let exported = server.export(other, "format=jsonl&sources=gold,user,pred").await;
+    let exported: Value = serde_json::from_slice(&exported).unwrap();
+    assert_eq!(exported["review"]["threads"], {
+        for thread in line["review"]["threads"].as_array_mut().unwrap() {
+            if thread["resolved_by"].is_string() {
+                thread["resolved_by"] = json!("local");
+            }
+        }
+        line["review"]["threads"].clone()
+    });
+    let document = server.document(server.documents(other).await[0]).await;
+    let text = document["comments"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("[anna, 2023-11-14T"), "{text}");
+}
+
+#[tokio::test]
+async fn export_losses_name_changed_ids_and_added_line_breaks() {
+    let server = Server::temporary();
+    let project = server.empty_project().await;
+    let lines = [("a/b", "No fever. No cough. No rash."), ("c", "No fever."), ("C", "Cough.\nRash.")];
+    let lines = lines.map(|(id, text)| json!({"id": id, "text": text, "annotations": []}).to_string());
+    server.import(project, "format=jsonl", lines.join("\n").as_bytes()).await;
+    let lost = async |format: &str| {
+        server.get(&format!("/projects/{project}/export/losses?format={format}")).await["lines"].clone()
+    };
+    assert_eq!(
+        lost("brat").await,
+        json!(["2 document IDs will be changed to valid file names (first: `a/b` to `a_b`)"])
+    );
+    assert_eq!(
+        lost("conll").await,
+        json!([
+            "1 text with line breaks, tabs or repeated spaces will be written with normalised whitespace (first in document `C`)",
+            "2 line breaks will be added between sentences (first in document `a/b`)"
+        ])
+    );
+    // The line breaks that were announced.
+    let exported = server.export(project, "format=conll").await;
+    let again = server.empty_project().await;
+    server.import(again, "format=conll", &exported).await;
+    let ids = server.documents(again).await;
+    assert_eq!(server.document(ids[0]).await["text"], "No fever.\nNo cough.\nNo rash.");
+    assert_eq!(server.document(ids[2]).await["text"], "Cough.\nRash.");
+    // As read, nothing is added.
+    assert_eq!(server.get(&format!("/projects/{again}/export/losses?format=conll")).await["lines"], json!([]));
+    assert_eq!(server.export(again, "format=conll").await, exported);
 }

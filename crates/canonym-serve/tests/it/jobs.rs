@@ -154,6 +154,7 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
         )
     };
     assert_eq!(row(0), ("1".to_owned(), json!(1), json!(1), json!(0)));
+    assert_eq!((&changes["model_before"], &changes["model_after"]), (&json!("first"), &json!("second (training 2)")));
     assert_eq!(row(2), ("3".to_owned(), json!(1), json!(0), json!(0)));
     assert_eq!(settings, json!({"steps": 2}));
     // The changed marks, with the names of both models.
@@ -168,8 +169,13 @@ async fn model_is_trained_on_reviewed_marks_used_and_rolled_back() {
 
     let first = models["models"][0]["id"].as_i64().unwrap();
     server.post(&format!("/projects/{project}/models/{first}/use"), json!({})).await;
-    server.predict(project).await;
+    let back = server.predict(project).await;
     assert!(!mark_lines(&server.document(ids[0]).await).iter().any(|mark| mark.contains("T:4")));
+    // Each run keeps the names of the models that it compares, whichever is in use now.
+    for (run, before, after) in [(&job, "first", "second (training 2)"), (&back, "second (training 2)", "first")] {
+        let changes = server.get(&format!("/projects/{project}/changes?from={}", run["id"])).await;
+        assert_eq!((&changes["model_before"], &changes["model_after"]), (&json!(before), &json!(after)));
+    }
     let stats = server.get(&format!("/projects/{project}/stats")).await;
     assert_eq!(stats["models"][1]["dev"]["accuracy"], 0.7);
 }
@@ -367,6 +373,35 @@ async fn held_out_documents_are_listed_and_scores_on_the_same_ones_are_comparabl
     assert_eq!(names, ["first", "second (training 1)", "second (training 2)"]);
     let sets: Vec<&Value> = models.iter().map(|model| &model["dev"]["test_set"]).collect();
     assert!(sets[0].is_string() && sets.iter().all(|set| *set == sets[0]), "{sets:?}");
+}
+
+#[tokio::test]
+async fn corrected_held_out_document_changes_the_test_set() {
+    let (server, _) = with_trainer(StubTrainer { holds_out: vec!["1", "2"], ..StubTrainer::default() });
+    let project = server.project(&notes(&["She had delirium.", "Severe delirium.", "No delirium."])).await;
+    let train = async || {
+        let job = server.post(&format!("/projects/{project}/jobs"), json!({"kind": "train"})).await;
+        server.run_jobs().await;
+        let job = server.get(&format!("/jobs/{}", job["id"])).await;
+        let models = server.get(&format!("/models?project={project}")).await["models"].as_array().unwrap().clone();
+        (job["message"].as_str().unwrap().to_owned(), models)
+    };
+    train().await;
+    let [first, _, third] = server.documents(project).await[..] else { panic!("three documents") };
+    // A correction outside of the test set is none of it.
+    server.decide(third, json!({"kind": "add", "spans": [[0, 2]], "is_nil": true})).await;
+    let (message, models) = train().await;
+    assert!(!message.contains("test set") && models[2]["dev"]["changed_since"].is_null(), "{message}");
+    server.decide(first, json!({"kind": "add", "spans": [[0, 3]], "is_nil": true})).await;
+    let (message, models) = train().await;
+    let told = "; the test set changed since “second (training 2)”, so earlier scores are not comparable";
+    assert!(message.ends_with(told), "{message}");
+    let dev = |row: usize| &models[row]["dev"];
+    assert_eq!(dev(3)["changed_since"], "second (training 2)");
+    assert!(models[3]["card"].as_str().unwrap().contains("The test set changed since"), "{}", models[3]["card"]);
+    assert_ne!(dev(2)["test_set"], dev(3)["test_set"]);
+    // The model in use was scored again, on the corrected document.
+    assert_eq!((dev(0)["test_set"].clone(), &dev(1)["test_set"]), (dev(3)["test_set"].clone(), &dev(2)["test_set"]));
 }
 
 #[tokio::test]

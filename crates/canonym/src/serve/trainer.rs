@@ -11,6 +11,7 @@ use std::time::Duration;
 use canonym_core::corpus::{AnnotatedDocument, CorpusFormat, Writer};
 use canonym_core::error::Context;
 use canonym_core::eval::learned::{Fingerprints, Learned, Role};
+use canonym_core::numbers::counted;
 use canonym_core::{Error, Result};
 use canonym_neural::objectives::tags::TagsConfig;
 use canonym_neural::program;
@@ -291,23 +292,19 @@ impl Trainer for ProcessTrainer {
             remove(&training.output)?;
             return Err(Error::process(reason));
         }
-        let path = training.output.join("report.json");
-        let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
-        let invalid_json = |error: serde_json::Error| Error::parse(&path, error.line() as u64, error.to_string());
         // The server evaluates all models of a project itself, on the same documents.
-        let (name, card) = match self.context {
-            Some(_) => {
-                let held_out = self.held_out(&training.documents, &training.settings)?;
-                let n_held_out = held_out.into_iter().filter(|is_held_out| *is_held_out).count();
-                context_summary(&serde_json::from_str(&text).map_err(invalid_json)?, short(&self.model), n_held_out)
-            }
+        let plan = self.plan(&training.documents, &training.settings)?;
+        let mut card = described(&plan);
+        let model = match self.context {
+            Some(_) => short(&self.model),
             None => {
-                let report: Report = serde_json::from_str(&text).map_err(invalid_json)?;
-                let n = report.n_documents + report.n_incomplete;
-                (format!("{} + {n} documents", short(self.base_model())), card(&report))
+                card += &changes(&read_report(&training.output.join("report.json"))?);
+                short(self.base_model())
             }
         };
-        Ok(Trained { name, card, dev: None })
+        let n = plan.n_complete + plan.n_incomplete;
+        let documents = if n == 1 { "document" } else { "documents" };
+        Ok(Trained { name: format!("{model} + {n} {documents}"), card, dev: None })
     }
 
     fn plan(&self, documents: &[TrainingDocument], settings: &serde_json::Value) -> Result<TrainingPlan> {
@@ -345,6 +342,11 @@ impl Trainer for ProcessTrainer {
     }
 }
 
+fn read_report(path: &Path) -> Result<Report> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+    serde_json::from_str(&text).map_err(|error| Error::parse(path, error.line() as u64, error.to_string()))
+}
+
 fn write_documents<'a>(path: &Path, documents: impl Iterator<Item = &'a AnnotatedDocument>) -> Result<()> {
     let failed = |error| Error::io("write", path, error);
     let mut writer = Writer::new(std::fs::File::create(path).map_err(failed)?, path, CorpusFormat::Jsonl)?;
@@ -362,26 +364,27 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
 
-/// Name and card of a fine-tuned dual encoder, from its report.
-fn context_summary(report: &serde_json::Value, model: String, n_held_out: usize) -> (String, String) {
-    let count = |path: &str| report.pointer(path).and_then(serde_json::Value::as_u64).unwrap_or(0);
-    let n = count("/train/n_documents");
-    let n_mentions = count("/train/n_mentions");
-    let card = format!("{n} documents with {n_mentions} mentions; {n_held_out} documents were held out.");
-    (format!("{model} + {n} documents"), card)
-}
-
 /// The name of a model without its folders.
 fn short(model: &str) -> String {
     Path::new(model).file_name().map_or(model.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The card of an adapted model; the server adds the scores.
-fn card(report: &Report) -> String {
-    let Report { n_documents, n_incomplete, n_mentions, n_held_out, .. } = report;
-    let mut card = format!(
-        "{n_documents} complete and {n_incomplete} partly reviewed documents, {n_mentions} mentions; {n_held_out} held-out documents."
-    );
+/// The documents of a training, counted as on the page that starts it.
+fn described(plan: &TrainingPlan) -> String {
+    let TrainingPlan { n_complete, n_held_out, n_incomplete, n_mentions, .. } = plan;
+    let mut text = counted((n_complete + n_held_out) as u64, "complete document");
+    if *n_held_out > 0 {
+        text += &format!(", {n_held_out} of them held out");
+    }
+    if *n_incomplete > 0 {
+        text += &format!("; {n_incomplete} partly reviewed");
+    }
+    format!("{text}; trained on {}.", counted(*n_mentions as u64, "mention"))
+}
+
+/// What adapting a model changed, for its card; the server adds the scores.
+fn changes(report: &Report) -> String {
+    let mut card = String::new();
     if let Some(LinkerReport { n_documents, names, fusion, decision, .. }) = &report.linker {
         let parts = [("name encoder", names), ("calibration", fusion), ("evidence weights", decision)];
         let used: Vec<&str> = parts
@@ -390,7 +393,7 @@ fn card(report: &Report) -> String {
             .map(|(part, _)| *part)
             .collect();
         let used = if used.is_empty() { "unchanged, since nothing was better".to_owned() } else { used.join(", ") };
-        card += &format!(" Linker, tuned on {n_documents} further documents: {used}.");
+        card += &format!(" Linker, tuned on {} of them: {used}.", counted(*n_documents as u64, "document"));
     }
     if !report.new_types.is_empty() {
         card += &format!(" New types: {}.", report.new_types.join(", "));
@@ -435,4 +438,17 @@ struct Round {
     step: u64,
     loss: f64,
     score: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn card_counts_documents_as_the_page_does() {
+        let plan = TrainingPlan { n_complete: 14, n_held_out: 4, n_mentions: 1200, ..TrainingPlan::default() };
+        assert_eq!(described(&plan), "18 complete documents, 4 of them held out; trained on 1,200 mentions.");
+        let plan = TrainingPlan { n_complete: 1, n_incomplete: 3, n_mentions: 1, ..TrainingPlan::default() };
+        assert_eq!(described(&plan), "1 complete document; 3 partly reviewed; trained on 1 mention.");
+    }
 }

@@ -92,6 +92,11 @@ fn data_folder_of_format_13() {
     check_data_folder("database-13", "knowledge-base-3");
 }
 
+#[test]
+fn data_folder_of_format_14() {
+    check_data_folder("database-14", "knowledge-base-3");
+}
+
 /// Opens a data folder and compares what the server says of it with the snapshot of the same name.
 fn check_data_folder(name: &str, kb: &str) {
     let place = place();

@@ -280,3 +280,48 @@ proptest! {
         prop_assert_eq!(n_broken, 0);
     }
 }
+
+#[test]
+fn types_that_are_not_single_words_are_given_by_comments() {
+    let text = "ache itch cough rash";
+    let kinds = ["Sign or Symptom", "Sign_or_Symptom", "GO:1", ""];
+    let mut start = 0;
+    let annotations = text.split(' ').zip(kinds).map(|(word, kind)| {
+        let span = Span::new(start, start + word.len());
+        start += word.len() + 1;
+        Annotation { spans: vec![span], text: word.to_owned(), semantic_type: kind.to_owned(), ..Annotation::default() }
+    });
+    let annotations: Vec<Annotation> = annotations.collect();
+    let document = Document { id: "7".to_owned(), text: text.to_owned(), sections: Vec::new() };
+    let made = AnnotatedDocument { document, annotations, ..AnnotatedDocument::default() };
+    let mut written = Vec::new();
+    write(&made, Scheme::Bio, &mut written).unwrap();
+    let written = String::from_utf8(written).unwrap();
+    expect![[r#"
+        # id = 7
+        # type GO_1 = GO:1
+        # type Sign_or_Symptom_2 = Sign or Symptom
+        ache	0	4	B-Sign_or_Symptom_2	_
+        itch	5	9	B-Sign_or_Symptom	_
+        cough	10	15	B-GO_1	_
+        rash	16	20	B	_
+
+    "#]]
+    .assert_eq(&written);
+    let (mut items, _) = read(&written, Tags::default());
+    assert_eq!(items.remove(0).unwrap().annotations, made.annotations);
+}
+
+#[test]
+fn line_breaks_added_between_sentences_are_counted() {
+    let text = "No pain. No gout.\nNo flu.  No rash.";
+    let document = Document { id: "7".to_owned(), text: text.to_owned(), sections: Vec::new() };
+    let made = AnnotatedDocument { document, ..AnnotatedDocument::default() };
+    assert_eq!(n_added_line_breaks(&made), 2);
+    let mut written = Vec::new();
+    write(&made, Scheme::Bio, &mut written).unwrap();
+    let (mut items, _) = read(&String::from_utf8(written).unwrap(), Tags::default());
+    let again = items.remove(0).unwrap();
+    assert_eq!(again.document.text, "No pain.\nNo gout.\nNo flu.\n No rash.");
+    assert!(is_unchanged(&again) && !is_unchanged(&made));
+}

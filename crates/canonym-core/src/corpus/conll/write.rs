@@ -1,8 +1,9 @@
 //! Writes documents as tokens with tags.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{NO_IDS, Scheme, Tags};
+use super::{NO_IDS, Scheme, TYPE, Tags, looks_like_id};
 use crate::Result;
 use crate::corpus::check::column;
 use crate::corpus::{AnnotatedDocument, Annotation, CorpusFormat};
@@ -21,14 +22,14 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
         return Ok(());
     }
     let document = &annotated.document;
-    let kept: Vec<(usize, Span)> = kept(&annotated.annotations)
-        .into_iter()
-        .map(|row| (row, trimmed(&document.text, annotated.annotations[row].spans[0])))
-        .filter(|(_, span)| !span.is_empty())
-        .collect();
+    let kept = written(annotated);
     let spans: Vec<Span> = kept.iter().map(|&(_, span)| span).collect();
+    let words = type_words(kept.iter().map(|&(row, _)| annotated.annotations[row].semantic_type.as_str()));
     let map = OffsetMap::new(&document.text);
     let mut text = format!("# id = {}\n", column("CoNLL", document, "id", &document.id)?);
+    for (kind, word) in words.iter().filter(|(kind, word)| *kind != word && is_line(kind)) {
+        text.push_str(&format!("{TYPE}{word} = {kind}\n"));
+    }
     let mut borders = sentence_ends(document, &spans).into_iter().peekable();
     let mut mention = 0;
     for token in tokens(&document.text, &spans) {
@@ -44,7 +45,7 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
             Some(span) => {
                 let annotation = &annotated.annotations[kept[mention].0];
                 let letter = letter(scheme, span.start == token.start, span.end == token.end);
-                (tag(letter, &annotation.semantic_type), ids_of(annotation))
+                (tag(letter, &words[annotation.semantic_type.as_str()]), ids_of(annotation))
             }
             None => ("O".to_owned(), NO_IDS.to_owned()),
         };
@@ -56,6 +57,61 @@ pub(in crate::corpus) fn write(annotated: &AnnotatedDocument, scheme: Scheme, ou
     text.push('\n');
     out.extend_from_slice(text.as_bytes());
     Ok(())
+}
+
+/// Rows and trimmed spans of the mentions that are written, in text order.
+fn written(annotated: &AnnotatedDocument) -> Vec<(usize, Span)> {
+    let spans = kept(&annotated.annotations)
+        .into_iter()
+        .map(|row| (row, trimmed(&annotated.document.text, annotated.annotations[row].spans[0])));
+    spans.filter(|(_, span)| !span.is_empty()).collect()
+}
+
+/// Number of line breaks that a reader of the written document finds where the text has spaces: the ends of sentences.
+pub(in crate::corpus) fn n_added_line_breaks(annotated: &AnnotatedDocument) -> usize {
+    let spans: Vec<Span> = written(annotated).into_iter().map(|(_, span)| span).collect();
+    let is_added = |start: &u32| {
+        let before = &annotated.document.text[..*start as usize];
+        let gap = &before[before.trim_end().len()..];
+        !gap.is_empty() && !gap.contains(['\n', '\r'])
+    };
+    sentence_ends(&annotated.document, &spans).iter().filter(|start| is_added(start)).count()
+}
+
+/// Whether the lines of the source are written.
+pub(in crate::corpus) fn is_unchanged(annotated: &AnnotatedDocument) -> bool {
+    unchanged_lines(annotated).is_some()
+}
+
+/// Whether a type is written so that it is read back.
+pub(in crate::corpus) fn supports_type(semantic_type: &str) -> bool {
+    is_line(semantic_type)
+}
+
+/// Whether a text fits into a line of its own.
+fn is_line(text: &str) -> bool {
+    text.trim() == text && !text.contains(char::is_control)
+}
+
+/// The word that stands for each type in the tags, different ones for different types.
+fn type_words<'a>(types: impl Iterator<Item = &'a str> + Clone) -> BTreeMap<&'a str, String> {
+    let is_word = |kind: &str| !kind.contains(char::is_whitespace) && !looks_like_id(kind);
+    let mut words: BTreeMap<&str, String> =
+        types.clone().filter(|kind| is_word(kind)).map(|kind| (kind, kind.to_owned())).collect();
+    for kind in types {
+        if words.contains_key(kind) {
+            continue;
+        }
+        let word = kind.replace(|letter: char| letter.is_whitespace() || letter == ':', "_");
+        let mut free = word.clone();
+        let mut number = 2;
+        while words.values().any(|word| *word == free) {
+            free = format!("{word}_{number}");
+            number += 1;
+        }
+        words.insert(kind, free);
+    }
+    words
 }
 
 /// Text to insert before `bytes`, a written document that follows another one; empty if its lines mark the start of a
@@ -165,11 +221,8 @@ fn letter(scheme: Scheme, is_first: bool, is_last: bool) -> char {
     }
 }
 
-fn tag(letter: char, semantic_type: &str) -> String {
-    if semantic_type.is_empty() {
-        return letter.to_string();
-    }
-    format!("{letter}-{}", semantic_type.replace(char::is_whitespace, "_"))
+fn tag(letter: char, word: &str) -> String {
+    if word.is_empty() { letter.to_string() } else { format!("{letter}-{word}") }
 }
 
 fn ids_of(annotation: &Annotation) -> String {

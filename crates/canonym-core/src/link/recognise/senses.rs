@@ -27,6 +27,7 @@ use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, NameId};
 use crate::text::Span;
 use crate::text::normalise::fold;
+use crate::text::taught::{can_begin, can_end};
 use crate::text::tokens::Gap;
 
 const SENSES: &str = include_str!("../../../assets/senses.tsv");
@@ -448,12 +449,17 @@ impl SenseInventory {
         found
     }
 
-    /// The longest form that starts with a word of the text.
+    /// The longest form whose first word is a word of the text, with the signs that a form such as `+/- pain` begins with.
     fn form_at<'a>(&'a self, text: &'a str, word: Span) -> Option<FormUse<'a>> {
-        let rest = &text[word.start as usize..];
         let written = word.of(text);
+        let start_of = |form: &str| (word.start as usize).checked_sub(n_signs(form));
         let fits = |(form, _): &&Form| {
-            let Some(begin) = rest.get(..form.len()) else { return false };
+            let Some(start) = start_of(form) else { return false };
+            let Some(begin) = text.get(start..start + form.len()) else { return false };
+            if start < word.start as usize {
+                let before = text[..start].chars().next_back();
+                return begin == &**form && form.chars().next().is_some_and(|first| can_begin(before, first));
+            }
             let small = !form.chars().any(char::is_uppercase);
             begin == &**form || small && is_capitalised(begin, form)
         };
@@ -462,8 +468,8 @@ impl SenseInventory {
         // Plurals of upper-case forms: `UTIs`, `DVTs`.
         let singular = || written.strip_suffix('s').filter(|core| core.len() >= 2 && is_acronym(core)).and_then(of);
         let (form, senses) = as_written.or_else(singular)?;
-        let plural = rest[form.len()..].starts_with('s') && is_acronym(form) && form.len() >= 2;
-        let start = word.start as usize;
+        let start = start_of(form)?;
+        let plural = text[start + form.len()..].starts_with('s') && is_acronym(form) && form.len() >= 2;
         let span = Span::new(start, start + form.len() + usize::from(plural));
         Some(FormUse { span, written: span.of(text), form, senses })
     }
@@ -511,12 +517,17 @@ fn first_word(form: &str) -> &str {
     token.map_or(form, |span| span.of(form))
 }
 
+/// The number of bytes of the signs that a form begins with; 0 if it has no word.
+fn n_signs(form: &str) -> usize {
+    form.find(char::is_alphanumeric).unwrap_or(0)
+}
+
 /// Whether a form ends with a sign, such as `V+`, and the word with it: not in `V+ve` or `V++`.
 fn ends_with_sign(text: &str, span: Span) -> bool {
     let (Some(last), next) = (span.of(text).chars().next_back(), text[span.end as usize..].chars().next()) else {
         return false;
     };
-    !last.is_alphanumeric() && next.is_none_or(|next| next != last && !next.is_alphanumeric())
+    !last.is_alphanumeric() && can_end(last, next)
 }
 
 /// Whether two texts are equal except for an initial capital.
