@@ -24,7 +24,21 @@ const GENERAL: [&str; 12] = [
 ];
 
 /// What comes before a place that is left unspecified.
-const PLACES: [&str; 2] = [" of unspecified ", " in unspecified "];
+const PLACES: [&str; 3] = [" of unspecified ", " in unspecified ", ", unspecified "];
+
+/// Words in brackets for the kind of a concept.
+const KINDS_OF_CONCEPTS: [&str; 10] = [
+    "disease",
+    "disorder",
+    "event",
+    "finding",
+    "morphologic abnormality",
+    "observable entity",
+    "organism",
+    "procedure",
+    "situation",
+    "substance",
+];
 
 /// Maximum number of words for what is left unspecified.
 const MAX_KIND: usize = 3;
@@ -154,18 +168,19 @@ fn as_such(name: &str) -> Option<String> {
     let is_written_so = |ending: &&&str| !ending.ends_with(char::is_uppercase) || name.ends_with(**ending);
     let ending = AS_SUCH.iter().find(|ending| ends_so(ending) && is_written_so(ending));
     let of_ending = ending.map(|ending| &name[..name.len() - ending.len()]);
-    // `Pneumonia, unspecified organism`, `Influenza due to unidentified influenza virus`, `Malignant neoplasm of kidney, except renal pelvis`.
+    // `Pneumonia, unspecified organism`, `Influenza due to unidentified influenza virus`, `Malignant neoplasm of kidney, except renal
+    // pelvis`.
     let of_kind = || {
         let (at, kind) = KINDS.iter().filter_map(|kind| Some((name.find(kind)?, kind))).min()?;
         let rest = &name[at + kind.len()..];
-        let is_kind = !kind.starts_with(" of") || GENERAL.contains(&rest);
+        let is_kind = !kind.ends_with("unspecified ") || GENERAL.contains(&rest);
         (is_kind && !rest.contains(',') && rest.split(' ').count() <= MAX_KIND).then(|| &name[..at])
     };
     let of_start = || name.strip_prefix("Unspecified ").or_else(|| name.strip_prefix("unspecified "));
     // `Exostosis of unspecified orbit`.
     let of_place = || {
         let of = PLACES.iter().find(|of| name.contains(**of))?;
-        Some(name.replacen(of, &of[..4], 1))
+        Some(name.replacen(of, of.strip_suffix("unspecified ")?, 1))
     };
     let short = of_ending.or_else(of_kind).or_else(of_start).map(tidy).or_else(of_place);
     short.filter(|short| short.chars().any(char::is_alphabetic) && !is_remainder(short))
@@ -207,9 +222,17 @@ fn without_cell(name: &str) -> Option<&str> {
     (is_symbol && head.chars().count() > 1).then_some(head)
 }
 
-/// The variants of a name; empty for most names.
-pub fn variants(name: &str) -> Vec<String> {
-    let parts = if name.contains(['(', '[']) { parts(name) } else { Vec::new() };
+/// The variants of a name; empty for most names. `is_only` says whether it is the only name of its concept, as in classifications and
+/// lists; elsewhere, brackets often hold what limits a name (`fundus (uterus)`), and only definitions of short forms and words for kinds of
+/// concepts are left out.
+pub fn variants(name: &str, is_only: bool) -> Vec<String> {
+    let mut parts = if name.contains(['(', '[']) { parts(name) } else { Vec::new() };
+    let defined = if parts.is_empty() { Vec::new() } else { find_abbreviations(name) };
+    let is_defined = |part: &Part| {
+        defined.iter().any(|one| part.open < one.short.start as usize && (one.short.end as usize) <= part.close)
+    };
+    let is_kind = |part: &Part| KINDS_OF_CONCEPTS.contains(&&name[part.open + 1..part.close]);
+    parts.retain(|part| is_only || is_defined(part) || is_kind(part));
     let mut found: Vec<String> = Vec::new();
     if !parts.is_empty() {
         let mut without = String::new();
@@ -224,13 +247,15 @@ pub fn variants(name: &str) -> Vec<String> {
         for part in &parts {
             let other = instead(name, *part).map(|name| match self::parts(&name).is_empty() {
                 true => tidy(&name),
-                false => variants(&name).into_iter().next().unwrap_or_default(),
+                false => variants(&name, is_only).into_iter().next().unwrap_or_default(),
             });
             found.extend(other);
         }
     }
-    let such: Vec<String> = std::iter::once(name).chain(found.iter().map(String::as_str)).filter_map(as_such).collect();
-    found.extend(such);
+    if is_only {
+        let such = std::iter::once(name).chain(found.iter().map(String::as_str)).filter_map(as_such);
+        found.extend(such.collect::<Vec<String>>());
+    }
     found.extend(without_cell(name).map(str::to_owned));
     found.retain(|variant| variant.chars().count() >= MIN_LETTERS && variant != name);
     found.sort_unstable();
@@ -249,13 +274,19 @@ struct Variant {
     name: String,
 }
 
-/// The variants to add as `(concept, name, scope)`, in the order of the names; `name` returns the concept and the text of a name. Only exact
-/// names have variants.
+/// The variants to add as `(concept, name, scope)`, in the order of the names; `name` returns the concept and the text of a name. Only
+/// exact names have variants.
 pub(super) fn plan<'a>(
     n_names: usize,
     name: impl Fn(usize) -> (u32, &'a str) + Sync,
     is_exact: impl Fn(usize) -> bool + Sync,
 ) -> Vec<(u32, String, Scope)> {
+    let mut n_exact: Vec<u32> = Vec::new();
+    for row in (0..n_names).filter(|row| is_exact(*row)) {
+        let concept = name(row).0 as usize;
+        n_exact.resize(n_exact.len().max(concept + 1), 0);
+        n_exact[concept] += 1;
+    }
     let key_of = |name: &str| {
         let hashes = hash_form(&fold(name));
         bag_key(hashes.iter().filter(|hashes| !hashes.linking).map(|hashes| hashes.canonical))
@@ -265,8 +296,10 @@ pub(super) fn plan<'a>(
         .filter(|row| is_exact(*row))
         .flat_map_iter(|row| {
             let (concept, text) = name(row);
-            let exact = variants(text).into_iter().map(|name| (name, Scope::Exact));
-            let found: Vec<_> = exact.chain(joined_parts(text).into_iter().map(|name| (name, Scope::Narrow))).collect();
+            let is_only = n_exact[concept as usize] == 1;
+            let narrow = if is_only { joined_parts(text) } else { Vec::new() };
+            let exact = variants(text, is_only).into_iter().map(|name| (name, Scope::Exact));
+            let found: Vec<_> = exact.chain(narrow.into_iter().map(|name| (name, Scope::Narrow))).collect();
             let source = if found.is_empty() { 0 } else { key_of(text) };
             let variant = move |(name, scope): (String, Scope)| {
                 let key = key_of(&name);
@@ -328,6 +361,8 @@ mod tests {
             ("Unspecified asthma", &["asthma"]),
             ("Influenza due to unidentified influenza virus", &["Influenza"]),
             ("Exostosis of unspecified orbit", &["Exostosis of orbit"]),
+            ("Bursitis, unspecified hand", &["Bursitis, hand"]),
+            ("Burn due to unspecified watercraft on fire", &[]),
             ("Frostbite of unspecified sites", &["Frostbite"]),
             ("Malignant neoplasm of kidney, except renal pelvis", &["Malignant neoplasm of kidney"]),
             ("Other asthma, unspecified", &[]),
@@ -357,7 +392,21 @@ mod tests {
             ),
             ("", &[]),
         ] {
-            assert_eq!(variants(name), expected, "{name}");
+            assert_eq!(variants(name, true), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn brackets_limit_names_of_concepts_with_other_names() {
+        for (name, expected) in [
+            ("fundus (uterus)", &[][..]),
+            ("anemia (phenotype)", &[]),
+            ("Asthma, unspecified", &[]),
+            ("cold (disorder)", &["cold"]),
+            ("chronic myelomonocytic leukaemia (CMML)", &["CMML", "chronic myelomonocytic leukaemia"]),
+            ("memory B cell", &["memory B"]),
+        ] {
+            assert_eq!(variants(name, false), expected, "{name}");
         }
     }
 
@@ -391,8 +440,9 @@ mod tests {
             (4, "mercury"),
             (5, "Pneumonia, unspecified organism"),
             (6, "Pneumonia, unspecified organism"),
-            (7, "Gout (chronic)"),
             (7, "Gout [podagra]"),
+            (8, "Wart (viral)"),
+            (8, "verruca"),
         ];
         let added: Vec<String> = plan(names.len(), |row| names[row], |_| true)
             .into_iter()

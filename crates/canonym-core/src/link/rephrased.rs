@@ -28,9 +28,6 @@ const SAME: [Same; 12] = [
 /// Maximum number of words of a name that is rephrased.
 const MAX_WORDS: usize = 8;
 
-/// Minimum length of a name of one word that may differ in its derivation.
-const MIN_LONE: usize = 8;
-
 /// The words of a name with one phrase in other words.
 fn rephrasings(words: &[&str]) -> Vec<String> {
     let is_phrase = |at: usize, phrase: &str| {
@@ -63,22 +60,22 @@ pub type Rephrased = (ConceptId, NameId, bool);
 pub fn rephrased(view: KbView<'_>, name: &str) -> Option<Rephrased> {
     let folded = fold(name);
     let words: Vec<&str> = folded.split(' ').collect();
-    if !(2..=MAX_WORDS).contains(&words.len()) {
+    if words.len() > MAX_WORDS {
         return None;
     }
-    only(rephrasings(&words).iter().flat_map(|other| of_roots(view, other)).collect())
+    // One word for another is not enough.
+    let others = rephrasings(&words).into_iter().filter(|other| other.contains(' ')).collect::<Vec<String>>();
+    only(others.iter().flat_map(|other| of_roots(view, other)).collect())
 }
 
-/// The concepts with a name of the same words, adjectives and nouns alike: `Acute kidney failure` for `acute renal failure`. One short word is
-/// not enough, and both names must be about the same thing: `skinned knee` is no skin of the knee.
+/// The concepts with a name of the same words, adjectives and nouns alike: `Acute kidney failure` for `acute renal failure`. One word is not
+/// enough, and both names must be about the same thing: `skinned knee` is no skin of the knee.
 pub fn of_roots<'a>(view: KbView<'a>, name: &str) -> impl Iterator<Item = Rephrased> + 'a {
     let folded = fold(name);
     let hashes = hash_form(&folded);
     let counted = || hashes.iter().filter(|word| !word.linking).map(|word| word.root);
     let rows = view.kb.roots().get(bag_key(counted()));
-    // `muddled` is Confusion, but `tearing` is no tear.
-    let is_enough = counted().count() > 1 || folded.len() >= MIN_LONE;
-    let rows = if is_enough { rows.iter().collect() } else { Vec::new() };
+    let rows = if counted().count() > 1 { rows.iter().collect() } else { Vec::new() };
     let subject = subject_of(&folded);
     let forms = rows.into_iter().map(FormId).filter(move |form| view.has_form(*form));
     let forms = forms.filter(move |form| subject_of(&view.kb.forms().get(form.0 as usize)) == subject);
@@ -121,6 +118,8 @@ mod tests {
             "Thrombosis of vein of leg",
             "Infection of skin",
             "Infectious disease of skin",
+            "Malignant neoplasm",
+            "Calculus",
         ]
         .into_iter()
         .enumerate()
@@ -138,7 +137,8 @@ mod tests {
             ("broken wrist", Some("Fracture of wrist")),
             ("kidney stones", Some("Calculus of kidney")),
             ("infected skin", None),
-            ("cancer", None),
+            ("cancer", Some("Malignant neoplasm")),
+            ("stone", None),
             ("ovary", None),
             ("", None),
         ] {

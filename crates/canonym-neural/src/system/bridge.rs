@@ -39,8 +39,14 @@ const MIN_WORD: usize = 4;
 const MIN_OWN: f32 = 0.3;
 
 /// Words of classifications for a concept as such: `Crohn's disease, unspecified`.
-const AS_SUCH: [&str; 6] =
-    ["unspecified", "essential", "site not specified", "unspecified site", "any site", "not otherwise specified"];
+const AS_SUCH: [&str; 6] = [
+    "unspecified",
+    "essential primary",
+    "site not specified",
+    "unspecified site",
+    "any site",
+    "not otherwise specified",
+];
 
 /// Words that hardly make a name narrower.
 const GENERIC: [&str; 4] = ["acute", "disease", "disorder", "syndrome"];
@@ -60,7 +66,8 @@ fn opened() -> Option<&'static Arc<KnowledgeBase>> {
 /// A concept, its name in the terminology, and the probability that it is right.
 type Bridged = (ConceptId, NameId, f32);
 
-/// The names of a terminology in the words of `name`, or else in these and words such as `unspecified`, and whether it is the latter.
+/// The names of a terminology in the words of `name`, or else, of concepts with one name, in other words for the same or with words such as
+/// `unspecified`, and whether it is the latter two.
 fn names_of(view: KbView<'_>, name: &str) -> (Vec<NameId>, bool) {
     let named = |name: &str| -> Vec<NameId> {
         let names = forms_of(view, name).flat_map(|form| view.kb.names_of_form(form));
@@ -69,14 +76,19 @@ fn names_of(view: KbView<'_>, name: &str) -> (Vec<NameId>, bool) {
         };
         names.filter(is_name).collect()
     };
-    let as_such = || AS_SUCH.iter().map(|words| named(&format!("{name} {words}"))).find(|names| !names.is_empty());
+    let is_of_one = |name: &NameId| has_one_name(view.kb, view.kb.concept_of(*name));
+    let as_such = || {
+        let names = |words: &&str| named(&format!("{name} {words}")).into_iter().filter(is_of_one).collect::<Vec<_>>();
+        AS_SUCH.iter().map(names).find(|names| !names.is_empty())
+    };
     let in_other_words = || {
         let of_roots = only(of_roots(view, name).filter(|(.., is_exact)| *is_exact).collect());
-        of_roots.or_else(|| rephrased(view, name).filter(|(.., is_exact)| *is_exact)).map(|(_, name, _)| vec![name])
+        let found = of_roots.or_else(|| rephrased(view, name).filter(|(.., is_exact)| *is_exact));
+        found.map(|(_, name, _)| name).filter(is_of_one).map(|name| vec![name])
     };
     match named(name) {
         names if !names.is_empty() => (names, false),
-        _ => in_other_words().map_or_else(|| (as_such().unwrap_or_default(), true), |names| (names, false)),
+        _ => (in_other_words().or_else(as_such).unwrap_or_default(), true),
     }
 }
 
@@ -117,17 +129,21 @@ fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> O
     let preferred = starter.preferred_name(concept);
     let others = starter.names(concept).take(MAX_NAMES).map(|name| starter.name(name));
     for other in std::iter::once(preferred).chain(others) {
-        let (named, is_as_such) = names_of(view, other);
+        let (named, is_loose) = names_of(view, other);
         let mut named = named.into_iter().map(|name| (view.kb.concept_of(name), name)).peekable();
         if other == preferred && named.peek().is_some() {
             // What the starter calls the concept itself counts most.
             let named: Vec<(ConceptId, NameId)> = named.collect();
             if named.iter().all(|one| one.0 == named[0].0) {
-                return Some((named[0].0, named[0].1, if is_as_such { TRUST_AS_SUCH } else { TRUST }));
+                return Some((named[0].0, named[0].1, if is_loose { TRUST_AS_SUCH } else { TRUST }));
             }
             continue;
         }
-        for (concept, name) in named.filter(|_| other.len() >= MIN_LENGTH) {
+        // `malignant neoplasm` is narrower than Neoplasms, and `bruised knee` than Contusions.
+        let is_wide = |named: &(ConceptId, NameId)| {
+            other.len() >= MIN_LENGTH && [other, view.kb.name(named.1)].iter().all(|one| !is_narrower(one, preferred))
+        };
+        for (concept, name) in named.filter(is_wide) {
             match found.iter_mut().find(|one| one.0 == concept) {
                 Some(one) => one.2 += 1,
                 None => found.push((concept, name, 1, other)),
@@ -139,7 +155,7 @@ fn bridged(view: KbView<'_>, name: &str, search: impl FnOnce(&str) -> Link) -> O
     let Some((concept, of_kb, n_names, other)) = found.first().copied() else {
         return searched(view, preferred, search);
     };
-    let is_only = || has_one_name(view.kb, concept) && !is_narrower(other, preferred) && !is_narrower(other, name);
+    let is_only = || has_one_name(view.kb, concept) && !is_narrower(other, name);
     let is_enough = n_names >= MIN_NAMES || is_only();
     let is_clear = is_enough && found.get(1).is_none_or(|next| 2 * next.2 <= n_names);
     is_clear.then_some((concept, of_kb, if n_names >= MIN_NAMES { TRUST } else { TRUST_ONE }))
@@ -164,7 +180,7 @@ pub(super) fn other_names(kb: &Arc<KnowledgeBase>, subset: Option<Arc<Subset>>) 
 /// Whether a concept has one name; variants of its preferred name do not count.
 fn has_one_name(kb: &KnowledgeBase, concept: ConceptId) -> bool {
     let preferred = kb.preferred_name(concept);
-    let of_preferred = [variants(preferred), joined_parts(preferred)].concat();
+    let of_preferred = [variants(preferred, true), joined_parts(preferred)].concat();
     kb.names(concept).filter(|name| !of_preferred.iter().any(|variant| variant == kb.name(*name))).count() == 1
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scan::{Tier, WindowMatch, Word};
 use crate::kb::subset::KbView;
+use crate::kb::variants::variants;
 use crate::kb::{ConceptId, KnowledgeBase, NameId, Scope};
 use crate::link::lookalike::DISORDER_ENDINGS;
 use crate::link::model::read_weights;
@@ -280,6 +281,18 @@ pub fn is_acronym(text: &str) -> bool {
     n_letters >= 2 && core.chars().all(|letter| !letter.is_lowercase()) && !core.contains(' ')
 }
 
+/// The scope of a name; a variant of the preferred name counts as preferred: `anemia` of `Anemia, unspecified`.
+fn scope_of(kb: &KnowledgeBase, name: NameId) -> Scope {
+    let is_variant = || {
+        let preferred = kb.preferred_name(kb.concept_of(name));
+        variants(preferred, true).iter().any(|variant| variant == kb.name(name))
+    };
+    match kb.scope(name) {
+        Scope::Exact if is_variant() => Scope::Preferred,
+        scope => scope,
+    }
+}
+
 pub(super) fn features(
     kb: &KnowledgeBase,
     text: &str,
@@ -294,7 +307,7 @@ pub(super) fn features(
     let n_letters = surface.chars().filter(|letter| letter.is_alphanumeric()).count();
     let frequency = window.iter().filter(|word| !word.hashes.linking).map(|word| word.frequency).min().unwrap_or(0);
     let frequency = f32::from(frequency + 1).ln();
-    let scope = kb.scope(name);
+    let scope = scope_of(kb, name);
     let scoped = kb.meta().n_scoped_names > 0;
     let acronym = !found.expanded && is_acronym(surface);
     let concept = kb.concept_of(name);

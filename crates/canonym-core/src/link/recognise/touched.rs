@@ -5,7 +5,7 @@
 //! - it contains all words of a name of a changed concept, old or new, in any order and inflection;
 //! - it contains a short form of the sense inventory that may stand for such a name;
 //! - it contains a word that is a name by itself, and whose number of names has changed: that number is a feature;
-//! - in short lists, its phrases stand for other names, as words weigh by their number of concepts;
+//! - in short lists, phrases of it stand for names, as words weigh by their number of concepts;
 //! - it contains a word that occurs in names of only one of the two versions: being known is a feature of its neighbours.
 //!
 //! Then the links of [`super::DictionaryAnnotator`] are equal in both versions. For other linkers, which compare mentions
@@ -19,7 +19,7 @@ use super::scan::{ScanScratch, Word, words};
 use super::senses::{Hashed, SenseInventory};
 use crate::kb::lexicon::{hash_form, hash_token};
 use crate::kb::subset::KbView;
-use crate::kb::{ConceptId, KnowledgeBase, NameId};
+use crate::kb::{ConceptId, KnowledgeBase};
 use crate::link::short_list::{MAX_CONCEPTS, ShortList};
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{fold, fold_token_into};
@@ -35,8 +35,8 @@ pub struct ChangedNames {
     roots: HashSet<u64, Hashed>,
     /// Canonical words with changed counts that are names or short forms by themselves.
     lone: HashSet<u64, Hashed>,
-    /// Both versions, if they are short lists, and their names.
-    lists: Option<[(ShortList, Vec<String>); 2]>,
+    /// Both versions, if they are short lists.
+    lists: Option<[ShortList; 2]>,
     /// Why every text may be touched, if so.
     everything: Option<&'static str>,
     /// Changed concepts of the old version.
@@ -51,9 +51,7 @@ impl ChangedNames {
         if old.container().fingerprint() == new.container().fingerprint() {
             return changed;
         }
-        let names =
-            |kb: &KnowledgeBase| (0..kb.n_names() as u32).map(|name| kb.name(NameId(name)).to_owned()).collect();
-        let list = |kb: &KnowledgeBase| Some((ShortList::of(KbView { kb, subset: None })?, names(kb)));
+        let list = |kb: &KnowledgeBase| ShortList::of(KbView { kb, subset: None });
         changed.lists = list(old).zip(list(new)).map(|(old, new)| [old, new]);
         let mut bags: HashSet<Vec<u64>> = HashSet::new();
         changed.compare_concepts(old, new, &mut bags);
@@ -125,16 +123,8 @@ impl ChangedNames {
         }
         let mut scratch = ScanScratch::default();
         let words = words(kb, &Analysis::of_text(text), &mut scratch);
-        if let Some(lists) = &self.lists {
-            let [old, new] = lists.each_ref().map(|(list, names)| {
-                let phrases = list.phrases(text, &words).into_iter();
-                phrases
-                    .map(|phrase| (phrase.first, phrase.last, names[phrase.name.0 as usize].as_str()))
-                    .collect::<Vec<_>>()
-            });
-            if old != new {
-                return true;
-            }
+        if self.lists.iter().flatten().any(|list| !list.phrases(text, &words).is_empty()) {
+            return true;
         }
         let hashes = words.iter().map(|word| word.hashes).chain(joined(text, &words));
         let mut roots: HashSet<u64, Hashed> = HashSet::default();
