@@ -50,11 +50,23 @@ const MIN_LETTERS: usize = 3;
 const MAX_WORDS: usize = 5;
 
 /// First words in brackets that limit or illustrate a name.
-const REMARKS: [&str; 14] =
-    ["any", "as", "by", "due", "e.g", "except", "for", "i.e", "in", "of", "on", "see", "sensu", "with"];
+const REMARKS: [&str; 18] = [
+    "after", "any", "as", "at", "by", "due", "during", "e.g", "except", "for", "from", "i.e", "in", "of", "on", "see",
+    "sensu", "with",
+];
 
-/// Words in parentheses that change the meaning of a name.
-const CHANGING: [&str; 6] = ["inhibitor", "no", "non", "not", "pseudogene", "without"];
+/// Maximum number of brackets of a name with variants.
+const MAX_PARTS: usize = 4;
+
+/// Words in brackets that change or limit the meaning of a name.
+#[rustfmt::skip]
+const CHANGING: [&str; 45] = [
+    "absent", "allergy", "attempted", "carrier", "complication", "denied", "denies", "donor", "ex", "excluded", "excludes",
+    "exposure", "false", "family", "former", "gestational", "high", "historical", "history", "increased", "inhibitor",
+    "low", "negative", "neonatal", "never", "no", "non", "none", "not", "past", "positive", "possible", "pregnancy",
+    "previous", "probable", "pseudogene", "raised", "resolved", "risk", "ruled", "screening", "secondary", "suspected",
+    "vaccine", "without",
+];
 
 /// Endings of classifications for a concept as such.
 const AS_SUCH: [&str; 11] = [
@@ -86,6 +98,9 @@ const CLASSES: [&str; 11] = [
     "neoplasm",
 ];
 
+/// Words after *of* that are no places.
+const NO_PLACES: [&str; 10] = ["both", "left", "lower", "multiple", "one", "other", "right", "two", "unknown", "upper"];
+
 /// A part of a name in brackets: the positions of the brackets, and whether they are square.
 #[derive(Debug, Clone, Copy)]
 struct Part {
@@ -115,16 +130,18 @@ fn parts(name: &str) -> Vec<Part> {
     };
     let is_words = |part: &Part| {
         let inside = name[part.open + 1..part.close].trim();
-        let mut words = inside.split(' ');
-        let is_word =
-            |word: &str| word.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '-' | '.' | '\'' | '’'));
-        words.clone().all(is_word)
+        let mut words = inside.split([' ', '-']);
+        let is_letter = |letter: char| letter.is_alphabetic() || matches!(letter, ' ' | '-' | '.' | '\'' | '’');
+        let first = words.clone().next().unwrap_or_default().trim_end_matches('.').to_lowercase();
+        inside.chars().all(is_letter)
             && words.clone().count() <= MAX_WORDS
+            && !REMARKS.contains(&&*first)
             && !words.any(|word| CHANGING.contains(&&*word.to_lowercase()))
             && inside.chars().any(char::is_alphabetic)
     };
+    let n_all = found.len();
     found.retain(|part| stands_apart(part) && is_words(part));
-    found
+    if n_all > MAX_PARTS { Vec::new() } else { found }
 }
 
 /// A name without superfluous blanks and commas.
@@ -134,6 +151,18 @@ fn tidy(name: &str) -> String {
     joined.trim_matches([' ', ',', ';']).to_owned()
 }
 
+/// A name without the parts.
+fn without_parts(name: &str, parts: &[Part]) -> String {
+    let mut without = String::with_capacity(name.len());
+    let mut end = 0;
+    for part in parts {
+        without.push_str(&name[end..part.open]);
+        end = part.close + 1;
+    }
+    without.push_str(&name[end..]);
+    without
+}
+
 /// What a part in brackets stands for: the name with it in place of the words before it.
 fn instead(name: &str, part: Part) -> Option<String> {
     let inside = name[part.open + 1..part.close].trim();
@@ -141,21 +170,27 @@ fn instead(name: &str, part: Part) -> Option<String> {
     if let Some(short) = find_abbreviations(name).into_iter().find(|short| short.short.of(name) == inside) {
         return Some(format!("{}{inside}{after}", &name[..short.long.start as usize]));
     }
-    let first = inside.split(' ').next().unwrap_or_default().trim_end_matches('.').to_lowercase();
     let is_short = inside.chars().filter(|letter| letter.is_uppercase()).count() > 1 && !inside.contains(' ');
     // `PH-2 [Monkey]` is no monkey.
     let is_proper = inside.starts_with(char::is_uppercase) && !inside.contains(' ');
-    if !part.is_square || is_short || is_proper || REMARKS.contains(&&*first) {
+    // `HM2 [Hamster melanoma]` is no melanoma.
+    let is_symbol = before.contains(|letter: char| letter.is_ascii_digit()) || before.contains('(');
+    if !part.is_square || is_short || is_proper || is_symbol {
         return None;
     }
     // `Fourth [trochlear] nerve palsy`: one word for another.
     let is_inner = after.starts_with(' ');
     let (kept, replaced) = before.trim_end().rsplit_once(' ').unwrap_or(("", before.trim_end()));
     match is_inner {
-        true if inside.contains(' ') || replaced.is_empty() => None,
+        true if inside.contains(' ') || replaced.is_empty() || !is_adjective(inside) => None,
         true => Some(format!("{kept} {inside}{after}")),
         false => Some(format!("{inside}{after}")),
     }
+}
+
+/// Whether a word ends like adjectives of places and kinds: `trochlear`, `scaphoid`, `pregnancy-induced`.
+fn is_adjective(word: &str) -> bool {
+    ["al", "ar", "ed", "ic", "id"].iter().any(|ending| word.ends_with(ending))
 }
 
 /// A name without the words by which classifications mark a concept as such.
@@ -174,13 +209,16 @@ fn as_such(name: &str) -> Option<String> {
         let (at, kind) = KINDS.iter().filter_map(|kind| Some((name.find(kind)?, kind))).min()?;
         let rest = &name[at + kind.len()..];
         let is_kind = !kind.ends_with("unspecified ") || GENERAL.contains(&rest);
-        (is_kind && !rest.contains(',') && rest.split(' ').count() <= MAX_KIND).then(|| &name[..at])
+        let is_short = rest.split(' ').count() <= MAX_KIND && !rest.contains(',') && !name.contains(['(', '[']);
+        (is_kind && is_short).then(|| &name[..at])
     };
     let of_start = || name.strip_prefix("Unspecified ").or_else(|| name.strip_prefix("unspecified "));
     // `Exostosis of unspecified orbit`.
     let of_place = || {
         let of = PLACES.iter().find(|of| name.contains(**of))?;
-        Some(name.replacen(of, of.strip_suffix("unspecified ")?, 1))
+        let rest = name.split_once(of)?.1;
+        let is_general = GENERAL.contains(&rest.split([' ', ',']).next().unwrap_or_default());
+        (!is_general).then(|| name.replacen(of, of.strip_suffix("unspecified ").unwrap_or(of), 1))
     };
     let short = of_ending.or_else(of_kind).or_else(of_start).map(tidy).or_else(of_place);
     short.filter(|short| short.chars().any(char::is_alphabetic) && !is_remainder(short))
@@ -199,8 +237,12 @@ pub fn joined_parts(name: &str) -> Vec<String> {
         return Vec::new();
     };
     let is_place = |place: &str| {
+        let is_noun = !NO_PLACES.contains(&place);
         let is_letter = |letter: char| letter.is_alphabetic() || letter == ' ';
-        (1..=2).contains(&place.split(' ').count()) && place.chars().all(is_letter) && !place.contains("other")
+        is_noun
+            && (1..=2).contains(&place.split(' ').count())
+            && place.chars().all(is_letter)
+            && !place.contains("other")
     };
     let is_class = |word: &str| CLASSES.contains(&&*word.to_lowercase());
     let is_apart = head.split(' ').any(is_class)
@@ -212,14 +254,14 @@ pub fn joined_parts(name: &str) -> Vec<String> {
     [one, other].map(|place| format!("{head} of {place}")).into()
 }
 
-/// A name of cells without that word, if a symbol or a letter comes before it: `memory B`, `MAIT`.
+/// A name of cells without that word, if a letter or a symbol with a digit comes before it: `memory B`, `ILC2`.
 fn without_cell(name: &str) -> Option<&str> {
     let head = name.strip_suffix(" cell").or_else(|| name.strip_suffix(" cells"))?;
-    let last = head.rsplit([' ', '-']).next().unwrap_or_default();
-    // `hES cells` are not called hes.
-    let is_capital = last.chars().any(char::is_uppercase) && !last.chars().any(char::is_lowercase);
-    let is_symbol = is_capital || last.chars().any(|letter| letter.is_ascii_digit());
-    (is_symbol && head.chars().count() > 1).then_some(head)
+    let (before, last) = head.rsplit_once(' ').unwrap_or(("", head));
+    let is_letter = last.chars().count() == 1 && last.starts_with(char::is_uppercase);
+    let is_described = !before.is_empty() && !before.ends_with(" of") && !before.ends_with(" in");
+    let is_symbol = last.contains(|letter: char| letter.is_ascii_digit()) && last.starts_with(char::is_alphabetic);
+    (is_letter && is_described || is_symbol).then_some(head)
 }
 
 /// The variants of a name; empty for most names. `is_only` says whether it is the only name of its concept, as in classifications and
@@ -235,29 +277,25 @@ pub fn variants(name: &str, is_only: bool) -> Vec<String> {
     parts.retain(|part| is_only || is_defined(part) || is_kind(part));
     let mut found: Vec<String> = Vec::new();
     if !parts.is_empty() {
-        let mut without = String::new();
-        let mut end = 0;
-        for part in &parts {
-            without.push_str(&name[end..part.open]);
-            end = part.close + 1;
-        }
-        without.push_str(&name[end..]);
-        found.push(tidy(&without));
+        found.push(tidy(&without_parts(name, &parts)));
         // Other parts are left out in these.
         for part in &parts {
-            let other = instead(name, *part).map(|name| match self::parts(&name).is_empty() {
-                true => tidy(&name),
-                false => variants(&name, is_only).into_iter().next().unwrap_or_default(),
-            });
+            let other = instead(name, *part).map(|name| tidy(&without_parts(&name, &self::parts(&name))));
             found.extend(other);
         }
     }
     if is_only {
-        let such = std::iter::once(name).chain(found.iter().map(String::as_str)).filter_map(as_such);
+        let whole = parts.is_empty().then_some(name);
+        let such = whole.into_iter().chain(found.iter().map(String::as_str)).filter_map(as_such);
         found.extend(such.collect::<Vec<String>>());
     }
     found.extend(without_cell(name).map(str::to_owned));
-    found.retain(|variant| variant.chars().count() >= MIN_LETTERS && variant != name);
+    // `Trigger thumb, thumb`.
+    let repeats = |variant: &str| {
+        let mut words = variant.rsplit([' ', ',']).filter(|word| !word.is_empty());
+        words.next() == words.next()
+    };
+    found.retain(|variant| variant.chars().count() >= MIN_LETTERS && variant != name && !repeats(variant));
     found.sort_unstable();
     found.dedup();
     found
@@ -355,7 +393,12 @@ mod tests {
             ("Cold (disorder)", &["Cold"]),
             (
                 "Crohn's disease [regional enteritis], unspecified",
-                &["Crohn's disease", "Crohn's disease, unspecified", "regional enteritis, unspecified"],
+                &[
+                    "Crohn's disease",
+                    "Crohn's disease, unspecified",
+                    "regional enteritis",
+                    "regional enteritis, unspecified",
+                ],
             ),
             ("Pneumonia, unspecified organism", &["Pneumonia"]),
             ("Unspecified asthma", &["asthma"]),
@@ -372,7 +415,17 @@ mod tests {
             ("NOS", &[]),
             ("Induction of nos", &[]),
             ("memory B cell", &["memory B"]),
-            ("MAIT cells", &["MAIT"]),
+            ("MAIT cells", &[]),
+            ("ILC2 cells", &["ILC2"]),
+            ("negative regulation of activation of T cell", &[]),
+            ("Depression [screening]", &[]),
+            ("MRSA (negative)", &[]),
+            ("Diabetes (in pregnancy)", &[]),
+            ("Fall (from bed)", &[]),
+            ("HM2 [Hamster melanoma]", &["HM2"]),
+            ("quinone dehydrogenase [quinone] measurement", &["quinone dehydrogenase measurement"]),
+            ("Burn of unspecified degree of knee", &[]),
+            ("Trigger thumb, unspecified thumb", &[]),
             ("hES cells", &[]),
             ("B cell", &[]),
             ("stem cell", &[]),

@@ -28,6 +28,26 @@ const SAME: [Same; 12] = [
 /// Maximum number of words of a name that is rephrased.
 const MAX_WORDS: usize = 8;
 
+/// Minimum length of a name of one word that is rephrased.
+const MIN_LONE: usize = 4;
+
+/// What texts may call a name, with one phrase in other words.
+pub(super) fn phrasings(name: &str) -> Vec<String> {
+    let folded = fold(name);
+    let words: Vec<&str> = folded.split(' ').collect();
+    let mut found = Vec::new();
+    for (of_names, of_texts) in SAME {
+        for (at, phrase) in of_names.iter().flat_map(|phrase| (0..words.len()).map(move |at| (at, phrase))) {
+            let end = at + phrase.split(' ').count();
+            if words.get(at..end).is_some_and(|own| own.join(" ") == *phrase) {
+                let others = of_names.iter().chain(of_texts).filter(|other| *other != phrase);
+                found.extend(others.map(|other| [&words[..at], &[*other], &words[end..]].concat().join(" ")));
+            }
+        }
+    }
+    found
+}
+
 /// The words of a name with one phrase in other words.
 fn rephrasings(words: &[&str]) -> Vec<String> {
     let is_phrase = |at: usize, phrase: &str| {
@@ -63,13 +83,14 @@ pub fn rephrased(view: KbView<'_>, name: &str) -> Option<Rephrased> {
     if words.len() > MAX_WORDS {
         return None;
     }
-    // One word for another is not enough.
-    let others = rephrasings(&words).into_iter().filter(|other| other.contains(' ')).collect::<Vec<String>>();
+    // One word for another is not enough, nor a short form alone.
+    let is_enough = words.len() > 1 || folded.len() > MIN_LONE;
+    let others = rephrasings(&words).into_iter().filter(|other| is_enough && other.contains(' ')).collect::<Vec<_>>();
     only(others.iter().flat_map(|other| of_roots(view, other)).collect())
 }
 
-/// The concepts with a name of the same words, adjectives and nouns alike: `Acute kidney failure` for `acute renal failure`. One word is not
-/// enough, and both names must be about the same thing: `skinned knee` is no skin of the knee.
+/// The concepts with a name of the same words, adjectives and nouns alike: `Acute kidney failure` for `acute renal failure`. One word is
+/// not enough, and both names must be about the same thing: `skinned knee` is no skin of the knee.
 pub fn of_roots<'a>(view: KbView<'a>, name: &str) -> impl Iterator<Item = Rephrased> + 'a {
     let folded = fold(name);
     let hashes = hash_form(&folded);
@@ -139,6 +160,7 @@ mod tests {
             ("infected skin", None),
             ("cancer", Some("Malignant neoplasm")),
             ("stone", None),
+            ("ca", None),
             ("ovary", None),
             ("", None),
         ] {

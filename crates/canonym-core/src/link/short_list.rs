@@ -11,7 +11,6 @@ use std::collections::{HashMap, HashSet};
 
 use self::query_words::{is_subtype, key_of, number_word, unit_of, words_of};
 use super::lookalike::{is_adjective, is_coined_word, is_misspelling, is_noun_of};
-use super::recognise::accept::is_acronym;
 use super::recognise::common::frequency;
 use super::recognise::scan::Word;
 use super::slips::slips;
@@ -67,24 +66,8 @@ const NEGATING: [&str; 4] = ["no", "non", "not", "without"];
 const MIN_PHRASE: f32 = 0.5;
 const MAX_PHRASE: usize = 6;
 
-/// From this frequency in abstracts on, a word in capitals is no symbol.
-const COMMON: u16 = 300;
-
-/// Words of names of tests and procedures that texts leave out: `platelets` for Platelet count, `PICC line` for PICC line insertion.
-const LEFT_OUT: [&str; 12] = [
-    "assay",
-    "count",
-    "insertion",
-    "measurement",
-    "panel",
-    "placement",
-    "profile",
-    "reading",
-    "screen",
-    "session",
-    "surgery",
-    "value",
-];
+/// Words of names of tests that texts leave out: `platelets` for Platelet count.
+const LEFT_OUT: [&str; 4] = ["count", "measurement", "reading", "value"];
 
 /// A word of a query.
 #[derive(Debug, Clone)]
@@ -380,20 +363,12 @@ impl ShortList {
         let lead =
             agreements.get(1).filter(|next| next.of_query > 0.999).map_or(1.0, |next| best.of_name - next.of_name);
         let is_enough = match query.as_slice() {
-            [word] => {
-                self.is_brand(&query) || self.is_all_but_left_out(&query, best) || self.is_symbol(word, span.of(text))
-            }
+            [_] => self.is_brand(&query) || self.is_all_but_left_out(&query, best),
             _ => best.of_name >= MIN_PHRASE,
         };
         // `congestive heart` is no heart failure.
         let is_part = self.drops(&query, best, |word| kind_of(&canonical(word)) == WordKind::Disorder);
         (is_enough && lead >= LEAD && best.of_name < 0.999 && !is_part).then_some(best.name)
-    }
-
-    /// Whether a word is an acronym that only one concept of the list has: `PICC` in PICC line insertion.
-    fn is_symbol(&self, word: &QueryWord, written: &str) -> bool {
-        let is_only = word.row.is_some_and(|row| self.with[row as usize].len() == 1);
-        is_only && written.len() > 2 && is_acronym(written) && frequency(&written.to_lowercase()) < COMMON
     }
 
     /// Whether a query lacks only words of the best name that texts leave out.

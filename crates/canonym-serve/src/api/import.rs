@@ -334,7 +334,7 @@ fn take_review(document: &mut AnnotatedDocument, repairs: bool, report: &mut Imp
 
 /// The text of a comment, no longer than one may be.
 fn cut(text: &str) -> String {
-    text.chars().take(super::comments::MAX_COMMENT / 4).collect()
+    text[..text.floor_char_boundary(super::comments::MAX_COMMENT)].to_owned()
 }
 
 /// Adds a thread of comments. Those of others are stored in the name of whoever imports them, with author and time in the text.

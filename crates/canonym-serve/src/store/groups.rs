@@ -118,7 +118,6 @@ pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
     while let Some(row) = rows.next()? {
         let (text, id): (String, Option<String>) = (row.get(0)?, row.get(1)?);
         let said = said_of.entry(folded(&text)).or_default();
-        said.is_by_people |= row.get::<_, bool>(6)?;
         if row.get(5)? {
             said.n_rejected += 1;
             continue;
@@ -128,6 +127,7 @@ pub fn taught(connection: &Connection, project: i64) -> ApiResult<Vec<Taught>> {
             said.is_ambiguous = true;
             continue;
         };
+        said.is_by_people |= row.get::<_, bool>(6)?;
         match &said.first {
             Some(first) => said.is_ambiguous |= first.concept.id != id,
             None => {

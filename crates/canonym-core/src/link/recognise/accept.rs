@@ -233,8 +233,7 @@ fn lacks_function_words(form: &str, text: &str, words: &[Word], found: &WindowMa
         return false;
     }
     let Some(at) = parts.iter().position(|part| !is_linking_word(part)) else { return false };
-    let is_whole = found.last + 1 - found.first == parts.len();
-    let start = if is_whole { Some(found.first) } else { found.first.checked_sub(at) };
+    let start = found.first.checked_sub(at);
     let window = start.and_then(|start| words.get(start..start + parts.len()));
     window.is_none_or(|window| window.iter().zip(&parts).any(|(word, part)| fold(word.token.span.of(text)) != *part))
 }
@@ -321,9 +320,7 @@ pub(super) fn features(
     let content = |word: &Word| word.known && !word.hashes.linking && word.frequency < 300;
     let known_next = gap == Some(Gap::Space) && next.is_some_and(content);
     let known_before = before == Gap::Space && found.first > 0 && content(&words[found.first - 1]);
-    // In `A549` that is the number.
-    let counted = window.iter().find(|word| !word.hashes.linking).unwrap_or(&window[0]);
-    let df = if lone { kb.token_row(counted.hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
+    let df = if lone { kb.token_row(window[0].hashes.canonical).map_or(0, |row| kb.token_df(row)) } else { 0 };
     let digits = !found.expanded && surface.chars().any(|letter| letter.is_ascii_digit());
     [
         1.0,

@@ -10,7 +10,7 @@ pub(super) fn add(annotator: &DictionaryAnnotator, text: &str, words: &[Word], m
     let window = |phrase: Phrase| {
         let (first, last) = (phrase.first, phrase.last);
         let n_counted = words[first..=last].iter().filter(|word| !word.hashes.linking).count();
-        let forms = vec![(annotator.kb.form_of(phrase.name), Tier::Ordered)];
+        let forms = vec![(annotator.kb.form_of(phrase.name), Tier::Root)];
         WindowMatch { first, last, n_counted, forms, expanded: false }
     };
     let found = list.phrases(text, words).into_iter().map(window);

@@ -151,13 +151,6 @@ fn is_letter_a(text: &str, words: &[Word], at: usize) -> bool {
     is_glued && written.eq_ignore_ascii_case("a") || written == "A" && is_last()
 }
 
-/// Whether a word is the letter of a symbol such as `A549` or `A-549`, and not the article.
-fn is_symbol_a(text: &str, words: &[Word], at: usize) -> bool {
-    let is_joined = |next: &Word| matches!(next.token.before, Gap::Glued | Gap::Hyphen);
-    let is_number = |next: &Word| next.token.span.of(text).starts_with(|letter: char| letter.is_ascii_digit());
-    words[at].token.span.of(text) == "A" && words.get(at + 1).is_some_and(|next| is_joined(next) && is_number(next))
-}
-
 /// Whether a gap ends a window.
 fn is_barrier(gap: Gap) -> bool {
     matches!(gap, Gap::Comma | Gap::Bracket | Gap::Stop)
@@ -182,8 +175,7 @@ pub fn scan_from(
     let mut found = Vec::new();
     for first in starts {
         let start = &words[first];
-        let may_start = start.known && !start.hashes.linking || is_symbol_a(text, words, first);
-        if !may_start || start.token.before == Gap::Glued {
+        if start.hashes.linking || !start.known || start.token.before == Gap::Glued {
             continue;
         }
         let (mut key, mut n_counted) = (0u64, 0);

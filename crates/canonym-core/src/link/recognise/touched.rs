@@ -2,7 +2,7 @@
 //!
 //! The dictionary matches names by the words of a text alone, so a text keeps its links unless one of these holds:
 //!
-//! - it contains all words of a name of a changed concept, old or new, in any order and inflection;
+//! - it contains all words of a name of a changed concept, old or new, or of other words for it, in any order and inflection;
 //! - it contains a short form of the sense inventory that may stand for such a name;
 //! - it contains a word that is a name by itself, and whose number of names has changed: that number is a feature;
 //! - in short lists, phrases of it stand for names, as words weigh by their number of concepts;
@@ -20,6 +20,7 @@ use super::senses::{Hashed, SenseInventory};
 use crate::kb::lexicon::{hash_form, hash_token};
 use crate::kb::subset::KbView;
 use crate::kb::{ConceptId, KnowledgeBase};
+use crate::link::rephrased::phrasings;
 use crate::link::short_list::{MAX_CONCEPTS, ShortList};
 use crate::text::analysis::Analysis;
 use crate::text::normalise::{fold, fold_token_into};
@@ -75,7 +76,10 @@ impl ChangedNames {
 
     fn compare_concepts(&mut self, old: &KnowledgeBase, new: &KnowledgeBase, bags: &mut HashSet<Vec<u64>>) {
         let mut add = |kb: &KnowledgeBase, concept: ConceptId| {
-            bags.extend(kb.names(concept).map(|name| bag_of(&fold(kb.name(name)))));
+            for name in kb.names(concept).map(|name| kb.name(name)) {
+                bags.insert(bag_of(&fold(name)));
+                bags.extend(phrasings(name).iter().map(|other| bag_of(other)));
+            }
         };
         let (mut olds, mut news) = (old.concepts().peekable(), new.concepts().peekable());
         loop {
